@@ -1,0 +1,239 @@
+"""Edges of a chosen homophily, grown by preferential attachment."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate, chain, repeat
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from h2gcn._validation import check_integer, check_real
+from h2gcn.exceptions import InputError
+
+__all__ = ["check_compatibility", "circular_compatibility", "generate_edges"]
+
+
+def circular_compatibility(n_classes: int, homophily: float) -> NDArray[np.float64]:
+    """Return the compatibility matrix of classes that stand in a circle.
+
+    H_ii = h, and H_ij = (1 − h) · w(i, j) with w halved by each further step of
+    the way round the circle from i to j; rows sum to 1.
+
+    Parameters
+    ----------
+    n_classes
+        Number of classes C, at least 2.
+    homophily
+        The chance h that a link leads to the node's own class.
+
+    Returns
+    -------
+    ndarray
+        H, [C, C].
+
+    Examples
+    --------
+    >>> circular_compatibility(4, 0.5)
+    array([[0.5, 0.2, 0.1, 0.2],
+           [0.2, 0.5, 0.2, 0.1],
+           [0.1, 0.2, 0.5, 0.2],
+           [0.2, 0.1, 0.2, 0.5]])
+    """
+    owner = "circular_compatibility"
+    n_classes = check_integer(owner, "n_classes", n_classes, 2)
+    homophily = check_real(owner, "homophily", homophily, "[0, 1]")
+    classes = np.arange(n_classes)
+    steps = np.abs(classes[:, None] - classes)
+    distance = np.minimum(steps, n_classes - steps)
+    weight = np.where(distance > 0, 0.5**distance, 0.0)
+    weight *= (1 - homophily) / weight.sum(axis=1, keepdims=True)
+    return weight + homophily * np.eye(n_classes)
+
+
+def generate_edges(
+    labels: ArrayLike,
+    *,
+    compatibility: ArrayLike,
+    edges_per_node: int,
+    start_nodes: int,
+    seed: int | np.random.SeedSequence = 0,
+) -> NDArray[np.int64]:
+    """Grow the edges of a graph whose nodes arrive one by one.
+
+    Node u of class i links to m distinct earlier nodes v, drawn one after another
+    with probability ∝ H[i, y_v] · max(d_v, 1), where d_v is the degree of v when u
+    arrives; where at most m can be drawn at all, it links to each of them. Of the
+    start nodes the first two get no link, and each later one links to the node
+    before it, unless H has a zero: then it draws one link by the rule.
+
+    Parameters
+    ----------
+    labels
+        Classes of the nodes in the order of their arrival, [n].
+    compatibility
+        H, [C, C], non-negative; only the ratios within a row matter.
+    edges_per_node
+        Number of links m that each node makes after the start.
+    start_nodes
+        Number of nodes that make one link at most.
+    seed
+        The same seed gives the same edges.
+
+    Returns
+    -------
+    ndarray
+        Later and earlier node of each edge, [E, 2].
+
+    Examples
+    --------
+    >>> edges = generate_edges(
+    ...     [0, 1, 0, 1, 1],
+    ...     compatibility=[[0, 1], [1, 0]],
+    ...     edges_per_node=2,
+    ...     start_nodes=2,
+    ... )
+    >>> sorted(edges.tolist())  # all the earlier nodes of the other class
+    [[2, 1], [3, 0], [3, 2], [4, 0], [4, 2]]
+    """
+    owner = "generate_edges"
+    h = check_compatibility(owner, compatibility)
+    y = np.asarray(labels)
+    known = y.ndim == 1 and y.dtype.kind in "iu" and y.size > 0
+    if not known or y.min() < 0 or y.max() >= len(h):
+        raise InputError(
+            f"The 'labels' parameter of {owner} must be rows of 'compatibility', "
+            f"integers from 0 to {len(h) - 1}. Got {labels!r} instead."
+        )
+    m = check_integer(owner, "edges_per_node", edges_per_node, 1)
+    start_nodes = check_integer(owner, "start_nodes", start_nodes, 1, len(y))
+    if not isinstance(seed, np.random.SeedSequence):
+        seed = check_integer(owner, "seed", seed, 0)
+    urns = _Urns(y.tolist(), h, _uniforms(np.random.default_rng(seed), 3 * m * len(y)))
+    chained = bool((h > 0).all())
+    found, n_found = array("q"), array("q")
+    for node in range(len(y)):
+        if node >= start_nodes:
+            targets = urns.draw(node, m)
+        elif node < 2:
+            targets = []
+        else:
+            targets = [node - 1] if chained else urns.draw(node, 1)
+        urns.add(node, targets)
+        found.extend(targets)
+        n_found.append(len(targets))
+    later = np.repeat(np.arange(len(y)), np.asarray(n_found))
+    return np.column_stack([later, np.asarray(found)])
+
+
+class _Urns:
+    """One urn a class, in which every node that arrived stands max(d_v, 1) times.
+
+    A class drawn with probability ∝ H[i, j] · (size of urn j), and then any ticket
+    of its urn, is a node drawn by the attachment rule, in time that does not depend
+    on the number of nodes.
+    """
+
+    patience = 64
+    """Repeated nodes that a draw may meet before it goes through the urns."""
+
+    def __init__(
+        self, labels: list[int], h: NDArray[np.float64], uniform: Callable[[], float]
+    ) -> None:
+        self.labels, self.uniform = labels, uniform
+        self.urns = [array("i") for _ in h]
+        self.unlinked: set[int] = set()
+        # Only what a class may link to: a zero of H can then never be drawn.
+        self.options = [
+            [(p, urn) for p, urn in zip(row, self.urns, strict=True) if p > 0]
+            for row in h.tolist()
+        ]
+
+    def draw(self, node: int, count: int) -> list[int]:
+        """Return `count` distinct nodes for `node` to link to, or all there are."""
+        options, uniform = self.options[self.labels[node]], self.uniform
+        bounds = list(accumulate([p * len(urn) for p, urn in options]))
+        total = bounds[-1]
+        chosen: list[int] = []
+        misses = 0
+        while total and len(chosen) < count:
+            urn = options[bisect_right(bounds, uniform() * total)][1]
+            drawn = urn[int(uniform() * len(urn))]
+            if drawn not in chosen:
+                chosen.append(drawn)
+                continue
+            misses += 1
+            if misses > self.patience:
+                return self._finish(options, chosen, count)
+        return chosen
+
+    def _finish(
+        self, options: list[tuple[float, array[int]]], chosen: list[int], count: int
+    ) -> list[int]:
+        """Draw the rest from a list of all nodes left, which may be too few.
+
+        The law is the same: what a repeated draw gives at last does not depend on
+        how often it was repeated.
+        """
+        left: dict[int, float] = {}
+        for p, urn in options:
+            for v in urn:
+                left[v] = left.get(v, 0.0) + p
+        for v in chosen:
+            del left[v]
+        while left and len(chosen) < count:
+            bounds = list(accumulate(left.values()))
+            place = bisect_right(bounds, self.uniform() * bounds[-1])
+            chosen.append(list(left)[place])
+            del left[chosen[-1]]
+        return chosen
+
+    def add(self, node: int, targets: list[int]) -> None:
+        """Let `node` arrive, linked to `targets`."""
+        labels, urns, unlinked = self.labels, self.urns, self.unlinked
+        for v in targets:
+            # A node of degree 0 has its ticket already; the first link adds none.
+            if v in unlinked:
+                unlinked.remove(v)
+            else:
+                urns[labels[v]].append(v)
+        if targets:
+            urns[labels[node]].extend([node] * len(targets))
+        else:
+            unlinked.add(node)
+            urns[labels[node]].append(node)
+
+
+def _uniforms(rng: np.random.Generator, about: int) -> Callable[[], float]:
+    """Return a function that gives uniform numbers, drawn in blocks for speed."""
+    block = min(about, 1 << 16)
+    blocks = (rng.random(size).tolist() for size in repeat(block))
+    return chain.from_iterable(blocks).__next__
+
+
+def check_compatibility(
+    owner: str, matrix: ArrayLike, n_classes: int | None = None
+) -> NDArray[np.float64]:
+    """Return the matrix with rows that sum to 1."""
+    must = f"The 'compatibility' parameter of {owner} must"
+    try:
+        h = np.array(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{must} be a matrix of numbers ({error}).") from None
+    size = len(h) if h.ndim and n_classes is None else n_classes
+    if h.shape != (size, size):
+        rule = "be square" if n_classes is None else f"have the shape {(size, size)}"
+        raise InputError(f"{must} {rule}. Got shape {h.shape} instead.")
+    wrong = h[~(h >= 0) | np.isinf(h)]
+    if wrong.size:
+        raise InputError(
+            f"{must} hold finite numbers, at least 0. Got {wrong[0]} instead."
+        )
+    sums: NDArray[np.float64] = h.sum(axis=1, keepdims=True)
+    if not sums.all():
+        raise InputError(
+            f"{must} have a positive sum in each row. Row {sums.argmin()} is all zero."
+        )
+    return np.divide(h, sums)

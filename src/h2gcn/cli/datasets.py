@@ -1,0 +1,41 @@
+"""`h2gcn datasets`: the benchmarks and where their files are."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+__all__ = ["command"]
+
+
+def command(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+) -> None:
+    """List the benchmarks that commands know by name."""
+    from h2gcn.cli.output import table
+    from h2gcn.datasets import DATASETS, data_root
+
+    root = data_root()
+    syn_cora = sorted(path.stem for path in (root / "syn-cora").glob("h*.npz"))
+    rows = []
+    for name, info in DATASETS.items():
+        there = all((root / info.folder / file).is_file() for file in info.files)
+        rows.append((name, there, info.metric, info.summary, info.note))
+    about = f"the authors' synthetic graphs; {len(syn_cora)} files here"
+    rows.append(("syn-cora/hX.XX-rN", bool(syn_cora), "accuracy", about, ""))
+    if as_json:
+        keys = ("name", "available", "metric", "about", "note")
+        listed = [dict(zip(keys, row, strict=True)) for row in rows]
+        print(json.dumps({"root": str(root), "datasets": listed}))
+        return
+    shown = [
+        (name, "yes" if there else "no", metric, f"{about}; {note}" if note else about)
+        for name, there, metric, about, note in rows
+    ]
+    columns = ("name", "files", "score", "what")
+    table(f"benchmarks under {root}", columns, shown, text=4)
+    print("Missing files are downloaded on first use; $H2GCN_DATA names the folder.")

@@ -1,0 +1,5 @@
+"""Being written."""
+
+
+def command() -> None:
+    """Diagnose."""

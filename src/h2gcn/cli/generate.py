@@ -1,0 +1,124 @@
+"""`h2gcn generate`: synthetic graphs of a chosen homophily."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = ["command"]
+
+
+def command(
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="An .npz file, or a folder for nodes.csv and edges.csv.",
+            show_default=False,
+        ),
+    ],
+    preset: Annotated[
+        str | None, typer.Option(help="The paper's: syn-cora or syn-products.")
+    ] = None,
+    homophily: Annotated[
+        float, typer.Option(help="Chance that a link stays in its class, 0 to 1.")
+    ] = 0.1,
+    compatibility: Annotated[
+        Path | None,
+        typer.Option(
+            help="A CSV file with a whole matrix of classes by classes, in place of "
+            "--homophily."
+        ),
+    ] = None,
+    n_nodes: Annotated[
+        int | None, typer.Option("--nodes", help="Number of nodes (default: 1490).")
+    ] = None,
+    n_classes: Annotated[
+        int | None, typer.Option("--classes", help="Number of classes (default: 5).")
+    ] = None,
+    edges_per_node: Annotated[
+        int | None, typer.Option(help="Links that each new node makes (default: 2).")
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset whose rows become the features; default: class-conditional "
+            "Gaussians."
+        ),
+    ] = None,
+    n_features: Annotated[int, typer.Option(help="Columns of the Gaussians.")] = 100,
+    separation: Annotated[
+        float, typer.Option(help="Length of the Gaussians' class means.")
+    ] = 2.28,
+    unlabelled: Annotated[
+        float, typer.Option(help="Share of nodes whose label is left out.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same graph.")] = 0,
+) -> None:
+    """Grow a graph by the paper's rule: preferential attachment with a taste."""
+    import numpy as np
+
+    from h2gcn._validation import check_choice, check_real
+    from h2gcn.datasets import load_dataset
+    from h2gcn.io import write_npz, write_tables
+    from h2gcn.synthetic import (
+        PRESETS,
+        BenchmarkFeatures,
+        FeatureSource,
+        GaussianFeatures,
+        generate_graph,
+    )
+
+    shape: dict[str, Any] = {}
+    if preset is not None:
+        check_choice("generate", "preset", preset, PRESETS)
+        shape |= dict(PRESETS[preset])
+    given = {
+        "n_nodes": n_nodes,
+        "n_classes": n_classes,
+        "edges_per_node": edges_per_node,
+    }
+    changed = {name: value for name, value in given.items() if value is not None}
+    if changed:
+        shape.pop("start_nodes", None)
+    shape.update(changed)
+    check_real("generate", "unlabelled", unlabelled, "[0, 1)")
+    source: FeatureSource = (
+        GaussianFeatures(n_features, separation)
+        if features is None
+        else BenchmarkFeatures(load_dataset(features))
+    )
+    graph = generate_graph(
+        **shape,
+        homophily=homophily,
+        compatibility=None if compatibility is None else read_matrix(compatibility),
+        features=source,
+        seed=seed,
+        name=out.stem,
+    )
+    if unlabelled:
+        from dataclasses import replace
+
+        hidden = np.random.default_rng(seed).random(graph.n_nodes) < unlabelled
+        graph = replace(graph, y=np.where(hidden, -1, graph.y), splits=())
+    if out.suffix == ".npz":
+        write_npz(graph, out)
+    else:
+        write_tables(graph, out)
+    print(f"{graph!r} written to {out}")
+
+
+def read_matrix(path: Path) -> list[list[float]]:
+    """Read a compatibility matrix: rows of numbers, separated by commas."""
+    import csv
+
+    from h2gcn.exceptions import InputError
+
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [[float(cell) for cell in row] for row in csv.reader(file) if row]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not a table of numbers ({error})") from None

@@ -1,0 +1,101 @@
+"""How commands show things: results on stdout, progress and notes on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from h2gcn.graph import Graph, Split
+    from h2gcn.training import Epoch
+
+__all__ = ["percent", "progress_bar", "say", "say_what_was_read", "table"]
+
+_TOLD = {
+    ("leakage", "error"),
+    ("twins", "warning"),
+    ("unlabelled_in_split", "warning"),
+    ("single_node_class", "warning"),
+    ("empty_class", "warning"),
+    ("isolated", "note"),
+    ("zero_features", "note"),
+}
+"""The findings of the audit that matter before every training."""
+
+
+def say(message: str) -> None:
+    """Print a line to stderr."""
+    print(f"h2gcn: {message}", file=sys.stderr)
+
+
+def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
+    """Tell what the reader did to the input and what the audit finds in it."""
+    from h2gcn.audit import audit
+
+    said = graph.record.sentences()
+    if said:
+        say(f"note: {graph.name}: {'; '.join(said)}")
+    findings = audit(graph, splits[0] if len(splits) == 1 else None).findings
+    for finding in findings:
+        if (finding.kind, finding.severity) in _TOLD:
+            say(f"note: {finding.message}")
+
+
+@contextmanager
+def progress_bar(
+    title: str, epochs: int, *, show: bool
+) -> Iterator[Callable[[Epoch], None] | None]:
+    """Show epoch, loss, validation score and time left on a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("loss {task.fields[loss]:.3f}  val {task.fields[val]:.3f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=epochs, loss=float("nan"), val=float("nan"))
+
+        def update(epoch: Epoch) -> None:
+            bar.update(
+                task, completed=epoch.number, loss=epoch.loss, val=epoch.val_score
+            )
+
+        yield update
+
+
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    text: int = 1,
+) -> None:
+    """Print a table to stdout; the first `text` columns align left, the rest right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    for number, column in enumerate(columns):
+        shown.add_column(Text(column), justify="left" if number < text else "right")
+    for row in rows:
+        shown.add_row(*(Text(str(cell)) for cell in row))
+    Console().print(shown)
+
+
+def percent(value: float | None, deviation: float | None = None) -> str:
+    """Return a fraction of 1 as percent, with its deviation if there is one."""
+    if value is None:
+        return "–"
+    text = f"{100 * value:.2f}"
+    return text if deviation is None else f"{text} ± {100 * deviation:.2f}"

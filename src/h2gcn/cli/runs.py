@@ -1,0 +1,182 @@
+"""What `h2gcn train` does with one split after the other, and how it tells."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from h2gcn import __version__
+from h2gcn.bundle import save_bundle
+from h2gcn.card import graph_card
+from h2gcn.cli.output import percent, progress_bar, say, say_what_was_read, table
+from h2gcn.estimator import NodeClassifier
+from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
+from h2gcn.graph import Graph
+from h2gcn.io.options import TableOptions
+from h2gcn.splitting import stratified_split
+
+__all__ = ["Run", "report", "run_splits", "show"]
+
+MAX_CLASSES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Run:
+    """A classifier fitted on one split, and its scores."""
+
+    split: int
+    classifier: NodeClassifier
+    val: Evaluation
+    test: Evaluation | None
+    seconds: float
+
+    def save(self, path: Path, graph: Graph, options: TableOptions) -> None:
+        """Save the classifier with how its tables were read and what it learned on."""
+        extra = {
+            "tables": options.to_json(),
+            "graph": graph_card(graph),
+            "split": self.split,
+            "val_accuracy": self.val.accuracy,
+            "test_accuracy": None if self.test is None else self.test.accuracy,
+        }
+        save_bundle(self.classifier, path, extra=extra)
+
+
+def run_splits(
+    graph: Graph,
+    model: str,
+    numbers: Sequence[int],
+    seed: int,
+    config: Mapping[str, Any],
+    *,
+    quiet: bool,
+) -> list[Run]:
+    """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
+    splits = graph.splits
+    if not splits and graph.labelled.size:
+        fractions = (0.6, 0.2, 0.2)
+        drawn = range(max(numbers) + 1)
+        splits = tuple(stratified_split(graph.y, fractions, seed + i) for i in drawn)
+    if not quiet:
+        say_what_was_read(graph, [splits[i] for i in numbers] if splits else ())
+    runs: list[Run] = []
+    classifier = NodeClassifier(model, **config)
+    for number in numbers:
+        # One estimator after the other, but the rings are computed once.
+        fitted = NodeClassifier(**classifier.get_params()).set_params(
+            random_state=seed + number
+        )
+        fitted._kept_operators = getattr(classifier, "_kept_operators", None)
+        title = f"{graph.name} {model} split {number}"
+        start = time.perf_counter()
+        with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:
+            split = splits[number] if splits else None
+            fitted.fit(graph, split, on_epoch=on_epoch)
+        seconds = time.perf_counter() - start
+        classifier = fitted
+        used = fitted.split_
+        test = evaluate(fitted, graph, used.test) if used.test.size else None
+        val = evaluate(fitted, graph, used.val)
+        runs.append(Run(number, fitted, val, test, seconds))
+        if fitted.interrupted_:
+            say(f"interrupted in epoch {fitted.n_iter_}; the best so far is kept")
+            break
+    return runs
+
+
+def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
+    """Return all results as one object for JSON; scores are fractions of 1."""
+    tests = [run.test for run in runs if run.test is not None]
+    result: dict[str, Any] = {
+        "dataset": graph.name,
+        "model": model,
+        "config": runs[0].classifier.get_params(),
+        "graph": graph_card(graph),
+        "splits": [_split_row(run) for run in runs],
+        "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
+        "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
+        "majority_baseline": mean_and_deviation([test.majority for test in tests]),
+        "version": __version__,
+    }
+    result["config"]["random_state"] = [run.classifier.random_state for run in runs]
+    if graph.n_classes == 2:
+        scores = [test.roc_auc for test in tests if test.roc_auc is not None]
+        result["test_roc_auc"] = mean_and_deviation(scores)
+    if tests:
+        total = np.sum([test.confusion for test in tests], axis=0)
+        result["confusion"] = {
+            "classes": [str(label) for label in graph.classes],
+            "counts": total.tolist(),
+        }
+    return result
+
+
+def _split_row(run: Run) -> dict[str, Any]:
+    row = {
+        "split": run.split,
+        "best_epoch": run.classifier.best_epoch_,
+        "epochs": run.classifier.n_iter_,
+        "val_accuracy": run.val.accuracy,
+        "test_accuracy": None if run.test is None else run.test.accuracy,
+        "seconds": round(run.seconds, 3),
+        "sizes": list(run.classifier.split_.sizes),
+        "scaling": run.classifier.scaler_.kind,
+    }
+    if run.val.roc_auc is not None:
+        row["val_roc_auc"] = run.val.roc_auc
+        row["test_roc_auc"] = None if run.test is None else run.test.roc_auc
+    return row
+
+
+def show(
+    result: dict[str, Any], graph: Graph, runs: Sequence[Run], out: Path | None
+) -> None:
+    """Print the results as tables."""
+    card = result["graph"]
+    h = "–" if card["h"] is None else f"{card['h']:.2f}"
+    print(
+        f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
+        f"{card['labelled']:,} labelled, {card['classes']} classes, h = {h}, "
+        f"checksum {card['checksum']}"
+    )
+    rows = [
+        (
+            row["split"],
+            "/".join(map(str, row["sizes"])),
+            row["best_epoch"],
+            percent(row["val_accuracy"]),
+            percent(row["test_accuracy"]),
+            f"{row['seconds']:.1f}",
+        )
+        for row in result["splits"]
+    ]
+    columns = ("split", "train/val/test", "best epoch", "val %", "test %", "seconds")
+    table(f"{result['model']} on {graph.name}", columns, rows)
+    names = {
+        "accuracy": "test_accuracy",
+        "macro F1": "test_macro_f1",
+        "ROC-AUC": "test_roc_auc",
+        "always the largest class": "majority_baseline",
+    }
+    summary = [
+        (name, percent(result[key]["mean"], result[key]["std"]))
+        for name, key in names.items()
+        if key in result
+    ]
+    table(f"test nodes of {len(runs)} split(s)", ("", "%"), summary)
+    if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
+        classes = result["confusion"]["classes"]
+        counted = zip(classes, result["confusion"]["counts"], strict=True)
+        rows = [(name, *counts) for name, counts in counted]
+        table("true class (row), predicted (column)", ("", *classes), rows)
+    if out is not None:
+        best = max(runs, key=lambda run: run.classifier.val_score_)
+        print(f"saved to {out} (split {best.split})")
+        n_unlabelled = graph.n_nodes - graph.labelled.size
+        if n_unlabelled:
+            print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")

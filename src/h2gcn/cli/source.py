@@ -1,0 +1,155 @@
+"""The options that say which graph, shared by all commands that read one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from h2gcn.exceptions import InputError
+
+if TYPE_CHECKING:
+    from h2gcn.graph import Graph
+    from h2gcn.io.options import TableOptions
+
+__all__ = [
+    "Categorical",
+    "DropUnknown",
+    "Edges",
+    "Feature",
+    "IdColumn",
+    "LabelColumn",
+    "Nodes",
+    "Source",
+    "SourceColumn",
+    "TargetColumn",
+    "Undirected",
+    "load_source",
+    "table_options",
+]
+
+_TABLES = "Tables"
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; or a folder "
+        "with nodes.* and edges.* (csv, tsv, parquet).",
+        show_default=False,
+    ),
+]
+Nodes = Annotated[
+    Path | None, typer.Option(help="The node table.", rich_help_panel=_TABLES)
+]
+Edges = Annotated[
+    Path | None, typer.Option(help="The edge table.", rich_help_panel=_TABLES)
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        help="Column of the node ids (default: id, node or node_id).",
+        rich_help_panel=_TABLES,
+    ),
+]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="Column of the labels (default: label, class or y).",
+        rich_help_panel=_TABLES,
+    ),
+]
+Feature = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--feature",
+        help="A feature column; repeat for more (default: all numbers).",
+        rich_help_panel=_TABLES,
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        help="A column to one-hot encode; repeat for more.",
+        rich_help_panel=_TABLES,
+    ),
+]
+SourceColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--source-column",
+        help="Column where edges start (default: source, src, from, u).",
+        rich_help_panel=_TABLES,
+    ),
+]
+TargetColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--target-column",
+        help="Column where edges end (default: target, dst, to, v).",
+        rich_help_panel=_TABLES,
+    ),
+]
+DropUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--drop-unknown",
+        help="Drop edges to nodes that are not in the node table.",
+        rich_help_panel=_TABLES,
+    ),
+]
+Undirected = Annotated[
+    bool,
+    typer.Option(
+        "--undirected",
+        help="The edges have no direction.",
+        rich_help_panel=_TABLES,
+    ),
+]
+
+
+def table_options(
+    id_column: str | None,
+    label_column: str | None,
+    feature: list[str] | None,
+    categorical: list[str] | None,
+    source_column: str | None,
+    target_column: str | None,
+    drop_unknown: bool,
+    undirected: bool,
+) -> TableOptions:
+    """Return how the tables are to be read."""
+    from h2gcn.io.options import TableOptions
+
+    return TableOptions(
+        id_column=id_column,
+        label_column=label_column,
+        feature_columns=tuple(feature) if feature else None,
+        categorical=tuple(categorical or ()),
+        source_column=source_column,
+        target_column=target_column,
+        drop_unknown=drop_unknown,
+        undirected=undirected,
+    )
+
+
+def load_source(
+    source: str | None, nodes: Path | None, edges: Path | None, options: TableOptions
+) -> Graph:
+    """Read the graph: a benchmark by name, else a file, a folder or two tables."""
+    from h2gcn._validation import nearest
+    from h2gcn.datasets import DATASETS, is_dataset, load_dataset
+    from h2gcn.io import read_graph
+
+    if source is not None and nodes is None and edges is None:
+        # A folder of the same name as a dataset is the folder: ./texas.
+        if is_dataset(source):
+            return load_dataset(source)
+        if not Path(source).expanduser().exists() and not Path(source).suffix:
+            raise InputError(
+                f"{source!r} is neither a dataset nor a file or folder."
+                f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."
+            )
+    return read_graph(source, nodes=nodes, edges=edges, options=options)

@@ -1,0 +1,133 @@
+"""`h2gcn train`: fit a model, score it, save it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from h2gcn.cli import source as src
+from h2gcn.exceptions import InputError
+
+__all__ = ["command"]
+
+_SETTINGS = "Settings (default: the dataset's preset)"
+N_RANDOM_SPLITS = 10
+"""How many splits `--split all` draws for data that bring none."""
+
+
+def _setting(help_text: str, *names: str) -> Any:
+    return typer.Option(
+        *names, help=help_text, rich_help_panel=_SETTINGS, show_default=False
+    )
+
+
+def command(
+    source: src.Source = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Save the model to this folder.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="A name of 'h2gcn models'.")] = "h2gcn-1",
+    split: Annotated[
+        str, typer.Option(help="Number of one of the data's splits, or 'all'.")
+    ] = "0",
+    seed: Annotated[
+        int, typer.Option(help="Of split, weights and dropout.", min=0)
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
+    ] = False,
+    nodes: src.Nodes = None,
+    edges: src.Edges = None,
+    id_column: src.IdColumn = None,
+    label_column: src.LabelColumn = None,
+    feature: src.Feature = None,
+    categorical: src.Categorical = None,
+    source_column: src.SourceColumn = None,
+    target_column: src.TargetColumn = None,
+    drop_unknown: src.DropUnknown = False,
+    undirected: src.Undirected = False,
+    epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
+    patience: Annotated[
+        int | None,
+        _setting("Stop after so many epochs without a better validation score."),
+    ] = None,
+    learning_rate: Annotated[float | None, _setting("Adam's learning rate.")] = None,
+    l2: Annotated[float | None, _setting("Weight of the L2 penalty.")] = None,
+    dropout: Annotated[float | None, _setting("Dropped share.")] = None,
+    activation: Annotated[str | None, _setting("relu or none.")] = None,
+    hidden_channels: Annotated[int | None, _setting("Width of the embedding.")] = None,
+    scaling: Annotated[
+        str | None, _setting("Features: auto, rows, standard or none.")
+    ] = None,
+    metric: Annotated[
+        str | None, _setting("Chooses the epoch: accuracy or roc_auc.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+) -> None:
+    """Train a model on SOURCE, report how good it is, and save it.
+
+    Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
+    split 60/20/20, each class alike; 'all' then means ten such splits.
+    """
+    from h2gcn.bundle import check_target
+    from h2gcn.cli.runs import report, run_splits
+    from h2gcn.datasets.presets import find_preset
+    from h2gcn.models import find_model
+
+    find_model(model)
+    options = src.table_options(
+        id_column,
+        label_column,
+        feature,
+        categorical,
+        source_column,
+        target_column,
+        drop_unknown,
+        undirected,
+    )
+    if out is not None:
+        check_target(out)
+    graph = src.load_source(source, nodes, edges, options)
+    given = {
+        "epochs": epochs,
+        "patience": patience,
+        "learning_rate": learning_rate,
+        "l2": l2,
+        "dropout": dropout,
+        "activation": activation,
+        "hidden_channels": hidden_channels,
+        "scaling": scaling,
+        "metric": metric,
+    }
+    config = find_preset(graph.name, model)
+    config |= {name: value for name, value in given.items() if value is not None}
+    config["device"] = device
+    numbers = _split_numbers(split, len(graph.splits))
+    runs = run_splits(graph, model, numbers, seed, config, quiet=quiet)
+    if out is not None:
+        best = max(runs, key=lambda run: run.classifier.val_score_)
+        best.save(out, graph, options)
+    result = report(graph, model, runs)
+    if as_json:
+        print(json.dumps(result, allow_nan=False))
+    else:
+        from h2gcn.cli.runs import show
+
+        show(result, graph, runs, out)
+
+
+def _split_numbers(text: str, n_splits: int) -> list[int]:
+    if text == "all":
+        return list(range(n_splits or N_RANDOM_SPLITS))
+    if not text.isdecimal():
+        raise InputError(f"--split must be a number from 0 on, or 'all'. Got {text!r}.")
+    if int(text) >= max(n_splits, 1):
+        have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
+        raise InputError(f"--split {text}: the data have {have}.")
+    return [int(text)]

@@ -1,0 +1,139 @@
+"""The benchmarks by name, from files that are there or that PyG downloads."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from h2gcn._validation import nearest
+from h2gcn.datasets.catalogue import DATASETS, DatasetInfo
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import Graph
+from h2gcn.io.npz import read_npz
+from h2gcn.splitting import stratified_split
+
+__all__ = [
+    "DATASETS",
+    "DatasetInfo",
+    "checksum",
+    "data_root",
+    "is_dataset",
+    "load_dataset",
+]
+
+logger = logging.getLogger(__name__)
+
+_SYN_CORA = re.compile(r"syn-cora/(h\d\.\d\d-r\d+)")
+
+
+def data_root() -> Path:
+    """Return the folder of the benchmark files: $H2GCN_DATA, else the user's cache."""
+    if given := os.environ.get("H2GCN_DATA"):
+        return Path(given)
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("h2gcn")) / "data"
+
+
+def is_dataset(name: str) -> bool:
+    """Return whether a name is that of a benchmark."""
+    return name in DATASETS or _SYN_CORA.fullmatch(name) is not None
+
+
+def load_dataset(name: str, *, root: str | Path | None = None) -> Graph:
+    """Load a benchmark by name.
+
+    Parameters
+    ----------
+    name
+        One of `DATASETS`, or `syn-cora/h0.10-r1` and the like.
+    root
+        Folder of the files; default `data_root()`.
+
+    Returns
+    -------
+    Graph
+        With its splits: the ten of Geom-GCN or of the dataset's authors; one of
+        25/25/50 per class for syn-cora, three for cora-full.
+    """
+    base = Path(root) if root is not None else data_root()
+    if match := _SYN_CORA.fullmatch(name):
+        return _load_syn_cora(base, name, match.group(1))
+    if name not in DATASETS:
+        known = [*DATASETS, "syn-cora/h0.10-r1"]
+        raise InputError(
+            f"there is no dataset {name!r}.{nearest(name, known)} "
+            f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
+        )
+    info = DATASETS[name]
+    folder = base / info.folder
+    if missing := [file for file in info.files if not (folder / file).is_file()]:
+        _download(name, info, base, missing)
+    found = checksum(folder / file for file in info.files)
+    if info.checksum is not None and found != info.checksum:
+        warnings.warn(
+            f"{name}: the files in {folder} are not the ones of the catalogue "
+            f"(checksum {found}, expected {info.checksum})",
+            H2GCNWarning,
+            stacklevel=2,
+        )
+    graph = replace(info.read(folder), name=name)
+    if not graph.splits:
+        graph = _with_splits(graph, 3)
+    return graph
+
+
+def _load_syn_cora(base: Path, name: str, stem: str) -> Graph:
+    path = base / "syn-cora" / f"{stem}.npz"
+    if not path.is_file():
+        raise InputError(
+            f"{name}: no file {path}; 'h2gcn generate --preset syn-cora' makes "
+            "graphs of the same kind"
+        )
+    return _with_splits(replace(read_npz(path), name=name), 1)
+
+
+def _with_splits(graph: Graph, count: int) -> Graph:
+    splits = [stratified_split(graph.y, (0.25, 0.25, 0.5), i) for i in range(count)]
+    return replace(graph, splits=tuple(splits))
+
+
+def checksum(paths: Iterable[Path]) -> str:
+    """Return 16 hexadecimal digits over the names and contents of some files."""
+    digest = hashlib.sha256()
+    for path in sorted(paths, key=lambda path: path.name):
+        digest.update(path.name.encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _download(name: str, info: DatasetInfo, base: Path, missing: list[str]) -> None:
+    """Let PyG's dataset class fetch the raw files; what it parses is not used."""
+    hint = (
+        f"{name}: {len(missing)} of its files are not in {base / info.folder} "
+        f"({missing[0]}, …)"
+    )
+    if info.pyg is None or name == "cornell-2020":
+        raise InputError(f"{hint}, and they cannot be downloaded; put them there")
+    class_name, subfolder, arguments = info.pyg
+    logger.info("%s; downloading", hint)
+    try:
+        import torch_geometric.datasets
+
+        getattr(torch_geometric.datasets, class_name)(
+            str(base / subfolder), **arguments
+        )
+    except Exception as error:  # whatever the network or the disk had to say
+        cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{hint}, and downloading them failed ({cause}); set $H2GCN_DATA to a "
+            "folder that has them"
+        ) from None
+    if any(not (base / info.folder / file).is_file() for file in info.files):
+        raise InputError(f"{hint}, and the download did not bring them")

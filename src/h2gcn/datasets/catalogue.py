@@ -1,0 +1,196 @@
+"""The benchmarks: where their files are, how they are read, what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from h2gcn.datasets.geom_gcn import read_geom_gcn
+from h2gcn.datasets.planetoid import read_planetoid
+from h2gcn.graph import Graph
+from h2gcn.io.npz import read_npz
+
+__all__ = ["DATASETS", "DatasetInfo"]
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """A benchmark.
+
+    Parameters
+    ----------
+    folder
+        Where its raw files are under the data root (PyG's layout).
+    read
+        Reads that folder (or file) into a `Graph`.
+    files
+        The names of the raw files in `folder`.
+    summary
+        A line for `h2gcn datasets`.
+    pyg
+        PyG's dataset class and its arguments (the root is put first), which
+        download the files; None where PyG has no such class.
+    checksum
+        First 16 hexadecimal digits of the SHA-256 over the raw files.
+    metric
+        The score that its authors report.
+    scaling
+        How its features are scaled.
+    note
+        What a user of this benchmark must know.
+    """
+
+    folder: str
+    read: Callable[[Path], Graph]
+    files: tuple[str, ...]
+    summary: str
+    pyg: tuple[str, str, dict[str, str]] | None
+    checksum: str | None = None
+    metric: str = "accuracy"
+    scaling: str = "rows"
+    note: str = ""
+
+
+def _splits(prefix: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}_split_0.6_0.2_{i}.npz" for i in range(10))
+
+
+def _text(
+    prefix: str,
+    folder: str,
+    pyg: tuple[str, str, dict[str, str]],
+    summary: str,
+    checksum: str,
+    note: str = "",
+) -> DatasetInfo:
+    return DatasetInfo(
+        folder=folder,
+        read=partial(read_geom_gcn, prefix=prefix, word_lists=prefix == "film"),
+        files=(
+            "out1_node_feature_label.txt",
+            "out1_graph_edges.txt",
+            *_splits(prefix),
+        ),
+        summary=summary,
+        pyg=pyg,
+        checksum=checksum,
+        note=note,
+    )
+
+
+def _citation(name: str, n_topics: str, checksum: str, note: str = "") -> DatasetInfo:
+    prefix = name.lower()
+    parts = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+    return DatasetInfo(
+        folder=f"{name}/geom-gcn/raw",
+        read=partial(read_planetoid, prefix=prefix),
+        files=(*(f"ind.{prefix}.{part}" for part in parts), *_splits(prefix)),
+        summary=f"papers that cite each other, in {n_topics}",
+        pyg=("Planetoid", "", {"name": name, "split": "geom-gcn"}),
+        checksum=checksum,
+        note=note,
+    )
+
+
+def _platonov(name: str, summary: str, checksum: str) -> DatasetInfo:
+    file = f"{name.lower()}.npz"
+    return DatasetInfo(
+        folder=f"{name.lower()}/raw",
+        read=lambda folder: read_npz(folder / file),
+        files=(file,),
+        summary=summary,
+        pyg=("HeterophilousGraphDataset", "", {"name": name}),
+        checksum=checksum,
+        metric="roc_auc",
+        scaling="standard",
+        note="two unbalanced classes: the score is ROC-AUC",
+    )
+
+
+_WEB = "web pages of a university, linked; kinds of page"
+_TWINS = (
+    "most test nodes have a twin in training: the same links and the same label "
+    "(Platonov et al. 2023)"
+)
+
+DATASETS: dict[str, DatasetInfo] = {
+    "texas": _text(
+        "texas",
+        "texas/raw",
+        ("WebKB", "", {"name": "texas"}),
+        _WEB,
+        "2ed3ad36371d6fa6",
+        "one class is a single node",
+    ),
+    "wisconsin": _text(
+        "wisconsin",
+        "wisconsin/raw",
+        ("WebKB", "", {"name": "wisconsin"}),
+        _WEB,
+        "bf60ed592d59dbea",
+    ),
+    "cornell": _text(
+        "cornell",
+        "cornell/raw",
+        ("WebKB", "", {"name": "cornell"}),
+        _WEB,
+        "f36540c90f489fc9",
+        "the file as repaired in 2022; the paper's figures are of cornell-2020",
+    ),
+    "cornell-2020": _text(
+        "cornell",
+        "paper-2020/cornell/raw",
+        ("WebKB", "paper-2020", {"name": "cornell"}),
+        "Cornell's links with the features and labels of Texas",
+        "dc2ce4717232373e",
+        "the broken file of 2020, which the paper used; no longer to be downloaded",
+    ),
+    "actor": _text(
+        "film",
+        "actor/raw",
+        ("Actor", "actor", {}),
+        "actors on the same Wikipedia pages; words of their own pages",
+        "21996e6df720bac8",
+    ),
+    "chameleon": _text(
+        "chameleon",
+        "chameleon/geom_gcn/raw",
+        ("WikipediaNetwork", "", {"name": "chameleon"}),
+        "Wikipedia pages, linked; five levels of traffic",
+        "4fa16dd6ffbbdd40",
+        _TWINS,
+    ),
+    "squirrel": _text(
+        "squirrel",
+        "squirrel/geom_gcn/raw",
+        ("WikipediaNetwork", "", {"name": "squirrel"}),
+        "Wikipedia pages, linked; five levels of traffic",
+        "d160fab2b315f0ab",
+        _TWINS,
+    ),
+    "cora": _citation("Cora", "seven topics", "a0bb3143beff0540"),
+    "citeseer": _citation(
+        "CiteSeer",
+        "six topics",
+        "a94218dd2d81548d",
+        "15 nodes have neither features nor label and are in no split",
+    ),
+    "pubmed": _citation("PubMed", "three topics", "4c8328f6180d34b8"),
+    "minesweeper": _platonov(
+        "Minesweeper", "a 100 by 100 board; mine or not", "945ae161b6be5f61"
+    ),
+    "tolokers": _platonov(
+        "Tolokers", "workers who shared a task; banned or not", "00f8519e939801b0"
+    ),
+    "cora-full": DatasetInfo(
+        folder="cora/raw",
+        read=lambda folder: read_npz(folder / "cora.npz"),
+        files=("cora.npz",),
+        summary="papers that cite each other, in seventy topics",
+        pyg=("CitationFull", "", {"name": "Cora"}),
+        note="no split inside: the paper drew three of 25/25/50",
+    ),
+}
+"""The benchmarks by name; syn-cora's graphs are `syn-cora/h0.10-r1` and so on."""

@@ -1,0 +1,281 @@
+"""The graph that every other room works on, checked once when it is built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split"]
+
+CSR = sp.csr_array
+"""The sparse format of the library: scipy's CSR array, sorted, int32 where it fits."""
+Features = NDArray[np.float32] | CSR
+"""Node features, [n, F]: a dense array, or CSR where most entries are zero."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Three disjoint sets of node indices; `train` and `val` may not be empty.
+
+    Parameters
+    ----------
+    train, val, test
+        Node indices (or boolean masks, which are turned into indices).
+    """
+
+    train: NDArray[np.int64]
+    val: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for part in ("train", "val", "test"):
+            given = np.asarray(getattr(self, part))
+            index = np.flatnonzero(given) if given.dtype == bool else given
+            index = index.astype(np.int64).reshape(-1)
+            if index.size and index.min() < 0:
+                raise InputError(f"Split: '{part}' holds a negative node index.")
+            object.__setattr__(self, part, index)
+
+    @property
+    def parts(self) -> dict[str, NDArray[np.int64]]:
+        """The three parts by name."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The sizes of train, val and test."""
+        return len(self.train), len(self.val), len(self.test)
+
+
+@dataclass(frozen=True)
+class ReadRecord:
+    """What a reader did to its input on the way to a `Graph`.
+
+    Counts are of edges as the input listed them. `notes` are further sentences
+    for the user.
+    """
+
+    edges_read: int | None = None
+    duplicates_merged: int = 0
+    loops_dropped: int = 0
+    symmetrised: int = 0
+    """Pairs that were given in one direction only."""
+    unknown_dropped: int = 0
+    """Edges to nodes that are not in the node table."""
+    notes: tuple[str, ...] = ()
+
+    def sentences(self) -> list[str]:
+        """Return what was merged, symmetrised and dropped, a sentence each."""
+        counted = {
+            "duplicate edge{s} merged": self.duplicates_merged,
+            "self-loop{s} dropped": self.loops_dropped,
+            "one-way edge{s} made symmetric": self.symmetrised,
+            "edge{s} to unknown nodes dropped": self.unknown_dropped,
+        }
+        said = [
+            f"{count:,} {text.format(s='' if count == 1 else 's')}"
+            for text, count in counted.items()
+            if count
+        ]
+        return said + list(self.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph with node features, and labels for some of its nodes.
+
+    Parameters
+    ----------
+    x
+        Features, [n, F], dense or scipy sparse; finite numbers.
+    adj
+        Adjacency matrix, [n, n]: symmetric, binary, without self-loops.
+        `h2gcn.io.from_scipy` makes such a matrix of any other.
+    directed
+        The directions of the input where it had any, [n, n].
+    y
+        Class index of each node, [n]; -1 is unlabelled.
+    classes
+        The label that each class index stands for, [C].
+    node_ids, feature_names
+        Names of rows and columns of `x`; default their numbers.
+    splits
+        Train/validation/test splits that come with the data.
+    name
+        How messages and tables call the graph.
+    record
+        What a reader merged, symmetrised and dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> Graph(x=np.eye(3), adj=path, y=[0, 1, -1])
+    Graph('graph': 3 nodes, 2 edges, 3 features, 2 classes, 2 labelled)
+    """
+
+    x: Features
+    adj: CSR
+    directed: CSR | None = None
+    y: NDArray[np.int64] = None  # type: ignore[assignment]
+    classes: NDArray[Any] = None  # type: ignore[assignment]
+    node_ids: NDArray[Any] = None  # type: ignore[assignment]
+    feature_names: tuple[str, ...] = None  # type: ignore[assignment]
+    splits: tuple[Split, ...] = ()
+    name: str = "graph"
+    record: ReadRecord = field(default_factory=ReadRecord)
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        settle("adj", _check_adjacency(self.adj))
+        settle("x", _check_features(self.x, self.adj.shape[0]))
+        n, n_features = self.x.shape
+        if self.directed is not None:
+            directed = CSR(self.directed)
+            if directed.shape != self.adj.shape:
+                raise InputError(
+                    f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
+                    f" Got {directed.shape} instead."
+                )
+            settle("directed", directed)
+        settle("y", _check_labels(self.y, n))
+        settle("classes", _check_classes(self.classes, self.y))
+        ids = np.arange(n) if self.node_ids is None else np.asarray(self.node_ids)
+        settle("node_ids", _check_length("node_ids", ids, n))
+        names = self.feature_names
+        names = tuple(map(str, range(n_features if names is None else 0))) or names
+        settle("feature_names", tuple(map(str, names or ())))
+        _check_length("feature_names", self.feature_names, n_features)
+        settle("splits", tuple(self.splits))
+        for number, split in enumerate(self.splits):
+            for part, index in split.parts.items():
+                if index.size and index.max() >= n:
+                    raise InputError(
+                        f"Graph: split {number}, part '{part}' names node "
+                        f"{index.max()}, but there are {n} nodes."
+                    )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return int(self.adj.nnz // 2)
+
+    @property
+    def n_features(self) -> int:
+        """Number of feature columns."""
+        return int(self.x.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each node, [n]."""
+        return np.diff(self.adj.indptr).astype(np.int64)
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """Indices of the nodes that have a label."""
+        return np.flatnonzero(self.y >= 0)
+
+    def to_pyg(self) -> Data:
+        """Return the graph as a PyG `Data` with [n, n_splits] masks."""
+        from h2gcn.io.pyg import to_pyg
+
+        return to_pyg(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name!r}: {self.n_nodes} nodes, {self.n_edges} edges, "
+            f"{self.n_features} features, {self.n_classes} classes, "
+            f"{self.labelled.size} labelled)"
+        )
+
+
+def _check_adjacency(adj: Any) -> CSR:
+    matrix = CSR(adj, dtype=np.float32, copy=True)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    way_out = "; h2gcn.io.from_scipy turns any matrix into such a graph."
+    if matrix.nnz and not (matrix.data == 1).all():
+        raise InputError(f"Graph: 'adj' must hold only 0 and 1{way_out}")
+    if matrix.diagonal().any():
+        raise InputError(f"Graph: 'adj' must not have self-loops{way_out}")
+    transposed = CSR(matrix.T)
+    transposed.sort_indices()
+    if not (
+        np.array_equal(matrix.indptr, transposed.indptr)
+        and np.array_equal(matrix.indices, transposed.indices)
+    ):
+        raise InputError(f"Graph: 'adj' must be symmetric{way_out}")
+    return matrix
+
+
+def _check_features(x: Any, n: int) -> Features:
+    dense = not sp.issparse(x)
+    try:
+        features = np.array(x, dtype=np.float32) if dense else CSR(x, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
+    if features.ndim != 2 or features.shape[0] != n:
+        raise InputError(
+            f"Graph: 'x' must have a row for each of the {n} nodes of 'adj'. "
+            f"Got shape {features.shape} instead."
+        )
+    if features.shape[1] == 0:
+        raise InputError("Graph: 'x' must have at least one feature column.")
+    values = features if isinstance(features, np.ndarray) else features.data
+    if not np.isfinite(values).all():
+        raise InputError("Graph: 'x' must be finite; it holds NaN or infinity.")
+    return features
+
+
+def _check_labels(y: Any, n: int) -> NDArray[np.int64]:
+    labels = np.full(n, -1) if y is None else np.asarray(y)
+    if labels.dtype.kind not in "iu":
+        raise InputError(
+            f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
+            f"Got dtype {labels.dtype} instead."
+        )
+    labels = labels.astype(np.int64)
+    _check_length("y", labels, n)
+    if labels.size and labels.min() < -1:
+        raise InputError(f"Graph: 'y' must be at least -1. Got {labels.min()} instead.")
+    return labels
+
+
+def _check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
+    n_classes = int(y.max(initial=-1)) + 1
+    known = np.arange(n_classes) if classes is None else np.asarray(classes)
+    if len(known) < n_classes:
+        raise InputError(
+            f"Graph: 'y' uses {n_classes} classes, but 'classes' names {len(known)}."
+        )
+    return known
+
+
+def _check_length(name: str, values: Any, n: int) -> Any:
+    if len(values) != n:
+        raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
+    return values

@@ -1,0 +1,146 @@
+"""Graphs in and out: one reader or writer a format, each with a record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Graph
+from h2gcn.io.edge_list import read_edge_list
+from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.networkx_io import from_networkx, read_graphml
+from h2gcn.io.npz import read_npz, write_npz
+from h2gcn.io.options import TableOptions
+from h2gcn.io.pt import read_pt
+from h2gcn.io.pyg import from_pyg, to_pyg
+from h2gcn.io.scipy_io import from_scipy
+from h2gcn.io.table_files import TABLE_SUFFIXES
+from h2gcn.io.tables import read_tables
+from h2gcn.io.write import atomic_write, write_predictions, write_tables
+
+__all__ = [
+    "TableOptions",
+    "adjacency_from_edges",
+    "atomic_write",
+    "from_networkx",
+    "from_pyg",
+    "from_scipy",
+    "read_edge_list",
+    "read_graph",
+    "read_graphml",
+    "read_npz",
+    "read_pt",
+    "read_tables",
+    "to_pyg",
+    "write_npz",
+    "write_predictions",
+    "write_tables",
+]
+
+_SUFFIXES = (".npz", ".graphml", ".pt", ".edgelist", ".txt")
+
+
+def read_graph(
+    source: Any = None,
+    *,
+    nodes: str | Path | None = None,
+    edges: str | Path | None = None,
+    options: TableOptions | None = None,
+) -> Graph:
+    """Read a graph from whatever a user brings.
+
+    Parameters
+    ----------
+    source
+        A folder with `nodes.*` and `edges.*` (csv, tsv or parquet); a file
+        (`.npz`, `.graphml`, `.pt`, `.edgelist`, `.txt`); a PyG `Data`; a networkx
+        graph; a `Graph`, which is returned.
+    nodes, edges
+        The two tables, in place of `source`.
+    options
+        How tables are read. Of other formats, GraphML and networkx graphs follow
+        its label and feature columns, edge lists its `undirected`.
+
+    Returns
+    -------
+    Graph
+        Named after the file or folder; `record` tells what was done to the input.
+    """
+    options = TableOptions() if options is None else options
+    if source is None:
+        if nodes is None or edges is None:
+            raise InputError(
+                "A graph needs a source, or a node table and an edge table together. "
+                f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
+            )
+        return read_tables(nodes, edges, options)
+    if nodes is not None or edges is not None:
+        raise InputError(
+            "A graph needs a source, or a node table and an edge table: not both."
+        )
+    if isinstance(source, str | Path):
+        return _read_path(Path(source).expanduser(), options)
+    return _from_object(source, options)
+
+
+def _read_path(path: Path, options: TableOptions) -> Graph:
+    if path.is_dir():
+        return read_tables(_table(path, "nodes"), _table(path, "edges"), options)
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        raise InputError(
+            f"{path}: a graph is two tables; give a folder with nodes{suffix} and "
+            f"edges{suffix}, or --nodes and --edges."
+        )
+    if suffix not in _SUFFIXES:
+        there = "" if path.exists() else "there is no such file or folder; "
+        raise InputError(
+            f"{path}: {there}a graph is a folder with nodes.* and edges.*, or a file "
+            f"that ends in {', '.join(_SUFFIXES)}."
+        )
+    if suffix == ".npz":
+        return read_npz(path)
+    if suffix == ".pt":
+        return read_pt(path)
+    if suffix == ".graphml":
+        label, features = options.label_column or "label", options.feature_columns
+        return read_graphml(path, label=label, features=features)
+    return read_edge_list(path, undirected=options.undirected)
+
+
+def _table(folder: Path, stem: str) -> Path:
+    found = sorted(
+        file
+        for file in folder.iterdir()
+        if file.stem.lower() == stem and file.suffix.lower() in TABLE_SUFFIXES
+    )
+    if len(found) == 1:
+        return found[0]
+    wanted = f"one of {', '.join(stem + suffix for suffix in TABLE_SUFFIXES)}"
+    have = "It has none" if not found else "It has " + _names(found)
+    raise InputError(f"{folder}: the folder must hold {wanted}. {have}.")
+
+
+def _from_object(source: Any, options: TableOptions) -> Graph:
+    """Dispatch by the modules of the classes: importing PyG takes seconds."""
+    if isinstance(source, Graph):
+        return source
+    homes = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if "torch_geometric" in homes:
+        return from_pyg(source)
+    if "networkx" in homes:
+        label, features = options.label_column or "label", options.feature_columns
+        return from_networkx(source, label=label, features=features)
+    raise InputError(
+        "A graph is read from a path, a PyG Data or a networkx graph. "
+        f"Got {type(source).__name__!r} instead."
+    )
+
+
+def _names(files: list[Path]) -> str:
+    return " and ".join(file.name for file in files)
+
+
+def _told(path: str | Path | None) -> str:
+    return "nothing" if path is None else repr(str(path))

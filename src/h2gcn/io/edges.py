@@ -1,0 +1,103 @@
+"""From two lists of end points to the adjacency matrix of a `Graph`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR, ReadRecord
+
+__all__ = ["adjacency_from_edges"]
+
+
+def adjacency_from_edges(
+    sources: ArrayLike,
+    targets: ArrayLike,
+    n_nodes: int,
+    *,
+    directed: bool | None = None,
+) -> tuple[CSR, CSR | None, ReadRecord]:
+    """Return the simple undirected graph of an edge list.
+
+    Parameters
+    ----------
+    sources, targets
+        Node indices of the end points of each edge, [m] each.
+    n_nodes
+        Number of nodes; it comes from the node table, since a list of edges does
+        not tell of isolated nodes.
+    directed
+        False: each entry is one undirected edge, so that (u, v) and (v, u) are
+        duplicates and nothing is lost by making the matrix symmetric. Otherwise
+        the entries have a direction, which is kept unless each is there both ways.
+
+    Returns
+    -------
+    adj
+        [n, n], symmetric, binary, without self-loops, sorted; float32 and int32.
+    one_way
+        [n, n], the same edges with the directions of the input; None where these
+        say nothing.
+    record
+        Counts of what was merged, dropped and made symmetric.
+
+    Examples
+    --------
+    >>> adj, one_way, record = adjacency_from_edges([0, 1, 1], [1, 0, 2], 3)
+    >>> adj.nnz, one_way.nnz, record.symmetrised
+    (4, 3, 1)
+    """
+    u = _endpoints("sources", sources, n_nodes)
+    v = _endpoints("targets", targets, n_nodes)
+    if u.size != v.size:
+        raise InputError(
+            f"'sources' and 'targets' must have the same length. "
+            f"Got {u.size} and {v.size} instead."
+        )
+    proper = u != v
+    n_read, n_proper = int(u.size), int(np.count_nonzero(proper))
+    if n_proper < n_read:
+        u, v = u[proper], v[proper]
+    if directed is False:
+        u, v = np.minimum(u, v), np.maximum(u, v)
+    one_way = _binary(CSR((np.ones(n_proper, np.float32), (u, v)), (n_nodes, n_nodes)))
+    adj = _binary(CSR(one_way + CSR(one_way.T)))
+    # With b pairs listed both ways and s listed one way, one_way holds 2b + s
+    # entries and adj 2b + 2s.
+    n_single = 0 if directed is False else int(adj.nnz - one_way.nnz)
+    record = ReadRecord(
+        edges_read=n_read,
+        duplicates_merged=n_proper - int(one_way.nnz),
+        loops_dropped=n_read - n_proper,
+        symmetrised=n_single,
+    )
+    return adj, one_way if n_single else None, record
+
+
+def _endpoints(name: str, values: ArrayLike, n_nodes: int) -> NDArray[np.integer]:
+    index = np.asarray(values).reshape(-1)
+    if index.size and index.dtype.kind not in "iu":
+        raise InputError(
+            f"'{name}' must hold node indices (integers). "
+            f"Got dtype {index.dtype} instead."
+        )
+    outside = (index < 0) | (index >= n_nodes)
+    if outside.any():
+        edge = int(np.argmax(outside))
+        raise InputError(
+            f"'{name}' must lie in 0 … {n_nodes - 1}, as there are {n_nodes} nodes. "
+            f"Got {index[edge]} at edge {edge} instead."
+        )
+    fits = n_nodes <= np.iinfo(np.int32).max
+    return index.astype(np.int32 if fits else np.int64, copy=False)
+
+
+def _binary(matrix: CSR) -> CSR:
+    """Return the pattern of a matrix: sorted, ones for data, int32 where it fits."""
+    matrix.sum_duplicates()
+    matrix.data = np.ones(matrix.nnz, dtype=np.float32)
+    if matrix.nnz <= np.iinfo(np.int32).max:
+        matrix.indices = matrix.indices.astype(np.int32, copy=False)
+        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
+    return matrix

@@ -1,0 +1,60 @@
+"""What every reader asks of a file first, and how a parser's words are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from h2gcn.exceptions import InputError
+
+__all__ = ["existing_file", "listed", "not_utf8", "one_line"]
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a file that is there and holds something, else raise."""
+    file = Path(path).expanduser()
+    try:
+        if file.is_dir():
+            raise InputError(f"{file}: this is a folder, not a file.")
+        if not file.exists():
+            raise InputError(f"{file}: there is no such file.")
+        with file.open("rb") as handle:
+            if not handle.read(1):
+                raise InputError(f"{file}: the file is empty.")
+    except OSError as error:
+        raise InputError(
+            f"{file}: the file cannot be read ({error.strerror})."
+        ) from None
+    return file
+
+
+def one_line(error: object, limit: int = 200) -> str:
+    """Return the words of a parser's exception on one line, cut at `limit`."""
+    words = " ".join(str(error).split()).rstrip(".")
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def listed(names: Sequence[str], limit: int = 12) -> str:
+    """Return names for a message: quoted, and not all where there are many."""
+    shown = ", ".join(map(repr, names[:limit]))
+    rest = len(names) - limit
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def not_utf8(path: Path) -> InputError | None:
+    """Return the error that names the first byte that is not UTF-8, if any.
+
+    It reads the whole file, so it is asked only once something has gone wrong.
+    """
+    offset = 0
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return InputError(
+                    f"{path}: the text is not UTF-8 (byte {offset + error.start}, "
+                    f"line {number}); save it as UTF-8."
+                )
+            offset += len(line)
+    return None

@@ -1,0 +1,79 @@
+"""From labels as they are written to class indices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+
+__all__ = ["doubtful_labels", "encode_labels", "order_classes"]
+
+# "007" or "+1" are names: read as numbers they could fall together with others.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+_MISSING_ELSEWHERE = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
+
+
+def order_classes(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Sort the distinct labels: as numbers where all are integers, else as text.
+
+    Returns
+    -------
+    classes
+        The labels in order, [C]; integers or strings.
+    rank
+        The class index of each entry of `texts`, [C].
+    """
+    integers = all(_INTEGER.fullmatch(text) for text in texts)
+    values = np.array([int(t) for t in texts] if integers else list(texts))
+    classes, rank = np.unique(values, return_inverse=True)
+    return classes, rank.astype(np.int64)
+
+
+def encode_labels(values: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+    """Return class indices, and the classes where the values are their names.
+
+    Integers (and floats that are integers; NaN is unlabelled) are class indices
+    already, and no classes are returned. Of anything else, None, NaN and the empty
+    string are unlabelled.
+
+    Parameters
+    ----------
+    values
+        A label a node, [n].
+    """
+    given = np.asarray(values)
+    if given.ndim != 1:
+        raise InputError(
+            f"Labels must be one a node, a 1-D array. Got shape {given.shape} instead."
+        )
+    if given.dtype.kind in "iub":
+        return given.astype(np.int64), None
+    if given.dtype.kind == "f":
+        known = np.isfinite(given)
+        if np.any(given[known] != np.rint(given[known])):
+            raise InputError("Labels must be classes; these hold fractions.")
+        return np.where(known, given, -1).astype(np.int64), None
+    texts = [None if v is None or v != v else str(v).strip() for v in given.tolist()]
+    distinct = list(dict.fromkeys(text for text in texts if text))
+    if not distinct:
+        return np.full(len(texts), -1, dtype=np.int64), None
+    classes, rank = order_classes(distinct)
+    index = dict(zip(distinct, rank.tolist(), strict=True))
+    y = np.array([index[text] if text else -1 for text in texts], dtype=np.int64)
+    return y, classes
+
+
+def doubtful_labels(classes: NDArray[Any] | None) -> tuple[str, ...]:
+    """Return a note for each class whose name elsewhere says "not known"."""
+    names = [] if classes is None else [str(name) for name in classes]
+    return tuple(
+        f"label {name!r} is taken as a class; leave it empty for unlabelled nodes"
+        for name in names
+        if name.lower() in _MISSING_ELSEWHERE
+    )

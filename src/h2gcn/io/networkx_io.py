@@ -1,0 +1,195 @@
+"""networkx graphs and GraphML files as a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Graph
+from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.features import fit_layout, structural_features
+from h2gcn.io.files import existing_file, one_line
+from h2gcn.io.labels import doubtful_labels, encode_labels
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["from_networkx", "read_graphml"]
+
+# LookupError is an encoding that is not known, SyntaxError ElementTree's own, and
+# the others what networkx runs into where the XML is not GraphML.
+_BAD_XML = (AttributeError, LookupError, SyntaxError, TypeError, ValueError)
+
+
+def from_networkx(
+    G: nx.Graph,
+    *,
+    label: str = "label",
+    features: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Graph:
+    """Return a networkx graph, its nodes in the same order.
+
+    Parameters
+    ----------
+    G
+        Directed or not, with or without parallel edges and loops.
+    label
+        The node attribute that is the label; nodes without it are unlabelled.
+    features
+        The node attributes that are features, numbers or lists of numbers; by
+        default all such but the label. Where there is none, features are made of
+        the degrees, and the record says so.
+    name
+        Name of the graph; by default networkx's, or "graph".
+    """
+    nodes = list(G.nodes)
+    if not nodes:
+        raise InputError("The networkx graph has no nodes.")
+    index = {node: number for number, node in enumerate(nodes)}
+    ends = np.array([(index[u], index[v]) for u, v in G.edges()], dtype=np.int64)
+    ends = ends.reshape(-1, 2)
+    adj, one_way, record = adjacency_from_edges(
+        ends[:, 0],
+        ends[:, 1],
+        len(nodes),
+        directed=None if G.is_directed() else False,
+    )
+    rows = [G.nodes[node] for node in nodes]
+    known = list(dict.fromkeys(key for row in rows for key in row))
+    for wanted in (*(() if label == "label" else (label,)), *(features or ())):
+        if wanted not in known:
+            hint = nearest(wanted, map(str, known))
+            raise InputError(f"No node has an attribute {wanted!r}.{hint}")
+    blocks, names, notes = _features(nodes, rows, known, label, features)
+    if blocks:
+        x = fit_layout(np.hstack(blocks))
+    else:
+        x, structural_names, note = structural_features(adj)
+        names, notes = list(structural_names), [*notes, note]
+    labels = np.empty(len(nodes), dtype=object)
+    labels[:] = [row.get(label) for row in rows]
+    y, classes = encode_labels(labels)
+    return Graph(
+        x=x,
+        adj=adj,
+        directed=one_way,
+        y=y,
+        classes=classes,  # type: ignore[arg-type]
+        node_ids=_node_ids(nodes),
+        feature_names=tuple(names),
+        name=name or str(getattr(G, "name", "")) or "graph",
+        record=replace(record, notes=(*notes, *doubtful_labels(classes))),
+    )
+
+
+def read_graphml(
+    path: str | Path,
+    *,
+    label: str = "label",
+    features: Sequence[str] | None = None,
+) -> Graph:
+    """Read a GraphML file; `label` and `features` are as of `from_networkx`.
+
+    A file with a document type declaration is refused: GraphML needs none, and
+    entities that are declared there can blow up or read other files.
+    """
+    import networkx as nx
+
+    file = existing_file(path)
+    content = file.read_bytes()
+    _check_xml(file, content)
+    try:
+        graph = nx.read_graphml(BytesIO(content))
+    except (nx.NetworkXException, *_BAD_XML) as error:
+        raise InputError(f"{file}: this is not GraphML ({one_line(error)}).") from None
+    try:
+        return from_networkx(graph, label=label, features=features, name=file.stem)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def _check_xml(file: Path, content: bytes) -> None:
+    """Raise where the file is not well-formed XML, or declares a document type."""
+    from xml.parsers import expat
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            f"{file}: the file has a DOCTYPE declaration, which is refused; GraphML "
+            "needs none."
+        )
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        parser.Parse(content, True)
+    except InputError:
+        raise
+    except (expat.ExpatError, *_BAD_XML) as error:
+        raise InputError(
+            f"{file}: the file is not well-formed XML ({one_line(error)})."
+        ) from None
+
+
+def _features(
+    nodes: list[Any],
+    rows: list[dict[str, Any]],
+    known: list[str],
+    label: str,
+    features: Sequence[str] | None,
+) -> tuple[list[NDArray[np.float32]], list[str], list[str]]:
+    """Return blocks of columns, [n, ·] each, their names, and notes on the rest."""
+    blocks, names, notes = [], [], []
+    for key in [k for k in known if k != label] if features is None else features:
+        values: list[Any] = [row.get(key) for row in rows]
+        odd = next((v for v in values if v is not None and not _numeric(v)), None)
+        if odd is not None and features is None:
+            notes.append(f"node attribute {key!r} is not a number and is not used")
+            continue
+        if odd is not None:
+            raise InputError(
+                f"Node attribute {key!r} must be numbers. Got {odd!r} instead."
+            )
+        widths = [np.size(v) if v is not None else -1 for v in values]
+        if len(set(widths)) > 1:
+            at = next(i for i, w in enumerate(widths) if w != max(widths))
+            raise InputError(
+                f"Node attribute {key!r} must be there at each node, of one length. "
+                f"Node {nodes[at]!r} has {values[at]!r} instead."
+            )
+        block = np.array(values, dtype=np.float32).reshape(len(nodes), -1)
+        finite = np.isfinite(block).all(axis=1)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            raise InputError(
+                f"Node attribute {key!r} must be finite. Node {nodes[at]!r} has "
+                f"{values[at]!r} instead."
+            )
+        blocks.append(block)
+        single = np.ndim(values[0]) == 0
+        names += [key] if single else [f"{key}[{j}]" for j in range(block.shape[1])]
+    return blocks, names, notes
+
+
+def _numeric(value: Any) -> bool:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return len(value) > 0 and all(isinstance(v, (Real, np.bool_)) for v in value)
+    return isinstance(value, (Real, np.bool_))
+
+
+def _node_ids(nodes: list[Any]) -> NDArray[Any]:
+    if all(type(node) is int for node in nodes):
+        return np.array(nodes)
+    ids = [str(node) for node in nodes]
+    if len(set(ids)) < len(ids):
+        raise InputError("Two nodes of the networkx graph have the same name as text.")
+    return np.array(ids)

@@ -1,0 +1,181 @@
+"""Graphs in npz archives: two layouts are read, and one of them is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR, Graph, Split
+from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.features import fit_layout
+from h2gcn.io.files import listed
+from h2gcn.io.labels import encode_labels
+from h2gcn.io.npz_archive import Archive
+from h2gcn.io.scipy_io import from_scipy
+from h2gcn.io.write import atomic_write, check_suffix
+
+__all__ = ["read_npz", "write_npz"]
+
+_EDGE_LIST_KEYS = ("node_features", "node_labels", "edges")
+_CSR_KEYS = tuple(
+    f"{matrix}_{part}"
+    for matrix in ("adj", "attr")
+    for part in ("data", "indices", "indptr", "shape")
+)
+_PARTS = ("train", "val", "test")
+
+
+def read_npz(path: str | Path) -> Graph:
+    """Read a graph from an npz archive of plain arrays; pickles are refused.
+
+    Parameters
+    ----------
+    path
+        Either of two layouts. Edge list (Platonov et al.): `node_features` [n, F],
+        `node_labels` [n], `edges` [m, 2] without direction, and optionally
+        `train_masks`, `val_masks`, `test_masks` [n_splits, n]. CSR (syn-cora, and
+        what `write_npz` writes): `adj_*` and `attr_*` with `data`, `indices`,
+        `indptr` and `shape`, optionally `labels` [n], and a split as index arrays
+        `split_train`, `split_val`, `split_test`.
+    """
+    archive = Archive(path)
+    file = archive.path
+    try:
+        if all(key in archive.keys for key in _CSR_KEYS):
+            return _from_csr(archive)
+        if all(key in archive.keys for key in _EDGE_LIST_KEYS):
+            return _from_edge_list(archive)
+    except InputError as error:
+        said = str(error)
+        prefix = "" if said.startswith(str(file)) else f"{file}: "
+        raise InputError(prefix + said) from None
+    raise InputError(
+        f"{file}: the archive must hold {', '.join(_EDGE_LIST_KEYS)}, or adj_* and "
+        f"attr_* with data, indices, indptr and shape. Keys: {listed(archive.keys)}."
+    )
+
+
+def write_npz(graph: Graph, path: str | Path) -> None:
+    """Write a graph so that `read_npz` returns it as it was, but for its name.
+
+    Parameters
+    ----------
+    graph
+        The graph; it is written in the CSR layout, `adj_*` and `attr_*` with
+        `data`, `indices`, `indptr`, `shape`, and `labels` [n]. Beside these:
+        `classes`, `node_ids`, `feature_names`, `attr_is_dense`, and where the graph
+        has them `directed_*` and `split_<i>_<part>`.
+    path
+        A file name that ends in `.npz`.
+    """
+    check_suffix(path, (".npz",))
+    arrays: dict[str, Any] = {
+        **_csr("adj", graph.adj),
+        **_csr("attr", CSR(graph.x)),
+        "attr_is_dense": np.array(isinstance(graph.x, np.ndarray)),
+        "labels": graph.y,
+        "classes": _plain(graph.classes),
+        "node_ids": _plain(graph.node_ids),
+        "feature_names": np.array(graph.feature_names, dtype=str),
+    }
+    if graph.directed is not None:
+        arrays |= _csr("directed", graph.directed)
+    for number, split in enumerate(graph.splits):
+        for part, index in split.parts.items():
+            arrays[f"split_{number}_{part}"] = index
+    with atomic_write(path) as beside, beside.open("wb") as handle:
+        np.savez_compressed(handle, **arrays)
+
+
+def _from_edge_list(archive: Archive) -> Graph:
+    x, edges = archive["node_features"], archive["edges"]
+    if x.ndim != 2 or x.dtype.kind not in "biuf":
+        raise InputError(f"'node_features' must be numbers, [n, F]. Got {_told(x)}.")
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise InputError(f"'edges' must be [m, 2]. Got {_told(edges)}.")
+    adj, _, record = adjacency_from_edges(
+        edges[:, 0], edges[:, 1], x.shape[0], directed=False
+    )
+    y, classes = encode_labels(archive["node_labels"])
+    return Graph(
+        x=fit_layout(x),
+        adj=adj,
+        y=y,
+        classes=classes,  # type: ignore[arg-type]
+        splits=tuple(_mask_splits(archive, x.shape[0])),
+        name=archive.path.stem,
+        record=record,
+    )
+
+
+def _from_csr(archive: Archive) -> Graph:
+    x = archive.csr("attr").astype(np.float32)
+    is_dense = archive.get("attr_is_dense")
+    names = archive.get("feature_names")
+    graph = from_scipy(
+        archive.csr("adj"),
+        # Our own files say how it was; others have what suits them.
+        fit_layout(x) if is_dense is None else x.toarray() if is_dense else x,
+        archive.get("labels"),
+        classes=archive.get("classes"),
+        node_ids=archive.get("node_ids"),
+        feature_names=None if names is None else tuple(names.tolist()),
+        splits=(*_mask_splits(archive, x.shape[0]), *_index_splits(archive)),
+        name=archive.path.stem,
+    )
+    if "directed_indptr" in archive.keys:
+        return replace(graph, directed=archive.csr("directed", graph.adj.shape))
+    return graph
+
+
+def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
+    masks = [archive.get(f"{part}_masks") for part in _PARTS]
+    if any(mask is None for mask in masks):
+        return
+    arrays = [np.atleast_2d(np.asarray(mask)).astype(bool) for mask in masks]
+    if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
+        shapes = ", ".join(str(array.shape) for array in arrays)
+        raise InputError(f"the masks must be [n_splits, {n}]. Got {shapes}.")
+    for train, val, test in zip(*arrays, strict=True):
+        yield Split(train=train, val=val, test=test)
+
+
+def _index_splits(archive: Archive) -> Iterator[Split]:
+    prefixes, number = ["split"], 0
+    while f"split_{number}_train" in archive.keys:
+        prefixes.append(f"split_{number}")
+        number += 1
+    for prefix in prefixes:
+        parts = {part: archive.get(f"{prefix}_{part}") for part in _PARTS}
+        found = {part: index for part, index in parts.items() if index is not None}
+        if len(found) < len(_PARTS):
+            continue
+        for part, index in found.items():
+            if index.ndim != 1 or index.dtype.kind not in "iub":
+                told = _told(index)
+                raise InputError(f"'{prefix}_{part}' must be node indices. Got {told}.")
+        yield Split(**found)
+
+
+def _told(array: NDArray[Any]) -> str:
+    return f"shape {array.shape} and dtype {array.dtype}"
+
+
+def _csr(prefix: str, matrix: CSR) -> dict[str, NDArray[Any]]:
+    return {
+        f"{prefix}_data": matrix.data,
+        f"{prefix}_indices": matrix.indices,
+        f"{prefix}_indptr": matrix.indptr,
+        f"{prefix}_shape": np.array(matrix.shape),
+    }
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return an array that needs no pickle: objects become their text."""
+    return values.astype(str) if values.dtype.kind == "O" else values

@@ -1,0 +1,149 @@
+"""PyG's `Data` from and to a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR, Graph, Split
+from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.features import fit_layout
+from h2gcn.io.labels import encode_labels
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["from_pyg", "to_pyg"]
+
+_MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
+    """Return the graph of a PyG `Data`, or of a dict with the same keys.
+
+    Parameters
+    ----------
+    data
+        `x` [n, F], dense or sparse; `edge_index` [2, m]; optionally `y` [n] (NaN or
+        -1: unlabelled) and the three masks, [n] or [n, n_splits], as splits.
+    name
+        Name of the graph.
+    """
+    stored = _Fields(data)
+    x, ends = stored.x(), stored.array("edge_index")
+    if ends is None:
+        raise InputError("The PyG data must have an 'edge_index'. It has none.")
+    if ends.ndim != 2 or ends.shape[0] != 2:
+        raise InputError(f"'edge_index' must be [2, m]. Got shape {ends.shape}.")
+    try:
+        adj, one_way, record = adjacency_from_edges(ends[0], ends[1], x.shape[0])
+    except InputError as error:
+        raise InputError(f"'edge_index': {error}") from None
+    y = stored.array("y")
+    if y is not None and y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    labels, classes = (None, None) if y is None else encode_labels(y)
+    return Graph(
+        x=x,
+        adj=adj,
+        directed=one_way,
+        y=labels,  # type: ignore[arg-type]
+        classes=classes,  # type: ignore[arg-type]
+        splits=tuple(stored.splits(x.shape[0])),
+        name=name,
+        record=record,
+    )
+
+
+def to_pyg(graph: Graph) -> Data:
+    """Return a graph as a PyG `Data`; ids and names are not part of it.
+
+    Returns
+    -------
+    Data
+        `x` [n, F] dense float32, `edge_index` [2, 2m] with both directions, `y` [n]
+        (-1: unlabelled); with one split masks [n], with more [n, n_splits].
+    """
+    import torch
+    from torch_geometric.data import Data
+
+    dense = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
+    ends = np.stack(sp.coo_array(graph.adj).coords).astype(np.int64)
+    data = Data(
+        x=torch.tensor(dense),
+        edge_index=torch.from_numpy(ends),
+        y=torch.tensor(graph.y),
+    )
+    for part in _MASKS if graph.splits else ():
+        mask = torch.zeros(graph.n_nodes, len(graph.splits), dtype=torch.bool)
+        for number, split in enumerate(graph.splits):
+            mask[split.parts[part.removesuffix("_mask")], number] = True
+        data[part] = mask[:, 0] if len(graph.splits) == 1 else mask
+    return data
+
+
+class _Fields:
+    """The entries of a `Data` or a dict as numpy arrays."""
+
+    def __init__(self, data: Any) -> None:
+        try:
+            stored = data if isinstance(data, Mapping) else data.to_dict()
+            self.stored: dict[str, Any] = dict(stored)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise InputError(
+                f"A PyG Data is needed. Got {type(data).__name__!r} instead."
+            ) from None
+
+    def array(self, key: str) -> NDArray[Any] | None:
+        """Return an entry, or None where there is none."""
+        value = self.stored.get(key)
+        if value is None:
+            return None
+        if not hasattr(value, "detach"):
+            return np.asarray(value)
+        array: NDArray[Any] = value.detach().cpu().numpy()
+        return array
+
+    def x(self) -> Any:
+        """Return the features, [n, F], dense or CSR."""
+        value: Any = self.stored.get("x")
+        if value is None:
+            raise InputError("The PyG data must have features, 'x'. It has none.")
+        layout = str(getattr(value, "layout", "torch.strided"))
+        if hasattr(value, "to_scipy"):
+            value = CSR(value.to_scipy(layout="csr"))
+        elif layout != "torch.strided":
+            coo = value.detach().cpu().to_sparse_coo().coalesce()
+            ends = tuple(coo.indices().numpy())
+            value = CSR((coo.values().numpy(), ends), shape=tuple(coo.shape))
+        else:
+            dense = np.asarray(self.array("x"))
+            value = dense[:, None] if dense.ndim == 1 else dense
+        if value.ndim != 2:
+            raise InputError(f"'x' must be [n, F]. Got shape {tuple(value.shape)}.")
+        return fit_layout(value)
+
+    def splits(self, n: int) -> Iterator[Split]:
+        """Yield the splits where all three masks are there."""
+        masks = [self.array(key) for key in _MASKS]
+        if any(mask is None for mask in masks):
+            return
+        arrays = [np.asarray(mask).astype(bool) for mask in masks]
+        arrays = [a[:, None] if a.ndim == 1 else a for a in arrays]
+        number = max(array.shape[-1] for array in arrays)
+        try:
+            # Some datasets have many training masks, and one of the test nodes.
+            arrays = [np.broadcast_to(array, (n, number)) for array in arrays]
+        except ValueError:
+            shapes = ", ".join(str(array.shape) for array in arrays)
+            raise InputError(
+                f"The masks must be [{n}, splits]. Got {shapes}."
+            ) from None
+        for i in range(number):
+            train, val, test = (array[:, i] for array in arrays)
+            yield Split(train=train, val=val, test=test)

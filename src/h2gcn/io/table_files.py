@@ -1,0 +1,200 @@
+"""CSV, TSV and Parquet files as Arrow tables, with errors that name the line."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from h2gcn.exceptions import InputError
+from h2gcn.io.files import existing_file, not_utf8, one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TABLE_SUFFIXES", "TableFile", "open_table"]
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+"""The kinds of table that are read."""
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A table on disk of which the header is known.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Names of its columns, without blanks around them.
+    raw_columns
+        The same as the file has them.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    raw_columns: tuple[str, ...]
+
+    @property
+    def delimiter(self) -> str | None:
+        """What separates the cells of a text file; None for Parquet."""
+        return _DELIMITERS.get(self.path.suffix.lower())
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that have a name: an index that pandas wrote has none."""
+        return tuple(
+            name
+            for name in self.columns
+            if name and not name.startswith(("Unnamed: ", "__index_level_"))
+        )
+
+    def read(self, only: Sequence[str], text: Collection[str] = ()) -> pa.Table:
+        """Return columns of the table.
+
+        Parameters
+        ----------
+        only
+            The columns to read.
+        text
+            Those that are left as they are written; the types of others are
+            inferred from all of their cells.
+        """
+        import pyarrow as pa
+
+        raw = dict(zip(self.columns, self.raw_columns, strict=True))
+        wanted = [raw[name] for name in only]
+        try:
+            if self.delimiter is None:
+                import pyarrow.parquet as pq
+
+                table = pq.ParquetFile(self.path).read(wanted).select(wanted)
+            else:
+                table = self._read_csv(wanted, [raw[name] for name in text])
+        except (pa.ArrowException, OSError) as error:
+            raise self._explain(error) from None
+        if self.delimiter and any(map(pa.types.is_binary, table.schema.types)):
+            # Cells of which Arrow cannot make text.
+            raise self._explain("it holds bytes that are not text")
+        columns = [_plain(column) for column in table.columns]
+        return pa.table(columns, names=list(only))
+
+    def place(self, row: int) -> str:
+        """Return where a row (from 0) is: "line 7" of a text file, else "row 6"."""
+        try:
+            line, _ = next(islice(self._records(), row + 1, None))
+        except (StopIteration, csv.Error):
+            return f"row {row + 1}"
+        return f"line {line}"
+
+    def _read_csv(self, wanted: list[str], text: list[str]) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.csv as pacsv
+
+        return pacsv.read_csv(
+            self.path,
+            # A row must fit into a block, and wide tables have long rows.
+            read_options=pacsv.ReadOptions(block_size=1 << 23),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self.delimiter, newlines_in_values=True
+            ),
+            convert_options=pacsv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(text, pa.large_string()),
+            ),
+        )
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield header and records of a text file with the lines they begin on.
+
+        Slow beside Arrow's reader, which does not tell lines: only for messages.
+        """
+        if self.delimiter is None:
+            return
+        with self.path.open(encoding="utf-8-sig", newline="") as handle:
+            reader = csv.reader(handle, delimiter=self.delimiter)
+            line = 1
+            for record in reader:
+                if record:
+                    yield line, record
+                line = reader.line_num + 1
+
+    def _explain(self, error: object) -> InputError:
+        if self.delimiter is None:
+            return InputError(
+                f"{self.path}: the Parquet file cannot be read ({one_line(error)})."
+            )
+        broken = not_utf8(self.path)
+        if broken is not None:
+            return broken
+        width = len(self.columns)
+        try:
+            for line, record in self._records():
+                if len(record) != width:
+                    cells = "cell" if len(record) == 1 else "cells"
+                    return InputError(
+                        f"{self.path}: line {line} has {len(record)} {cells}, but the "
+                        f"header has {width}."
+                    )
+        except csv.Error:
+            pass
+        return InputError(f"{self.path}: the table cannot be read ({one_line(error)}).")
+
+
+def open_table(path: str | Path) -> TableFile:
+    """Return a table of which only the header has been read."""
+    file = existing_file(path)
+    suffix = file.suffix.lower()
+    if suffix not in TABLE_SUFFIXES:
+        raise InputError(
+            f"{file}: a table must be one of {', '.join(TABLE_SUFFIXES)}. "
+            f"Got {file.suffix!r} instead."
+        )
+    if suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            raw = pq.read_schema(file).names
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"{file}: the Parquet file cannot be read ({one_line(error)})."
+            ) from None
+    else:
+        raw = _header(file, _DELIMITERS[suffix])
+    columns = tuple(name.strip() for name in raw)
+    for number, name in enumerate(columns):
+        if name and name in columns[:number]:
+            raise InputError(f"{file}: two columns are called {name!r}.")
+    return TableFile(file, columns, tuple(raw))
+
+
+def _header(file: Path, delimiter: str) -> list[str]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as handle:
+            for record in csv.reader(handle, delimiter=delimiter):
+                if record:
+                    return record
+    except UnicodeDecodeError:
+        raise not_utf8(file) or InputError(f"{file}: the text is not UTF-8.") from None
+    except csv.Error as error:
+        raise InputError(
+            f"{file}: the header cannot be read ({one_line(error)})."
+        ) from None
+    raise InputError(f"{file}: the file is empty.")
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of a type that all of Arrow's functions know."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    is_view = column.type == pa.string_view()
+    return column.cast(pa.large_string()) if is_view else column

@@ -1,0 +1,90 @@
+"""Feature scaling, fitted on the training nodes and stored with the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn._validation import check_choice
+from h2gcn.graph import CSR, Features
+
+__all__ = ["SCALINGS", "Scaler", "choose_scaling", "fit_scaler"]
+
+SCALINGS = ("auto", "rows", "standard", "none")
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """A fitted scaling: "rows", "standard" or "none".
+
+    Parameters
+    ----------
+    kind
+        "rows" divides each row by its sum (rows of zeros stay zero); "standard"
+        gives each column mean 0 and deviation 1; "none" leaves all as it is.
+    mean, deviation
+        Of each column over the training nodes, [F]; "standard" only.
+    """
+
+    kind: str
+    mean: NDArray[np.float32] | None = None
+    deviation: NDArray[np.float32] | None = None
+
+    def __call__(self, x: Features) -> Features:
+        """Return scaled features, [n, F]; sparse ones stay sparse."""
+        if self.kind == "rows":
+            return _divide_rows(x)
+        if self.kind == "standard":
+            assert self.mean is not None
+            assert self.deviation is not None
+            if isinstance(x, np.ndarray):
+                return (x - self.mean) / self.deviation
+            # Centring would fill every zero: sparse columns are only scaled.
+            return CSR(x @ sp.diags_array(1 / self.deviation))
+        return x
+
+
+def _divide_rows(x: Features) -> Features:
+    sums = np.asarray(x.sum(axis=1), dtype=np.float32).reshape(-1)
+    factor = np.zeros_like(sums)
+    np.divide(1, sums, out=factor, where=sums != 0)
+    if isinstance(x, np.ndarray):
+        return x * factor[:, None]
+    scaled = x.copy()
+    scaled.data = x.data * np.repeat(factor, np.diff(x.indptr))
+    return scaled
+
+
+def choose_scaling(x: Features) -> str:
+    """Return what "auto" means for these features.
+
+    Bags of words and one-hot columns (nothing negative, at least half of the
+    entries zero, no column that outweighs all others together) are divided by
+    their row sums; anything else is standardised.
+    """
+    values = x.ravel() if isinstance(x, np.ndarray) else x.data
+    sparse = np.count_nonzero(values) <= 0.5 * x.shape[0] * x.shape[1]
+    if not sparse or (values < 0).any():
+        return "standard"
+    mass = np.asarray(x.sum(axis=0), dtype=np.float64).reshape(-1)
+    outweighed = len(mass) > 1 and mass.max() > 0.5 * mass.sum()
+    return "standard" if outweighed else "rows"
+
+
+def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
+    """Fit a scaling of the given kind on the rows `train` of x, [n, F]."""
+    check_choice("NodeClassifier", "scaling", kind, SCALINGS)
+    if kind == "auto":
+        kind = choose_scaling(x)
+    if kind != "standard":
+        return Scaler(kind)
+    rows = x[train]
+    mean = np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(-1)
+    square = np.asarray((rows * rows).mean(axis=0), dtype=np.float64).reshape(-1)
+    deviation = np.sqrt(np.maximum(square - mean**2, 0))
+    # A column that is constant in training says nothing: it is centred only.
+    deviation[deviation <= 1e-7 * np.maximum(np.abs(mean), 1)] = 1
+    return Scaler("standard", mean.astype(np.float32), deviation.astype(np.float32))

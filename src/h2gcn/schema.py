@@ -1,0 +1,88 @@
+"""Does another graph have the features and labels that a model was trained on?"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import CSR, Features, Graph
+
+__all__ = ["align_features", "match_labels"]
+
+
+def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
+    """Return the graph's features in the order of `names`, [n, len(names)].
+
+    A value of a categorical column (its feature is called `column=value`) that
+    only one of the graphs has is not a difference of schema: it is filled with
+    zeros or left out, and a warning says so.
+
+    Parameters
+    ----------
+    graph
+        The graph to predict on.
+    names
+        The features of the training graph.
+    """
+    if graph.feature_names == names:
+        return graph.x
+    place = {name: column for column, name in enumerate(graph.feature_names)}
+    missing = [name for name in names if name not in place]
+    wanted = set(names)
+    new = [name for name in graph.feature_names if name not in wanted]
+    columns = {name.split("=")[0] for name in graph.feature_names if "=" in name}
+    known = {name.split("=")[0] for name in names if "=" in name}
+    lost = [name for name in missing if name.split("=")[0] not in columns]
+    added = [name for name in new if name.split("=")[0] not in known]
+    if lost or added:
+        said = [f"{len(lost)} missing ({_list(lost)})"] if lost else []
+        said += [f"{len(added)} new ({_list(added)})"] if added else []
+        raise InputError(
+            f"{graph.name} has {graph.n_features} feature columns, the model was "
+            f"trained on {len(names)}: {', '.join(said)}"
+        )
+    if missing or new:
+        warnings.warn(
+            "categories that only one of the two graphs has: "
+            f"{_list(missing + new)}; absent ones count as zero, new ones are left out",
+            H2GCNWarning,
+            stacklevel=3,
+        )
+    x = CSR(graph.x)
+    empty = CSR((graph.n_nodes, 1), dtype=np.float32)
+    widened = sp.hstack([x, empty], format="csr")
+    picked = CSR(widened[:, [place.get(name, graph.n_features) for name in names]])
+    return picked.toarray() if isinstance(graph.x, np.ndarray) else picked
+
+
+def match_labels(
+    graph: Graph, nodes: NDArray[np.int64], classes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the model's class index of each of `nodes`, [m]."""
+    own = graph.y[nodes]
+    if (own < 0).any():
+        first = np.arange(graph.n_nodes)[nodes][own < 0][0]
+        raise InputError(
+            f"{graph.name}: node {graph.node_ids[first]!s} has no label to score by"
+        )
+    place = {str(label): index for index, label in enumerate(classes)}
+    translate = np.array([place.get(str(label), -1) for label in graph.classes])
+    used = np.unique(own)
+    unseen = used[translate[used] < 0]
+    if unseen.size:
+        raise InputError(
+            f"{graph.name} has labels that the model never saw: "
+            f"{_list([str(label) for label in graph.classes[unseen]])}; "
+            f"it knows {_list([str(label) for label in classes])}"
+        )
+    return np.asarray(translate[own])
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(map(repr, names[:5]))
+    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

@@ -1,0 +1,78 @@
+"""Edge lists become simple undirected graphs; a set-based oracle agrees."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2gcn.exceptions import InputError
+from h2gcn.io import adjacency_from_edges
+
+Edges = list[tuple[int, int]]
+
+
+def pairs(matrix) -> set[tuple[int, int]]:
+    return set(zip(*(ends.tolist() for ends in matrix.nonzero()), strict=True))
+
+
+def read(edges: Edges, n: int, directed: bool | None):
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return adjacency_from_edges(ends[:, 0], ends[:, 1], n, directed=directed)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40),
+    st.integers(7, 9),
+    st.sampled_from([None, True, False]),
+)
+def test_equals_the_set_of_pairs(edges: Edges, n: int, directed: bool | None) -> None:
+    adj, one_way, record = read(edges, n, directed)
+    proper = [(u, v) for u, v in edges if u != v]
+    both = set(proper) | {(v, u) for u, v in proper}
+    assert pairs(adj) == both
+    assert record.edges_read == len(edges)
+    assert record.loops_dropped == len(edges) - len(proper)
+    if directed is False:
+        assert one_way is None
+        assert record.symmetrised == 0
+        assert record.duplicates_merged == len(proper) - len(both) // 2
+    else:
+        single = {(u, v) for u, v in proper if (v, u) not in proper}
+        assert record.symmetrised == len(single)
+        assert record.duplicates_merged == len(proper) - len(set(proper))
+        assert (one_way is None) == (not single)
+        if one_way is not None:
+            assert pairs(one_way) == set(proper)
+
+
+def test_format_of_the_matrices() -> None:
+    adj, one_way, _ = read([(3, 0), (3, 0), (2, 2), (0, 1)], 5, None)
+    assert one_way is not None
+    for matrix in (adj, one_way):
+        assert matrix.shape == (5, 5)
+        assert matrix.data.dtype == np.float32
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        assert matrix.has_sorted_indices
+        assert (matrix.data == 1).all()
+
+
+def test_no_edges_leave_an_empty_matrix() -> None:
+    adj, one_way, record = adjacency_from_edges([], [], 3)
+    assert adj.shape == (3, 3)
+    assert adj.nnz == 0
+    assert one_way is None
+    assert record.edges_read == 0
+
+
+@pytest.mark.parametrize(
+    ("sources", "targets", "message"),
+    [
+        ([0, 3], [1, 1], r"'sources' must lie in 0 … 2.*Got 3 at edge 1"),
+        ([0], [-1], r"'targets'.*Got -1 at edge 0"),
+        ([0, 1], [1], r"same length. Got 2 and 1"),
+        ([0.5], [1], r"integers.*float64"),
+    ],
+)
+def test_mistakes_are_told(sources: list, targets: list, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        adjacency_from_edges(sources, targets, 3)

@@ -1,0 +1,249 @@
+"""npz archives: both layouts, a lossless round trip, nothing unpickled."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from h2gcn import Graph, Split
+from h2gcn.exceptions import InputError
+from h2gcn.io import read_graph, read_npz, write_npz
+
+EDGE_LIST = {
+    "node_features": np.arange(8, dtype=np.float32).reshape(4, 2),
+    "node_labels": np.array([1, 0, 1, 0]),
+    "edges": np.array([[0, 1], [1, 0], [2, 3], [3, 3]]),
+}
+SPLIT_MASKS = {
+    "train_masks": np.array([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=bool),
+    "val_masks": np.array([[0, 1, 0, 0], [1, 0, 0, 0]], dtype=bool),
+    "test_masks": np.array([[0, 0, 1, 1], [0, 0, 1, 1]], dtype=bool),
+}
+
+
+def csr_arrays(prefix: str, dense: list[list[float]]) -> dict[str, np.ndarray]:
+    matrix = sp.csr_array(np.array(dense, dtype=np.float32))
+    return {
+        f"{prefix}_data": matrix.data,
+        f"{prefix}_indices": matrix.indices,
+        f"{prefix}_indptr": matrix.indptr,
+        f"{prefix}_shape": np.array(matrix.shape),
+    }
+
+
+CSR_LAYOUT = {
+    **csr_arrays("adj", [[0, 1, 0], [1, 0, 1], [0, 1, 0]]),
+    **csr_arrays("attr", [[1, 0], [0, 0], [2, 3]]),
+    "labels": np.array([0, 1, 1]),
+}
+
+
+def save(path: Path, **arrays: np.ndarray) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def equal(a: Graph, b: Graph) -> bool:
+    def same(one, other) -> bool:
+        if sp.issparse(one) != sp.issparse(other) or (one is None) != (other is None):
+            return False
+        if one is None or sp.issparse(one):
+            return one is None or (one != other).nnz == 0
+        return np.array_equal(one, other) and one.dtype == other.dtype
+
+    arrays = ("x", "adj", "directed", "y", "classes", "node_ids")
+    return (
+        all(same(getattr(a, field), getattr(b, field)) for field in arrays)
+        and a.feature_names == b.feature_names
+        and len(a.splits) == len(b.splits)
+        and all(
+            np.array_equal(s.parts[part], t.parts[part])
+            for s, t in zip(a.splits, b.splits, strict=True)
+            for part in s.parts
+        )
+    )
+
+
+def test_edge_list_layout(tmp_path: Path) -> None:
+    graph = read_graph(save(tmp_path / "mines.npz", **EDGE_LIST, **SPLIT_MASKS))
+    assert graph.name == "mines"
+    assert graph.adj.toarray().tolist() == [
+        [0, 1, 0, 0],
+        [1, 0, 0, 0],
+        [0, 0, 0, 1],
+        [0, 0, 1, 0],
+    ]
+    assert graph.directed is None
+    assert graph.y.tolist() == [1, 0, 1, 0]
+    assert graph.record.duplicates_merged == 1
+    assert graph.record.loops_dropped == 1
+    assert [split.train.tolist() for split in graph.splits] == [[0], [1]]
+    assert graph.splits[1].test.tolist() == [2, 3]
+
+
+def test_csr_layout(tmp_path: Path) -> None:
+    split = {f"split_{part}": np.array([i]) for i, part in enumerate(("train", "val"))}
+    path = save(tmp_path / "g.npz", **CSR_LAYOUT, **split, split_test=np.array([2]))
+    graph = read_npz(path)
+    assert graph.adj.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.x.tolist() == [[1, 0], [0, 0], [2, 3]]
+    assert graph.y.tolist() == [0, 1, 1]
+    assert graph.splits[0].sizes == (1, 1, 1)
+    assert graph.splits[0].test.tolist() == [2]
+
+
+def test_csr_layout_that_is_directed_and_weighted(tmp_path: Path) -> None:
+    adj = csr_arrays("adj", [[1, 5, 0], [0, 0, 0], [0, 1, 0]])
+    graph = read_npz(save(tmp_path / "g.npz", **CSR_LAYOUT | adj))
+    assert graph.adj.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.directed is not None
+    assert graph.record.loops_dropped == 1
+    assert graph.record.symmetrised == 2
+    assert graph.record.notes == ("edge weights are not used",)
+
+
+def rich_graph(dense: bool, directed: bool) -> Graph:
+    adj = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    x = np.array([[0.1, 0, -2], [0, 0, 0], [1, 1e-30, 3]], dtype=np.float32)
+    return Graph(
+        x=x if dense else sp.csr_array(x),
+        adj=adj,
+        directed=sp.csr_array(sp.triu(adj), dtype=np.float32) if directed else None,
+        y=[1, -1, 0],
+        classes=np.array(["über", "b"]),
+        node_ids=np.array(["007", "x,y", "é"], dtype=object if directed else str),
+        feature_names=("f", "g=h", "i"),
+        splits=(
+            Split(train=[0], val=[2], test=[]),
+            Split(train=[2], val=[0], test=[1]),
+        ),
+    )
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+def test_round_trip_is_lossless(tmp_path: Path, dense: bool, directed: bool) -> None:
+    graph = rich_graph(dense, directed)
+    write_npz(graph, tmp_path / "a.npz")
+    back = read_npz(tmp_path / "a.npz")
+    if directed:
+        assert back.node_ids.tolist() == graph.node_ids.tolist()
+        object.__setattr__(back, "node_ids", graph.node_ids)
+    assert equal(graph, back)
+    assert back.record.symmetrised == 0
+
+
+def test_round_trip_of_the_shared_graph(tmp_path: Path, small_graph: Graph) -> None:
+    write_npz(small_graph, tmp_path / "small.npz")
+    assert equal(small_graph, read_npz(tmp_path / "small.npz"))
+
+
+def test_only_npz_is_written(tmp_path: Path, small_graph: Graph) -> None:
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        write_npz(small_graph, tmp_path / "small.bin")
+
+
+class Payload:
+    """Unpickled, it would make a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("key", ["labels", "adj_data", "node_ids"])
+def test_pickled_objects_are_not_run(tmp_path: Path, key: str) -> None:
+    trap = np.array([Payload(tmp_path / "ran")] * 3, dtype=object)
+    path = save(tmp_path / "trap.npz", **CSR_LAYOUT | {key: trap})
+    with pytest.raises(InputError, match=r"holds pickled Python objects; only plain"):
+        read_npz(path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_files_that_are_no_archive(tmp_path: Path) -> None:
+    whole = save(tmp_path / "whole.npz", **EDGE_LIST).read_bytes()
+    broken = tmp_path / "broken.npz"
+    for content in (b"no archive at all", whole[: len(whole) // 2]):
+        broken.write_bytes(content)
+        with pytest.raises(InputError, match="not an npz archive, or it is cut short"):
+            read_npz(broken)
+    broken.write_bytes(b"")
+    with pytest.raises(InputError, match="is empty"):
+        read_npz(broken)
+    with pytest.raises(InputError, match="no such file"):
+        read_npz(tmp_path / "gone.npz")
+
+
+def test_damage_inside_an_archive(tmp_path: Path) -> None:
+    path = save(tmp_path / "damaged.npz", **EDGE_LIST)
+    content = bytearray(path.read_bytes())
+    at = content.index(EDGE_LIST["node_features"].tobytes())
+    content[at] ^= 0xFF
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"damaged\.npz: the archive cannot be read"):
+        read_npz(path)
+
+
+def test_missing_keys_are_listed(tmp_path: Path) -> None:
+    path = save(tmp_path / "odd.npz", foo=np.eye(2), bar=np.eye(2))
+    with pytest.raises(InputError, match=r"must hold node_features.*'foo', 'bar'"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"adj_indices": np.array([1, 0, 9, 1])}, "'adj_.*not a sound CSR"),
+        ({"adj_indices": np.array([1, 0, -1, 1])}, "'adj_.*not a sound CSR"),
+        ({"adj_indptr": np.array([0, 3, 1, 4])}, "'adj_.*not a sound CSR"),
+        ({"adj_indptr": np.array([0, 1, 3])}, "'adj_.*not a sound CSR"),
+        ({"attr_data": np.array([1.0])}, "'attr_.*not a sound CSR"),
+        ({"attr_shape": np.array([3])}, "'attr_.*not a sound CSR"),
+        ({"adj_shape": np.array([3, 4])}, "must be square"),
+        ({"labels": np.array([0, 1])}, "'y' must have 3 entries"),
+        ({"labels": np.eye(3)}, "one a node"),
+        (
+            {"split_train": np.array([7]), "split_val": np.array([1])}
+            | {"split_test": np.array([0])},
+            "names node 7, but there are 3",
+        ),
+        (
+            {"split_train": np.array([0.5]), "split_val": np.array([1])}
+            | {"split_test": np.array([0])},
+            "'split_train' must be node indices",
+        ),
+    ],
+)
+def test_malformed_csr_layouts(tmp_path: Path, changes: dict, message: str) -> None:
+    path = save(tmp_path / "bad.npz", **CSR_LAYOUT | changes)
+    with pytest.raises(InputError, match=rf"bad\.npz: .*{message}"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edges": np.array([[0, 4]])}, "Got 4 at edge 0"),
+        ({"edges": np.array([0, 1])}, r"'edges' must be \[m, 2\]"),
+        ({"node_features": np.array(["a"] * 4)}, "'node_features' must be numbers"),
+        ({"node_features": np.full((4, 1), np.nan)}, "finite"),
+        (SPLIT_MASKS | {"val_masks": np.ones((2, 3), bool)}, "masks must be"),
+    ],
+)
+def test_malformed_edge_lists(tmp_path: Path, changes: dict, message: str) -> None:
+    path = save(tmp_path / "bad.npz", **EDGE_LIST | changes)
+    with pytest.raises(InputError, match=rf"bad\.npz: .*{message}"):
+        read_npz(path)
+
+
+@pytest.mark.data
+def test_published_archives(data_root: Path) -> None:
+    mines = read_npz(data_root / "minesweeper" / "raw" / "minesweeper.npz")
+    assert (mines.n_nodes, mines.n_edges, len(mines.splits)) == (10000, 39402, 10)
+    cora = read_npz(data_root / "syn-cora" / "h0.00-r1.npz")
+    assert (cora.n_nodes, cora.n_edges, cora.n_classes) == (1490, 2968, 5)
+    assert sp.issparse(cora.x)

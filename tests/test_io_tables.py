@@ -1,0 +1,420 @@
+"""Node and edge tables: what is read, what is noted, and each mistake."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from h2gcn.exceptions import InputError
+from h2gcn.io import TableOptions, read_graph, read_tables
+
+NODES = "id,label,age,city\n007,cat,1.5,Rome\nb,,2,Oslo\nc,dog,3,\n"
+EDGES = "source,target\n007,b\nb,c\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    target = tmp_path / "pets"
+    target.mkdir()
+    (target / "nodes.csv").write_text(NODES)
+    (target / "edges.csv").write_text(EDGES)
+    return target
+
+
+def write(folder: Path, *, nodes: str | bytes = NODES, edges: str = EDGES) -> Path:
+    raw = nodes if isinstance(nodes, bytes) else nodes.encode()
+    (folder / "nodes.csv").write_bytes(raw)
+    (folder / "edges.csv").write_text(edges)
+    return folder
+
+
+def test_reads_ids_labels_features_and_edges(folder: Path) -> None:
+    graph = read_graph(folder)
+    assert graph.name == "pets"
+    assert graph.node_ids.tolist() == ["007", "b", "c"]
+    assert graph.classes.tolist() == ["cat", "dog"]
+    assert graph.y.tolist() == [0, -1, 1]
+    assert graph.feature_names == ("age",)
+    assert graph.x.tolist() == [[1.5], [2.0], [3.0]]
+    assert graph.adj.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.directed is not None
+    assert graph.directed.toarray().tolist() == [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert graph.record.edges_read == 2
+    assert graph.record.symmetrised == 2
+    assert graph.record.notes == (
+        "column 'city' holds text and is not used; --categorical city one-hot "
+        "encodes it",
+    )
+
+
+def test_node_and_edge_files_by_name(folder: Path) -> None:
+    renamed = (folder / "nodes.csv").rename(folder / "animals.csv")
+    graph = read_graph(nodes=renamed, edges=folder / "edges.csv")
+    assert graph.name == "animals"
+    assert graph.n_edges == 2
+
+
+def test_undirected_lines_are_edges_without_direction(folder: Path) -> None:
+    write(folder, edges="source,target\n007,b\nb,007\nb,c\nc,c\n")
+    graph = read_graph(folder, options=TableOptions(undirected=True))
+    assert graph.directed is None
+    assert graph.record.duplicates_merged == 1
+    assert graph.record.loops_dropped == 1
+    assert graph.record.symmetrised == 0
+
+
+def test_categorical_columns_are_one_hot_encoded(folder: Path) -> None:
+    graph = read_graph(folder, options=TableOptions(categorical=("city",)))
+    assert graph.feature_names == ("age", "city=Oslo", "city=Rome")
+    assert graph.x.tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 0]]
+    assert graph.record.notes == ()
+
+
+def test_feature_columns_are_used_in_the_order_given(folder: Path) -> None:
+    write(folder, nodes="id,a,b,c\n007,1,2,3\nb,4,5,6\nc,7,8,9\n")
+    graph = read_graph(folder, options=TableOptions(feature_columns=("c", "a")))
+    assert graph.feature_names == ("c", "a")
+    assert graph.x.tolist() == [[3, 1], [6, 4], [9, 7]]
+
+
+def test_integer_labels_are_sorted_as_numbers(folder: Path) -> None:
+    write(folder, nodes="Node,Class,f\n007,10,0\nb,9,1\nc,,2\n")
+    graph = read_graph(folder)
+    assert graph.classes.tolist() == [9, 10]
+    assert graph.y.tolist() == [1, 0, -1]
+
+
+def test_padded_integers_stay_text(folder: Path) -> None:
+    write(folder, nodes="id,label,f\n007,01,0\nb,1,1\nc,1,2\n")
+    assert read_graph(folder).classes.tolist() == ["01", "1"]
+
+
+def test_labels_that_may_mean_unknown_are_noted(folder: Path) -> None:
+    write(folder, nodes="id,label,f\n007,-1,0\nb,0,1\nc,1,2\n")
+    graph = read_graph(folder)
+    assert graph.classes.tolist() == [-1, 0, 1]
+    assert any("label '-1' is taken as a class" in note for note in graph.record.notes)
+
+
+def test_a_table_without_labels_is_unlabelled(folder: Path) -> None:
+    write(folder, nodes="id,f\n007,0\nb,1\nc,2\n")
+    graph = read_graph(folder)
+    assert graph.y.tolist() == [-1, -1, -1]
+    assert graph.n_classes == 0
+    assert any("no label column" in note for note in graph.record.notes)
+
+
+def test_a_label_column_may_be_missing_where_it_is_not_required(folder: Path) -> None:
+    options = TableOptions(label_column="species")
+    with pytest.raises(InputError, match=r"no column 'species'"):
+        read_graph(folder, options=options)
+    lenient = TableOptions(label_column="species", label_required=False)
+    assert read_graph(folder, options=lenient).labelled.size == 0
+
+
+def test_quoted_cells_blank_lines_and_blanks_around_ids(folder: Path) -> None:
+    write(
+        folder,
+        nodes='\r\nid , label,f\r\n"a, b","x\r\ny",1\r\n\r\n b ,z,2\r\n',
+        edges='source,target\n"a, b",b\n',
+    )
+    graph = read_graph(folder)
+    assert graph.node_ids.tolist() == ["a, b", "b"]
+    assert graph.feature_names == ("f",)
+    assert graph.n_edges == 1
+
+
+def test_booleans_and_integers_are_features(folder: Path) -> None:
+    write(folder, nodes="id,flag,count\n007,true,1\nb,false,2\nc,true,3\n")
+    graph = read_graph(folder)
+    assert graph.feature_names == ("flag", "count")
+    assert graph.x.tolist() == [[1, 1], [0, 2], [1, 3]]
+
+
+def test_columns_without_use_are_noted(folder: Path) -> None:
+    write(
+        folder,
+        nodes=",id,f,day,age,void\n0,007,1,2024-01-02,7,\n"
+        "1,b,2,2024-01-03,old,\n2,c,3,2024-01-04,9,\n",
+        edges="source,target,weight\n007,b,3\n",
+    )
+    graph = read_graph(folder)
+    assert graph.feature_names == ("f",)
+    text = " | ".join(graph.record.notes)
+    assert "a column without a name is not used" in text
+    assert "column 'day' holds dates or times and is not used" in text
+    assert "column 'age' holds text ('old', line 3) and is not used" in text
+    assert "column 'void' holds nothing and is not used" in text
+    assert "column 'weight' of edges.csv is not used" in text
+
+
+@pytest.mark.parametrize(
+    "header", ["src,dst", "FROM,TO", "v,u", "w,target,source", "first,second"]
+)
+def test_end_columns_are_found(folder: Path, header: str) -> None:
+    row = {"v,u": "b,007", "w,target,source": "5,b,007"}.get(header, "007,b")
+    write(folder, edges=f"{header}\n{row}\n")
+    graph = read_graph(folder)
+    assert graph.directed is not None
+    assert graph.directed.toarray()[0, 1] == 1
+    guessed = any("first two columns" in note for note in graph.record.notes)
+    assert guessed == (header == "first,second")
+
+
+def test_named_columns(folder: Path) -> None:
+    write(folder, nodes="k,z,f\n007,p,1\nb,q,2\nc,,3\n", edges="w,a,b\n9,007,c\n")
+    options = TableOptions(
+        id_column="k", label_column="z", source_column="a", target_column="b"
+    )
+    graph = read_graph(folder, options=options)
+    assert graph.classes.tolist() == ["p", "q"]
+    assert graph.adj.toarray()[0].tolist() == [0, 0, 1]
+
+
+def test_isolated_nodes_stay(folder: Path) -> None:
+    write(folder, edges="source,target\n007,b\n")
+    assert read_graph(folder).degrees.tolist() == [1, 1, 0]
+
+
+def test_parquet_reads_as_csv_does(folder: Path) -> None:
+    expected = read_graph(folder)
+    nodes = pa.table(
+        {
+            "id": pa.array(["007", "b", "c"]).dictionary_encode(),
+            "label": ["cat", None, "dog"],
+            "age": pa.array([1.5, 2, 3], pa.float64()),
+        }
+    )
+    for name, table in {
+        "nodes": nodes,
+        "edges": pa.table({"source": ["007", "b"], "target": ["b", "c"]}),
+    }.items():
+        (folder / f"{name}.csv").unlink()
+        pq.write_table(table, folder / f"{name}.parquet")
+    graph = read_graph(folder)
+    assert np.array_equal(graph.x, expected.x)
+    assert np.array_equal(graph.y, expected.y)
+    assert graph.node_ids.tolist() == expected.node_ids.tolist()
+    assert (graph.adj != expected.adj).nnz == 0
+
+
+def test_parquet_integers_are_ids_and_floats_with_gaps_are_labels(
+    tmp_path: Path,
+) -> None:
+    nodes = pa.table({"id": [3, 10], "y": [2.0, None], "f": [True, False]})
+    pq.write_table(nodes, tmp_path / "n.parquet")
+    (tmp_path / "e.tsv").write_text("source\ttarget\n3\t10\n")
+    graph = read_tables(tmp_path / "n.parquet", tmp_path / "e.tsv")
+    assert graph.node_ids.tolist() == ["3", "10"]
+    assert graph.classes.tolist() == [2]
+    assert graph.y.tolist() == [0, -1]
+    assert graph.x.tolist() == [[1], [0]]
+
+
+def test_parquet_types(tmp_path: Path) -> None:
+    nodes = pa.table(
+        {
+            "id": pa.array(["a", "b"], pa.string_view()),
+            "half": pa.array(np.array([1, 2], np.float16)),
+            "exact": pa.array([1, 2], pa.decimal128(5, 1)),
+            "coded": pa.array([3, 4]).dictionary_encode(),
+            "text": pa.array(["u", "v"], pa.string_view()),
+            "raw": [b"\xff", b"\x00"],
+            "list": [[1], [2]],
+        }
+    )
+    pq.write_table(nodes, tmp_path / "n.parquet")
+    (tmp_path / "e.csv").write_text("source,target\na,b\n")
+    graph = read_tables(tmp_path / "n.parquet", tmp_path / "e.csv")
+    assert graph.feature_names == ("half", "exact", "coded")
+    assert graph.x.tolist() == [[1, 1, 3], [2, 2, 4]]
+    notes = " | ".join(graph.record.notes)
+    assert "column 'raw' holds values of type binary" in notes
+    assert "column 'list' holds values of type list" in notes
+    with pytest.raises(InputError, match="'raw' cannot be read as text"):
+        read_tables(
+            tmp_path / "n.parquet", tmp_path / "e.csv", TableOptions(id_column="raw")
+        )
+
+
+def test_wide_tables_of_zeros_are_sparse(folder: Path) -> None:
+    n = 40
+    rows = "".join(f"{i},v{i},1\n" for i in range(n))
+    write(folder, nodes="id,kind,f\n" + rows, edges="source,target\n0,1\n")
+    graph = read_graph(folder, options=TableOptions(categorical=("kind",)))
+    assert sp.issparse(graph.x)
+    assert graph.x.shape == (n, n + 1)
+    assert graph.feature_names[:3] == ("f", "kind=v0", "kind=v1")
+    assert graph.x.toarray()[3].nonzero()[0].tolist() == [
+        0,
+        graph.feature_names.index("kind=v3"),
+    ]
+
+
+def test_unknown_nodes_can_be_dropped(folder: Path) -> None:
+    write(folder, edges="source,target\n007,b\nzoe,c\nb,yan\n")
+    graph = read_graph(folder, options=TableOptions(drop_unknown=True))
+    assert graph.record.unknown_dropped == 2
+    assert graph.record.edges_read == 3
+    assert graph.n_edges == 1
+    write(folder, edges="source,target\nzoe,c\n")
+    with pytest.raises(InputError, match="ids of the two tables do not match"):
+        read_graph(folder, options=TableOptions(drop_unknown=True))
+
+
+NODE_MISTAKES = {
+    "empty file": ("", r"nodes\.csv: the file is empty"),
+    "blank file": ("\n\n", r"nodes\.csv: the file is empty"),
+    "header only": ("id,f\n", "has no rows"),
+    "no id": ("name,f\na,1\n", r"no column of node ids .*Columns: 'name', 'f'"),
+    "twice": ("id,f\na,1\nb,2\n\na,3\n", r"'a' is there twice, at line 2 and line 5"),
+    "empty id": ("id,f\na,1\n ,2\n", r"id \(column 'id'\) is empty at line 3"),
+    "ragged": ("id,f\na,1\nb\n", r"line 3 has 1 cell, but the header has 2"),
+    "same name": ("id,f,f\na,1,2\n", "two columns are called 'f'"),
+    "missing": (
+        "id,f\na,1\nb,\n",
+        r"column 'f' must .*Got a missing value at line 3, node 'b'",
+    ),
+    "infinite": ("id,f\na,inf\n", r"Got inf at line 2, node 'a'"),
+    "too large": ("id,f\na,1e99\n", r"Got 1e\+99 at line 2"),
+    "line of a record after a quoted line end": (
+        'id,t,f\na,"x\ny",1\nb,z,\n',
+        r"missing value at line 4, node 'b'",
+    ),
+    "no features": (
+        "id,city\na,Rome\n",
+        r"no numeric column was found .*'city' holds text.*--categorical",
+    ),
+    "id alone": ("id\na\n", r"no numeric column was found .*no others"),
+}
+
+
+@pytest.mark.parametrize("mistake", NODE_MISTAKES)
+def test_mistakes_in_the_node_table(folder: Path, mistake: str) -> None:
+    content, message = NODE_MISTAKES[mistake]
+    write(folder, nodes=content, edges="source,target\na,a\n")
+    with pytest.raises(InputError, match=message) as caught:
+        read_graph(folder)
+    assert "\n" not in str(caught.value)
+    assert "nodes.csv" in str(caught.value)
+
+
+EDGE_MISTAKES = {
+    "empty file": ("", r"the file is empty"),
+    "header only": ("source,target\n", "has no edges"),
+    "one column": ("source\n007\n", "must have two columns"),
+    "unknown": (
+        "source,target\n007,b\nb,zoe\n",
+        r"line 3 names node 'zoe' \(column 'target'\), which is not in .*nodes\.csv",
+    ),
+    "empty end": ("source,target\n007,b\n,b\n", r"column 'source' is empty at line 3"),
+    "ragged": ("source,target\n007,b\nb,c,9\n", "line 3 has 3 cells"),
+    "no header": ("007,b\nb,c\n", "first line names two nodes, '007' and 'b'"),
+}
+
+
+@pytest.mark.parametrize("mistake", EDGE_MISTAKES)
+def test_mistakes_in_the_edge_table(folder: Path, mistake: str) -> None:
+    content, message = EDGE_MISTAKES[mistake]
+    write(folder, edges=content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_graph(folder)
+    assert "\n" not in str(caught.value)
+    assert "edges.csv" in str(caught.value)
+
+
+OPTION_MISTAKES = {
+    "near miss": ({"id_column": "idd"}, r"no column 'idd'. Did you mean 'id'"),
+    "text as a feature": (
+        {"feature_columns": ("age", "city")},
+        r"feature column 'city' holds text, not numbers: 'Rome' at line 2",
+    ),
+    "nothing as a feature": (
+        {"feature_columns": ("void",)},
+        r"Got a missing value at line 2, node '007'",
+    ),
+    "label as a feature": ({"categorical": ("label",)}, "holds the labels"),
+    "id as a feature": ({"feature_columns": ("id",)}, "holds the ids"),
+    "one end twice": (
+        {"source_column": "source", "target_column": "source"},
+        "must be two columns",
+    ),
+    "no such end": ({"source_column": "a", "target_column": "b"}, "no column 'a'"),
+}
+
+
+@pytest.mark.parametrize("mistake", OPTION_MISTAKES)
+def test_mistakes_in_the_options(folder: Path, mistake: str) -> None:
+    values, message = OPTION_MISTAKES[mistake]
+    write(folder, nodes=NODES.replace("\n", ",\n").replace("city,", "city,void"))
+    with pytest.raises(InputError, match=message):
+        read_graph(folder, options=TableOptions(**values))
+
+
+def test_text_that_is_not_utf8(folder: Path) -> None:
+    write(folder, nodes="id,city,f\na,Rome,1\nb,Köln,2\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"not UTF-8 \(byte 22, line 3\)"):
+        read_graph(folder)
+    write(folder, nodes="id,f\na,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"not UTF-8 \(byte 0, line 1\)"):
+        read_graph(folder)
+
+
+def test_broken_parquet(folder: Path) -> None:
+    (folder / "nodes.csv").unlink()
+    (folder / "nodes.parquet").write_bytes(b"PAR1 nothing of the kind")
+    with pytest.raises(InputError, match=r"nodes\.parquet: the Parquet file cannot"):
+        read_graph(folder)
+
+
+def test_missing_files_and_folders(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"gone\.csv: there is no such file"):
+        read_tables(folder / "gone.csv", folder / "edges.csv")
+    with pytest.raises(InputError, match="this is a folder"):
+        read_tables(folder, folder / "edges.csv")
+    with pytest.raises(InputError, match=r"must be one of \.csv, \.tsv, \.parquet"):
+        read_tables(folder / "nodes.csv", write_xlsx(folder))
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        read_graph(folder / "gone")
+    with pytest.raises(InputError, match="two tables; give a folder"):
+        read_graph(folder / "nodes.csv")
+    with pytest.raises(InputError, match="node table and an edge table together"):
+        read_graph(nodes=folder / "nodes.csv")
+    with pytest.raises(InputError, match="not both"):
+        read_graph(folder, nodes=folder / "nodes.csv", edges=folder / "edges.csv")
+
+
+def write_xlsx(folder: Path) -> Path:
+    path = folder / "edges.xlsx"
+    path.write_bytes(b"x")
+    return path
+
+
+def test_folders_lack_or_double_a_table(folder: Path) -> None:
+    (folder / "nodes.tsv").write_text("id\tf\n")
+    with pytest.raises(InputError, match=r"It has nodes\.csv and nodes\.tsv"):
+        read_graph(folder)
+    (folder / "nodes.tsv").unlink()
+    (folder / "edges.csv").unlink()
+    with pytest.raises(InputError, match=r"must hold one of edges\.csv.*It has none"):
+        read_graph(folder)
+
+
+def test_options_round_trip_through_json() -> None:
+    options = TableOptions(
+        label_column="z",
+        feature_columns=("a", "b"),
+        categorical=("c",),
+        undirected=True,
+    )
+    stored = json.loads(json.dumps(options.to_json()))
+    assert TableOptions.from_json(stored) == options
+    assert TableOptions.from_json({}) == TableOptions()
+    with pytest.raises(InputError, match=r"'id_colum'. Did you mean 'id_column'"):
+        TableOptions.from_json({"id_colum": "id"})
+    with pytest.raises(InputError, match="given together"):
+        TableOptions(source_column="a")

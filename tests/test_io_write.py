@@ -1,0 +1,177 @@
+"""Files are written whole; predictions and graphs as tables come back."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from h2gcn import Graph
+from h2gcn.exceptions import InputError
+from h2gcn.io import (
+    TableOptions,
+    atomic_write,
+    read_graph,
+    write_predictions,
+    write_tables,
+)
+
+
+def test_atomic_write_takes_the_name_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    with atomic_write(target) as beside:
+        assert beside.parent == tmp_path
+        assert beside.suffix == ".txt"
+        beside.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("trouble", [RuntimeError, KeyboardInterrupt])
+def test_atomic_write_leaves_the_old_file(
+    tmp_path: Path, trouble: type[BaseException]
+) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+
+    def interrupted() -> None:
+        with atomic_write(target) as beside:
+            beside.write_text("half")
+            raise trouble
+
+    with pytest.raises(trouble):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_atomic_write_needs_a_folder(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"gone: cannot write here \(No such"),
+        atomic_write(tmp_path / "gone" / "out.txt"),
+    ):
+        pass
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match=r"file: cannot write here \(Not a dir"),
+        atomic_write(tmp_path / "file" / "out.txt"),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match="this is a folder"),
+        atomic_write(tmp_path),
+    ):
+        pass
+
+
+def test_atomic_write_in_a_folder_that_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    # Root may write anywhere, so a read-only folder would not show it.
+    monkeypatch.setattr(Path, "open", refuse)
+    with (
+        pytest.raises(InputError, match=r"cannot write here \(Permission denied\)"),
+        atomic_write(tmp_path / "out.txt"),
+    ):
+        pass
+
+
+PROBABILITIES = np.array([[0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
+
+
+def test_predictions_as_csv(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    write_predictions(path, ["007", "b"], ["x", "y"], PROBABILITIES, ["x", "y"])
+    assert path.read_text() == ("node,label,p_x,p_y\n007,x,0.75,0.25\nb,y,0.5,0.5\n")
+
+
+def test_predictions_with_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    write_predictions(path, ['a "b"', "c,d"], [1, 2], PROBABILITIES, ["1,5", 2])
+    assert path.read_text() == (
+        'node,label,"p_1,5",p_2\n"a ""b""",1,0.75,0.25\n"c,d",2,0.5,0.5\n'
+    )
+
+
+def test_predictions_as_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "p.parquet"
+    ids = np.array(["007", "b"], dtype=object)
+    write_predictions(path, ids, np.array([3, 4]), PROBABILITIES, [3, 4])
+    assert pq.read_table(path).to_pydict() == {
+        "node": ["007", "b"],
+        "label": [3, 4],
+        "p_3": [0.75, 0.5],
+        "p_4": [0.25, 0.5],
+    }
+
+
+def test_predictions_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"p\.xlsx: .*\.csv or \.parquet"):
+        write_predictions(tmp_path / "p.xlsx", ["a"], ["x"], [[1.0]], ["x"])
+    with pytest.raises(InputError, match=r"2 nodes and 3 classes. Got shape \(2, 2\)"):
+        write_predictions(
+            tmp_path / "p.csv", ["a", "b"], ["x", "x"], PROBABILITIES, "xyz"
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def example(directed: bool = False, sparse: bool = False) -> Graph:
+    adj = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
+    x = np.array([[0.1, 1], [0, -2.5e-8], [1 / 3, 0]], dtype=np.float32)
+    return Graph(
+        x=sp.csr_array(x) if sparse else x,
+        adj=adj,
+        directed=sp.csr_array(sp.tril(adj)) if directed else None,
+        y=[1, -1, 0],
+        classes=np.array(["ham, raw", "spam"]),
+        node_ids=np.array(["007", "b", "ü"]),
+        feature_names=("f", "g=1"),
+    )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_tables_come_back(tmp_path: Path, directed: bool, sparse: bool) -> None:
+    graph = example(directed, sparse)
+    write_tables(graph, tmp_path / "pets")
+    options = TableOptions(undirected=not directed)
+    back = read_graph(tmp_path / "pets", options=options)
+    dense = graph.x.toarray() if sparse else graph.x
+    assert np.array_equal(back.x, dense)
+    assert np.array_equal(back.y, graph.y)
+    assert back.classes.tolist() == graph.classes.tolist()
+    assert back.node_ids.tolist() == graph.node_ids.tolist()
+    assert back.feature_names == graph.feature_names
+    assert back.name == "pets"
+    assert (back.adj != graph.adj).nnz == 0
+    if directed:
+        assert (back.directed != graph.directed).nnz == 0
+    else:
+        assert back.directed is None
+    write_tables(back, tmp_path / "again")
+    for name in ("nodes.csv", "edges.csv"):
+        first, second = tmp_path / "pets" / name, tmp_path / "again" / name
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_tables_as_text(tmp_path: Path, small_graph: Graph) -> None:
+    write_tables(small_graph, tmp_path)
+    edges = (tmp_path / "edges.csv").read_text().splitlines()
+    assert edges[:3] == ["source,target", "0,1", "0,3"]
+    assert len(edges) == 1 + small_graph.n_edges
+    assert (tmp_path / "nodes.csv").read_text().startswith("id,label,0,1,2,3\n0,0,")
+
+
+def test_tables_mistakes(tmp_path: Path) -> None:
+    graph = example()
+    object.__setattr__(graph, "feature_names", ("label", "g"))
+    with pytest.raises(InputError, match="would be 'label'; rename"):
+        write_tables(graph, tmp_path / "x")
+    with pytest.raises(InputError, match=r"cannot make this folder \(No such"):
+        write_tables(example(), tmp_path / "gone" / "x")

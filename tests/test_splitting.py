@@ -1,0 +1,113 @@
+"""A split gives every class its share, by the seed and nothing else."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from h2gcn.exceptions import InputError
+from h2gcn.splitting import stratified_split
+
+
+def counts(part: np.ndarray, y: np.ndarray) -> list[int]:
+    """Return the number of nodes of each class in a part."""
+    return np.bincount(y[part], minlength=y.max() + 1).tolist()
+
+
+def test_each_class_has_its_share():
+    y = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [50, 30, 20]))
+    split = stratified_split(y, (0.6, 0.2, 0.2), seed=3)
+    assert counts(split.train, y) == [30, 18, 12]
+    assert counts(split.val, y) == [10, 6, 4]
+    assert counts(split.test, y) == [10, 6, 4]
+    everything = np.concatenate(list(split.parts.values()))
+    assert sorted(everything) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    ("count", "fractions", "sizes"),
+    [
+        (1, (0.25, 0.25, 0.5), (1, 0, 0)),
+        (2, (0.25, 0.25, 0.5), (1, 1, 0)),
+        (2, (0.6, 0.2, 0.2), (1, 1, 0)),
+        (3, (0.6, 0.2, 0.2), (2, 1, 0)),
+        (298, (0.25, 0.25, 0.5), (75, 74, 149)),
+        (100, (0.29, 0.29, 0.42), (29, 29, 42)),
+        (10, (0.2, 0.3, 0.0), (2, 3, 0)),
+        (10, (0.1, 0.1, 0.1), (1, 1, 1)),
+        (3, (0.01, 0.01, 0.98), (1, 1, 1)),
+        (3, (0.1, 0.1, 0.0), (1, 1, 0)),
+    ],
+)
+def test_one_class_is_cut_by_the_largest_remainder(count, fractions, sizes):
+    assert stratified_split([0] * count, fractions).sizes == sizes
+
+
+def test_a_val_without_nodes_takes_one_of_the_largest_class():
+    y = np.array([0, 1, 1, 1, 1, 2])
+    split = stratified_split(y, (0.9, 0.05, 0.05))
+    assert counts(split.val, y) == [0, 1, 0]
+    assert counts(split.train, y) == [1, 3, 1]
+    # Two classes of one node each: val is not empty, train is not either.
+    assert stratified_split([0, 1]).sizes == (1, 1, 0)
+
+
+def test_unlabelled_nodes_are_in_no_part():
+    y = np.array([-1, 0, 1, -1, 0, 1, 0, 1, -1])
+    split = stratified_split(y)
+    assert all((y[part] >= 0).all() for part in split.parts.values())
+    assert sum(split.sizes) == 6
+
+
+def test_the_seed_decides():
+    y = np.arange(100) % 3
+    one, same, other = (stratified_split(y, seed=seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(one.parts[p], same.parts[p]) for p in one.parts)
+    assert not np.array_equal(one.train, other.train)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.integers(-1, 4), min_size=2, max_size=60),
+    st.sampled_from([(0.6, 0.2, 0.2), (0.25, 0.25, 0.5), (0.1, 0.1, 0.8), (0.1,) * 3]),
+    st.integers(0, 5),
+)
+def test_what_holds_for_any_labels(labels, fractions, seed):
+    y = np.array(labels)
+    labelled = np.flatnonzero(y >= 0)
+    if labelled.size < 2:
+        return
+    split = stratified_split(y, fractions, seed)
+    union = np.concatenate(list(split.parts.values()))
+    assert len(set(union)) == len(union)
+    assert set(union) <= set(labelled)
+    if sum(fractions) > 0.99:
+        assert len(union) == len(labelled)
+    assert split.val.size
+    assert split.train.size
+    if len(labelled) > len(set(y[labelled])):  # else val must take a class's only node
+        assert set(y[split.train]) == set(y[labelled])
+
+
+@pytest.mark.parametrize(
+    ("fractions", "message"),
+    [
+        ((0.5, 0.5), "must be three numbers. Got"),
+        (0.6, "must be three numbers. Got 0.6"),
+        ((0.0, 0.5, 0.5), r"'fractions' parameter .* in \(0, 1\]. Got 0.0"),
+        ((0.5, -0.1, 0.5), r"in \(0, 1\]. Got -0.1"),
+        ((0.5, 0.2, -0.1), r"in \[0, 1\]. Got -0.1"),
+        ((0.5, 0.2, float("nan")), r"in \[0, 1\]. Got nan"),
+        ((0.6, 0.3, 0.2), "must sum to at most 1. Got"),
+    ],
+)
+def test_bad_fractions(fractions, message):
+    with pytest.raises(InputError, match=message):
+        stratified_split([0, 1], fractions)
+
+
+def test_labels_and_seed_are_checked():
+    with pytest.raises(InputError, match="'y' has no labelled node"):
+        stratified_split([-1, -1])
+    with pytest.raises(InputError, match=r"'seed' parameter .* at least 0. Got -1"):
+        stratified_split([0, 1], seed=-1)

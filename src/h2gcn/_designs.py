@@ -87,7 +87,7 @@ def _ring(rings: Sequence[RingShare]) -> Design:
         reason += f"; {chance}." if helps else f", but {chance}: no sign of a gain."
     elif excess >= STILL_ALIKE:
         helps = True
-        reason += "; nodes with few neighbours gain most."
+        reason += "; nodes with few neighbours may gain."
     else:
         helps = False
         reason += f"; {chance}: no sign of a gain (h2gcn-s1 leaves the ring out)."

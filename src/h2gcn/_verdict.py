@@ -167,8 +167,8 @@ def _cautions(findings: Sequence[Finding]) -> list[str]:
     for found in findings:
         if found.kind == "twins":
             cautions.append(
-                f"Twins: {found.message} Whoever copies a twin's label gets these right "
-                "whatever the features say: look at the score without them too."
+                f"Twins: {found.message} Whoever copies a twin's label gets these "
+                "right whatever the features say: look at the score without them too."
             )
     return cautions
 

@@ -37,7 +37,6 @@ __all__ = [
 
 MAX_RING_ENTRIES = 200_000_000
 """The largest ring that a diagnosis builds; about 3 GB."""
-
 MEASURES: dict[str, str] = {
     "edge_homophily": "share of the edges that join equal labels",
     "node_homophily": "share of equal labels among a node's neighbours, mean",
@@ -82,7 +81,7 @@ class Diagnosis:
     measures, undefined
         Value of each of `MEASURES`, and why there is none.
     labelled_edges
-        The edges between two labelled nodes, on which the measures rest.
+        How many edges, between two labelled nodes, the measures rest on.
     classes
         The classes in the graph's order, [C].
     compatibility
@@ -139,8 +138,7 @@ def diagnose(
     hops
         The largest distance to look at.
     max_ring_entries
-        Rings 2 and on are looked at only if the forecast says at most this many
-        entries.
+        Larger rings, by the forecast, are not looked at (ring 1 always is).
 
     Examples
     --------
@@ -189,13 +187,11 @@ def diagnose(
     )
 
 
-def _measure(
-    measure: Callable[[Graph], float], graph: Graph
-) -> tuple[float | None, str]:
+def _measure(take: Callable[[Graph], float], graph: Graph) -> tuple[float | None, str]:
     """Return a measure's value, or None and why it has none."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndefinedMeasureWarning)
-        value = measure(graph)
+        value = take(graph)
     if not math.isnan(value):
         return value, ""
     said = str(caught[-1].message) if caught else ""

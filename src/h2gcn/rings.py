@@ -7,6 +7,7 @@ length two. What is meant, and computed here, is the shortest distance.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,18 +94,20 @@ def _binary(adj: CSR) -> CSR:
     ring.setdiag(0)
     ring.eliminate_zeros()
     ring.sort_indices()
-    ring.data[:] = 1
-    return ring
+    return _ones(ring.indices, ring.indptr, ring.shape[0])
 
 
 def _to_scipy(matrix: "gb.Matrix") -> CSR:  # type: ignore[name-defined] # noqa: F821
-    n = matrix.nrows
     parts = matrix.ss.export("csr", sort=True)
-    small = parts["indptr"][-1] < np.iinfo(np.int32).max
-    dtype = np.int32 if small else np.int64
-    indices = parts["col_indices"].astype(dtype)
+    return _ones(parts["col_indices"], parts["indptr"], matrix.nrows)
+
+
+def _ones(indices: NDArray[Any], indptr: NDArray[Any], n: int) -> CSR:
+    """Return the binary matrix of a pattern, with 32-bit indices where they fit."""
+    dtype = np.int32 if len(indices) <= np.iinfo(np.int32).max else np.int64
     values = np.ones(len(indices), dtype=np.float32)
-    return CSR((values, indices, parts["indptr"].astype(dtype)), shape=(n, n))
+    columns = indices.astype(dtype, copy=False)
+    return CSR((values, columns, indptr.astype(dtype, copy=False)), shape=(n, n))
 
 
 def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:

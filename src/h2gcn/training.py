@@ -122,6 +122,11 @@ def train(
     on_epoch
         Called after every epoch.
     """
+    if config.metric == "roc_auc" and len(np.unique(y[split.val])) < 2:
+        raise InputError(
+            "the metric roc_auc needs both classes among the validation nodes; "
+            "they are all of one."
+        )
     device = next(model.parameters()).device
     train_target = Target.of(operators, split.train)
     val_target = Target.of(operators, split.val)
@@ -147,10 +152,9 @@ def train(
                 model.eval()
                 with torch.no_grad():
                     logits = model(x, operators, val_target).cpu().numpy()
-                epoch = Epoch(
-                    number, loss.item(), score(config.metric, y[split.val], logits)
-                )
-                _check_finite(epoch)
+                _check_finite(number, loss.item(), logits)
+                val_score = score(config.metric, y[split.val], logits)
+                epoch = Epoch(number, loss.item(), val_score)
                 history.append(epoch)
                 if epoch.val_score > best:
                     risen = number
@@ -182,9 +186,9 @@ def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
 
 
-def _check_finite(epoch: Epoch) -> None:
-    if not math.isfinite(epoch.loss):
+def _check_finite(epoch: int, loss: float, logits: NDArray[np.float32]) -> None:
+    if not (math.isfinite(loss) and np.isfinite(logits).all()):
         raise InputError(
-            f"training diverged: the loss is {epoch.loss} in epoch {epoch.number}; "
-            "use a smaller learning rate, or scaled features."
+            f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
+            "learning rate, or scaled features."
         )

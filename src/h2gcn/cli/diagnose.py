@@ -1,5 +1,71 @@
-"""Being written."""
+"""`h2gcn diagnose`: what kind of graph this is, before anything is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from h2gcn.cli import source as src
+
+__all__ = ["command"]
 
 
-def command() -> None:
-    """Diagnose."""
+def command(
+    source: src.Source = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page to this .html file."),
+    ] = None,
+    nodes: src.Nodes = None,
+    edges: src.Edges = None,
+    id_column: src.IdColumn = None,
+    label_column: src.LabelColumn = None,
+    feature: src.Feature = None,
+    categorical: src.Categorical = None,
+    source_column: src.SourceColumn = None,
+    target_column: src.TargetColumn = None,
+    drop_unknown: src.DropUnknown = False,
+    undirected: src.Undirected = False,
+) -> None:
+    """Say what kind of graph SOURCE is, and which models to compare on it.
+
+    Measures how alike neighbours are, by class, degree and distance, and looks for
+    what could mislead: twins across a split, classes too small, isolated nodes.
+    Labels are not needed, but without them little can be said.
+    """
+    from h2gcn.cli.output import say
+    from h2gcn.diagnosis import diagnose
+    from h2gcn.io.write import atomic_write, check_suffix
+
+    if html is not None:
+        check_suffix(html, (".html", ".htm"))
+    options = src.table_options(
+        id_column,
+        label_column,
+        feature,
+        categorical,
+        source_column,
+        target_column,
+        drop_unknown,
+        undirected,
+    )
+    diagnosis = diagnose(src.load_source(source, nodes, edges, options))
+    if html is not None:
+        from h2gcn.diagnosis_page import render_html
+
+        page = render_html(diagnosis)
+        with atomic_write(html) as beside:
+            beside.write_text(page, encoding="utf-8")
+        say(f"wrote {html}")
+    if as_json:
+        print(json.dumps(diagnosis.to_json(), allow_nan=False))
+    else:
+        from h2gcn.cli.diagnosis_text import show
+
+        show(diagnosis)

@@ -23,6 +23,8 @@ from h2gcn.splitting import stratified_split
 __all__ = ["Run", "report", "run_splits", "show"]
 
 MAX_CLASSES_SHOWN = 12
+SMALL_GRAPH = 500_000
+"""Walks of length two below which a graph counts as small."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def run_splits(
         splits = tuple(stratified_split(graph.y, fractions, seed + i) for i in drawn)
     if not quiet:
         say_what_was_read(graph, [splits[i] for i in numbers] if splits else ())
+    set_threads(graph)
     runs: list[Run] = []
     classifier = NodeClassifier(model, **config)
     for number in numbers:
@@ -87,6 +90,15 @@ def run_splits(
             say(f"interrupted in epoch {fitted.n_iter_}; the best so far is kept")
             break
     return runs
+
+
+def set_threads(graph: Graph) -> None:
+    """Use one thread where handing out the work would cost more than it is worth."""
+    import torch
+
+    # Walks of length two bound the entries of the 2-hop ring.
+    if int((graph.degrees**2).sum()) < SMALL_GRAPH:
+        torch.set_num_threads(1)
 
 
 def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:

@@ -47,7 +47,7 @@ Edges = Annotated[
 IdColumn = Annotated[
     str | None,
     typer.Option(
-        "--id",
+        "--id-column",
         help="Column of the node ids (default: id, node or node_id).",
         rich_help_panel=_TABLES,
     ),
@@ -55,7 +55,7 @@ IdColumn = Annotated[
 LabelColumn = Annotated[
     str | None,
     typer.Option(
-        "--label",
+        "--label-column",
         help="Column of the labels (default: label, class or y).",
         rich_help_panel=_TABLES,
     ),
@@ -63,7 +63,7 @@ LabelColumn = Annotated[
 Feature = Annotated[
     list[str] | None,
     typer.Option(
-        "--feature",
+        "--feature-column",
         help="A feature column; repeat for more (default: all numbers).",
         rich_help_panel=_TABLES,
     ),

@@ -40,7 +40,8 @@ def adjacency_from_edges(
         [n, n], the same edges with the directions of the input; None where these
         say nothing.
     record
-        Counts of what was merged, dropped and made symmetric.
+        Counts of what was merged, dropped and made symmetric; a loop that is listed
+        twice is one loop and one duplicate.
 
     Examples
     --------
@@ -57,6 +58,7 @@ def adjacency_from_edges(
         )
     proper = u != v
     n_read, n_proper = int(u.size), int(np.count_nonzero(proper))
+    n_loops = np.unique(u[~proper]).size
     if n_proper < n_read:
         u, v = u[proper], v[proper]
     if directed is False:
@@ -68,8 +70,8 @@ def adjacency_from_edges(
     n_single = 0 if directed is False else int(adj.nnz - one_way.nnz)
     record = ReadRecord(
         edges_read=n_read,
-        duplicates_merged=n_proper - int(one_way.nnz),
-        loops_dropped=n_read - n_proper,
+        duplicates_merged=n_read - n_loops - int(one_way.nnz),
+        loops_dropped=n_loops,
         symmetrised=n_single,
     )
     return adj, one_way if n_single else None, record

@@ -1,0 +1,172 @@
+"""A diagnosis on the terminal: readable at 80 columns, and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from string import ascii_lowercase
+from typing import Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from h2gcn import _diagnosis_words as words
+from h2gcn.diagnosis import ClassShare, Diagnosis
+
+__all__ = ["show"]
+
+MAX_MATRIX = 12
+"""Up to this many classes the compatibility matrix is printed."""
+MAX_CLASSES = 20
+"""How many classes are listed; the JSON and the page have them all."""
+EXTREMES = 3
+"""How many of the most and least alike classes stand in for a larger matrix."""
+_MARKS = {"error": "✗", "warning": "!", "note": "·"}
+_STYLES = {"error": "bold red", "warning": "yellow", "note": ""}
+_Justify = Literal["left", "right"]
+
+
+def show(diagnosis: Diagnosis) -> None:
+    """Print a diagnosis to stdout."""
+    # Names come from the user's data: never to be read as markup or emoji codes.
+    console = Console(markup=False, emoji=False, highlight=False)
+    console.print(_text(f"Diagnosis of {diagnosis.name}", "bold"))
+    _verdict(console, diagnosis)
+    _heading(console, "Card")
+    _list(console, words.card_facts(diagnosis))
+    _heading(console, "How alike neighbours are")
+    _table(console, ("measure", "value", "meaning"), words.measures(diagnosis), "lrl")
+    if diagnosis.compatibility is not None:
+        _matrix(console, diagnosis)
+        _heading(console, "By distance")
+        rings = words.rings(diagnosis)
+        noted = any(row[-1] for row in rings)
+        heads = ("hops", "pairs", "alike", "by chance", "adjusted", "note")
+        if noted:
+            _table(console, heads, rings, "rrrrrl")
+        else:
+            _table(console, heads[:-1], [row[:-1] for row in rings], "rrrrr")
+        _by_degree(console, diagnosis)
+        _classes(console, diagnosis.classes)
+    _heading(console, "Audit")
+    findings = diagnosis.audit.findings
+    for found in findings:
+        mark, style = _MARKS[found.severity], _STYLES[found.severity]
+        _bullet(console, mark, f"{found.severity}: {found.message}", style)
+    if not findings:
+        console.print("Nothing found.")
+    _heading(console, "What the reader did")
+    for sentence in diagnosis.record:
+        _bullet(console, "·", sentence)
+    if not diagnosis.record:
+        console.print("Nothing was merged, symmetrised or dropped.")
+
+
+def _verdict(console: Console, diagnosis: Diagnosis) -> None:
+    verdict = diagnosis.verdict
+    console.print()
+    for sentence in verdict.summary:
+        console.print(_text(sentence))
+    if verdict.designs:
+        console.print()
+    for design in verdict.designs:
+        said = f"{design.title} ({words.expectation(design.helps)}): {design.reason}"
+        _bullet(console, design.name, said)
+    if verdict.advice:
+        console.print()
+        console.print(_text(verdict.advice, "bold"))
+    for caution in verdict.cautions:
+        _bullet(console, "!", caution, "yellow")
+
+
+def _matrix(console: Console, diagnosis: Diagnosis) -> None:
+    classes, shares = diagnosis.classes, diagnosis.compatibility or ()
+    _heading(console, "Compatibility: share of a class's edges that lead to each class")
+    if len(classes) > MAX_MATRIX:
+        known = [found for found in classes if found.homophily is not None]
+        known.sort(key=lambda found: -(found.homophily or 0.0))
+        for title, some in (
+            ("most alike within", known[:EXTREMES]),
+            ("least alike within", known[: -EXTREMES - 1 : -1]),
+        ):
+            named = (f"{c.name} {words.number(c.homophily, 2)}" for c in some)
+            console.print(_text(f"{title}: {', '.join(named)}"))
+        console.print(f"{len(classes)} classes: the whole matrix is in --html, --json.")
+        return
+    names = [found.name for found in classes]
+    heads = names
+    if sum(max(len(name), 4) + 2 for name in names) > console.width - 24:
+        # Too wide: the columns are called by letters that the rows explain.
+        heads = list(ascii_lowercase[: len(names)])
+        names = [f"{head}  {name}" for head, name in zip(heads, names, strict=True)]
+    rows = [
+        (name, *(words.number(share, 2) for share in row))
+        for name, row in zip(names, shares, strict=True)
+    ]
+    _table(console, ("from \\ to", *heads), rows, "l" + "r" * len(heads))
+
+
+def _by_degree(console: Console, diagnosis: Diagnosis) -> None:
+    _heading(console, "By degree (labelled neighbours)")
+    rows = [
+        (words.degrees(part.low, part.high), f"{part.nodes:,}", part.homophily)
+        for part in diagnosis.degree_homophily
+    ]
+    if rows:
+        shown = [(*row[:2], words.number(row[2]), _bar(row[2])) for row in rows]
+        _table(console, ("degree", "nodes", "homophily", ""), shown, "rrrl")
+    else:
+        console.print("No edge joins two labelled nodes.")
+
+
+def _classes(console: Console, classes: Sequence[ClassShare]) -> None:
+    _heading(console, "Classes")
+    total = sum(found.size for found in classes) or 1
+    listed = sorted(classes, key=lambda found: -found.size)[:MAX_CLASSES]
+    rows = [
+        (c.name, f"{c.size:,}", f"{c.size / total:.1%}", words.number(c.homophily))
+        for c in listed
+    ]
+    _table(console, ("class", "nodes", "share", "alike within"), rows, "lrrr")
+    if len(classes) > len(listed):
+        console.print(f"and {len(classes) - len(listed)} smaller ones.")
+
+
+def _heading(console: Console, title: str) -> None:
+    console.print()
+    console.print(_text(title, "bold underline"))
+
+
+def _list(console: Console, rows: Iterable[tuple[str, str]]) -> None:
+    grid = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        grid.add_row(_text(name), _text(text))
+    console.print(grid)
+
+
+def _bullet(console: Console, mark: str, text: str, style: str = "") -> None:
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(_text(mark, style), _text(text))
+    console.print(grid)
+
+
+def _table(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], align: str
+) -> None:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for head, side in zip(heads, align, strict=True):
+        justify: _Justify = "right" if side == "r" else "left"
+        table.add_column(_text(head), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_text, row))
+    console.print(table)
+
+
+def _bar(share: float) -> str:
+    return "█" * round(20 * share)
+
+
+def _text(text: str, style: str = "") -> Text:
+    # A control character in a name could move the cursor or change colours.
+    return Text("".join(c if c.isprintable() else "�" for c in text), style)

@@ -136,10 +136,6 @@ def test_rings_are_stored_as_sorted_float32_ones(named_adj: sp.csr_array) -> Non
             assert (np.diff(columns) > 0).all()
 
 
-@pytest.mark.xfail(
-    reason="defect: ring 1 keeps the 64-bit indices of the input",
-    raises=AssertionError,
-)
 def test_wide_indices_become_int32() -> None:
     path = NAMED["path"]
     wide = sp.csr_array(

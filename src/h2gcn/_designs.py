@@ -74,7 +74,7 @@ def _ring(rings: Sequence[RingShare]) -> Design:
     title = "the 2-hop ring by itself"
     if len(rings) < 2 or rings[0].homophily is None or rings[1].homophily is None:
         why = rings[1].note if len(rings) > 1 else "not looked at"
-        return Design("D2", title, None, f"not known (ring 2: {why}).")
+        return Design("D2", title, None, f"{why}.")
     near, far = rings[0].homophily, rings[1].homophily
     reason = (
         f"{far:.0%} of the pairs two hops apart are alike, "

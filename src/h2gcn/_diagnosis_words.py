@@ -4,6 +4,7 @@ from h2gcn.diagnosis import MEASURES, Diagnosis
 from h2gcn.rings import RingForecast
 
 __all__ = [
+    "NEIGHBOURS",
     "NONE",
     "card_facts",
     "degrees",
@@ -15,6 +16,12 @@ __all__ = [
 
 NONE = "–"
 """What is shown where there is no value."""
+NEIGHBOURS = {
+    "informative": "neighbours informative",
+    "weak": "neighbours weakly informative",
+    "uninformative": "neighbours uninformative",
+}
+"""What `Verdict.neighbours` says, in two or three words."""
 _UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 

@@ -92,7 +92,7 @@ def _not_built(graph: Graph, forecast: RingForecast, max_entries: int) -> list[s
     fits = forecast.bytes <= available_memory()
     reasons = [""]
     for entries in forecast.entries[1:]:
-        size = f"left out: it would hold {about}{entries:,} entries"
+        size = f"left out, as it would hold {about}{entries:,} entries"
         if entries > max_entries:
             reasons.append(f"{size}, more than the limit of {max_entries:,}")
         else:

@@ -112,7 +112,7 @@ def judge(
     models = ("h2gcn-1", "h2gcn-2", "mlp", *gcn)
     designs = expected_designs(kind, neighbours, rings)
     summary = (
-        _kind_sentence(kind, adjusted, rings[0]),
+        _kind_sentence(kind, neighbours, adjusted, rings[0]),
         _neighbour_sentence(kind, neighbours, informativeness),
     )
     advice = f"Compare {', '.join(models[:-1])} and {models[-1]}."
@@ -121,7 +121,9 @@ def judge(
     return Verdict(kind, neighbours, summary, designs, models, advice, cautions)
 
 
-def _kind_sentence(kind: Kind, adjusted: float, ring: RingShare) -> str:
+def _kind_sentence(
+    kind: Kind, neighbours: Neighbours, adjusted: float, ring: RingShare
+) -> str:
     numbers = (
         f"{ring.homophily:.0%} of the edges join equal labels, where chance would give "
         f"{ring.chance:.0%}; adjusted homophily {adjusted:z.2f}"
@@ -130,7 +132,8 @@ def _kind_sentence(kind: Kind, adjusted: float, ring: RingShare) -> str:
         return f"Homophilous: most neighbours are alike ({numbers})."
     if kind == "mixed":
         return f"Mixed: neighbours are alike more often than by chance ({numbers})."
-    if adjusted < -HETEROPHILOUS:
+    # Among many classes chance itself is near 0, and so is what lies below it.
+    if adjusted < -HETEROPHILOUS or neighbours == "informative":
         return f"Heterophilous: neighbours are mostly unlike ({numbers})."
     return (
         "Heterophilous, or rather without preference: neighbours are alike about as "

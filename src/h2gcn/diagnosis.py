@@ -42,12 +42,11 @@ MEASURES: dict[str, str] = {
     "node_homophily": "share of equal labels among a node's neighbours, mean",
     "class_insensitive_homophily": "excess over class size, mean over classes; "
     "0 is chance",
-    "adjusted_homophily": "edge homophily corrected for chance; 0 is chance, 1 is all "
-    "alike",
+    "adjusted_homophily": "edge homophily beyond chance; 0 is chance, 1 is all alike",
     "label_informativeness": "what a neighbour's label says about a node's own; "
     "0 nothing, 1 all",
 }
-"""The measures of `h2gcn.homophily` that a diagnosis takes, and what each means."""
+"""The measures that a diagnosis takes, and what each means."""
 
 
 @dataclass(frozen=True)
@@ -194,8 +193,9 @@ def _measure(take: Callable[[Graph], float], graph: Graph) -> tuple[float | None
         value = take(graph)
     if not math.isnan(value):
         return value, ""
-    said = str(caught[-1].message) if caught else ""
-    return None, said.rpartition("(NaN): ")[2].removesuffix(".")
+    if not graph.labelled.size:
+        return None, "nothing is labelled"
+    return None, str(caught[-1].message).rpartition("(NaN): ")[2].removesuffix(".")
 
 
 def _compatibility(graph: Graph) -> tuple[tuple[float | None, ...], ...]:

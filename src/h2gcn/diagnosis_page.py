@@ -27,7 +27,7 @@ _BLUES = (
     "08519c",
 )
 """ColorBrewer's Blues: they differ by lightness, so that all eyes can order them."""
-_CHARACTER = 7.2
+_CHARACTER = 7.6
 """About the width of a character in a chart."""
 
 
@@ -136,7 +136,7 @@ def _chart(
     ticks: Sequence[tuple[float, str]],
 ) -> Chart:
     """Lay out bars whose lengths are given as shares of the axis."""
-    left = 10 + _CHARACTER * max(map(len, labels), default=0)
+    left = 16 + _CHARACTER * max(map(len, labels), default=0)
     right = WIDTH - 10 - _CHARACTER * max(map(len, texts), default=0)
     said = "; ".join(f"{a}: {b}" for a, b in zip(labels, texts, strict=True))
     return Chart(

@@ -1,4 +1,4 @@
-"""Does another graph have the features and labels that a model was trained on?"""
+"""Whether another graph has the features and labels that a model was trained on."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always", H2GCNWarning)
-        warnings.showwarning = _say_warning
+        warnings.showwarning = _Said()
         try:
             result = app(arguments, prog_name="h2gcn", standalone_mode=False)
         except InputError as error:
@@ -79,8 +79,15 @@ def _fail(message: str) -> int:
     return 2
 
 
-def _say_warning(
-    message: Warning | str, category: type[Warning], *_: Any, **__: Any
-) -> None:
-    if issubclass(category, H2GCNWarning):
-        print(f"h2gcn: note: {message}", file=sys.stderr)
+class _Said:
+    """Prints the library's warnings, each once a command."""
+
+    def __init__(self) -> None:
+        self._messages: set[str] = set()
+
+    def __call__(
+        self, message: Warning | str, category: type[Warning], *_: Any, **__: Any
+    ) -> None:
+        if issubclass(category, H2GCNWarning) and str(message) not in self._messages:
+            self._messages.add(str(message))
+            print(f"h2gcn: note: {message}", file=sys.stderr)

@@ -35,9 +35,9 @@ def command(
 ) -> None:
     """Say what kind of graph SOURCE is, and which models to compare on it.
 
-    Measures how alike neighbours are, by class, degree and distance, and looks for
-    what could mislead: twins across a split, classes too small, isolated nodes.
-    Labels are not needed, but without them little can be said.
+    Measures how alike neighbours are, by class, degree and distance, and
+    looks for what could mislead: twins across a split, classes too small,
+    isolated nodes. Without labels only the structure can be told.
     """
     from h2gcn.cli.output import say
     from h2gcn.diagnosis import diagnose

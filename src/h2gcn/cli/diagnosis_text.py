@@ -18,6 +18,8 @@ __all__ = ["show"]
 
 MAX_MATRIX = 12
 """Up to this many classes the compatibility matrix is printed."""
+ROOMY = 8
+"""Up to this many classes the matrix has wide gaps."""
 MAX_CLASSES = 20
 """How many classes are listed; the JSON and the page have them all."""
 EXTREMES = 3
@@ -94,17 +96,35 @@ def _matrix(console: Console, diagnosis: Diagnosis) -> None:
             console.print(_text(f"{title}: {', '.join(named)}"))
         console.print(f"{len(classes)} classes: the whole matrix is in --html, --json.")
         return
-    names = [found.name for found in classes]
-    heads = names
-    if sum(max(len(name), 4) + 2 for name in names) > console.width - 24:
-        # Too wide: the columns are called by letters that the rows explain.
-        heads = list(ascii_lowercase[: len(names)])
-        names = [f"{head}  {name}" for head, name in zip(heads, names, strict=True)]
+    names, letters = [found.name for found in classes], _letters(console, classes)
+    heads = letters or names
+    if letters:
+        # The whole names are in the list of classes, by the same letters.
+        room = max(console.width - len(names) * (4 + _gap(classes)), 8)
+        pairs = zip(letters, names, strict=True)
+        names = [_cut(f"{letter}  {name}", room) for letter, name in pairs]
     rows = [
         (name, *(words.number(share, 2) for share in row))
         for name, row in zip(names, shares, strict=True)
     ]
-    _table(console, ("from \\ to", *heads), rows, "l" + "r" * len(heads))
+    heads = ["from \\ to", *heads]
+    align = "l" + "r" * len(names)
+    _table(console, heads, rows, align, tight=len(names) > ROOMY)
+
+
+def _letters(console: Console, classes: Sequence[ClassShare]) -> list[str]:
+    """Return letters for the classes if their names are too long for columns."""
+    widths = [max(len(found.name), 4) + _gap(classes) for found in classes]
+    room = console.width - max(widths, default=0)
+    return list(ascii_lowercase[: len(classes)]) if sum(widths) > room else []
+
+
+def _gap(classes: Sequence[ClassShare]) -> int:
+    return 1 if len(classes) > ROOMY else 3
+
+
+def _cut(name: str, room: int) -> str:
+    return name if len(name) <= room else name[: room - 1] + "…"
 
 
 def _by_degree(console: Console, diagnosis: Diagnosis) -> None:
@@ -123,14 +143,22 @@ def _by_degree(console: Console, diagnosis: Diagnosis) -> None:
 def _classes(console: Console, classes: Sequence[ClassShare]) -> None:
     _heading(console, "Classes")
     total = sum(found.size for found in classes) or 1
-    listed = sorted(classes, key=lambda found: -found.size)[:MAX_CLASSES]
+    letters = _letters(console, classes) if len(classes) <= MAX_MATRIX else []
+    marks = [f"{letter}  " for letter in letters] or [""] * len(classes)
+    marked = zip(marks, classes, strict=True)
+    listed = sorted(marked, key=lambda pair: -pair[1].size)[:MAX_CLASSES]
     rows = [
-        (c.name, f"{c.size:,}", f"{c.size / total:.1%}", words.number(c.homophily))
-        for c in listed
+        (
+            mark + found.name,
+            f"{found.size:,}",
+            f"{found.size / total:.1%}",
+            words.number(found.homophily),
+        )
+        for mark, found in listed
     ]
     _table(console, ("class", "nodes", "share", "alike within"), rows, "lrrr")
     if len(classes) > len(listed):
-        console.print(f"and {len(classes) - len(listed)} smaller ones.")
+        console.print(f"and {len(classes) - len(listed)} others.")
 
 
 def _heading(console: Console, title: str) -> None:
@@ -152,12 +180,20 @@ def _bullet(console: Console, mark: str, text: str, style: str = "") -> None:
 
 
 def _table(
-    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], align: str
+    console: Console,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    align: str,
+    *,
+    tight: bool = False,
 ) -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    """Print a table; only text wraps, never a number."""
+    padding = (0, 0) if tight else (0, 1)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
     for head, side in zip(heads, align, strict=True):
         justify: _Justify = "right" if side == "r" else "left"
-        table.add_column(_text(head), justify=justify, overflow="fold")
+        no_wrap = side == "r"
+        table.add_column(_text(head), justify=justify, no_wrap=no_wrap, overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row))
     console.print(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,8 @@ def run_splits(
     runs: list[Run] = []
     classifier = NodeClassifier(model, **config)
     for number in numbers:
-        # One estimator after the other, but the rings are computed once.
-        fitted = NodeClassifier(**classifier.get_params()).set_params(
-            random_state=seed + number
-        )
-        fitted._kept_operators = getattr(classifier, "_kept_operators", None)
+        # A shallow copy shares the graph's rings, which are computed once.
+        fitted = copy(classifier).set_params(random_state=seed + number)
         title = f"{graph.name} {model} split {number}"
         start = time.perf_counter()
         with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from h2gcn.cli import source as src
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
 
@@ -75,12 +75,16 @@ def command(
     Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
     split 60/20/20, each class alike; 'all' then means ten such splits.
     """
+    import warnings
+
     from h2gcn.bundle import check_target
     from h2gcn.cli.runs import report, run_splits
     from h2gcn.datasets.presets import find_preset
     from h2gcn.models import find_model
 
     find_model(model)
+    if quiet:
+        warnings.simplefilter("ignore", H2GCNWarning)
     options = src.table_options(
         id_column,
         label_column,

@@ -1,0 +1,449 @@
+"""The command line, in process: results on stdout, one line for a mistake."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from h2gcn.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return its exit code, stdout and stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with two tables: 60 people, string ids, missing labels."""
+    rng = np.random.default_rng(0)
+    n = 60
+    kinds = np.arange(n) % 2
+    data = tmp_path / "people"
+    data.mkdir()
+    with (data / "nodes.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "age", "income", "plan", "label"])
+        for i in range(n):
+            label = ("honest", "fraud")[kinds[i]] if i % 5 else ""
+            plan = ("basic", "gold", "")[i % 3]
+            age, income = 30 + 9 * kinds[i] + rng.normal(), 1000 * rng.normal(5, 1)
+            table.writerow([f"p{i:02}", f"{age:.3f}", f"{income:.2f}", plan, label])
+    with (data / "edges.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["source", "target"])
+        for i in range(n):
+            for step in (1, 7):
+                table.writerow([f"p{i:02}", f"p{(i + step) % n:02}"])
+    return data
+
+
+QUICK = ("--epochs", 30, "--patience", 30)
+
+
+def fails(result: tuple[int, str, str], *words: str) -> None:
+    """Check that a command failed with one line that holds these words."""
+    code, out, err = result
+    errors = [line for line in err.splitlines() if "error" in line]
+    assert code == 2
+    assert out == ""
+    assert "Traceback" not in err
+    assert len(errors) == 1, err
+    assert all(
+        line.startswith(("h2gcn: error: ", "h2gcn: note: "))
+        for line in err.splitlines()
+    ), err
+    for word in words:
+        assert word in errors[0], errors[0]
+
+
+def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "predictions.csv"
+    code, said, notes = run("train", folder, "--out", model, *QUICK)
+    assert code == 0
+    for word in ("accuracy", "macro F1", "ROC-AUC", "always the largest class"):
+        assert word in said
+    assert "true class (row), predicted (column)" in said
+    assert "one-way edges made symmetric" in notes
+    assert "column 'plan' holds text and is not used" in notes
+    code, said, _ = run("predict", model, folder, "--out", out)
+    assert code == 0
+    assert "12 nodes written" in said
+    rows = list(csv.DictReader(out.open()))
+    assert [row["node"] for row in rows] == [f"p{i:02}" for i in range(0, 60, 5)]
+    assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
+    for row in rows:
+        assert row["label"] in ("fraud", "honest")
+        assert float(row["p_fraud"]) + float(row["p_honest"]) == pytest.approx(1)
+
+
+def test_predict_all_nodes_of_another_graph(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "predictions.parquet"
+    run("train", folder, "--categorical", "plan", "--out", model, *QUICK)
+    other = tmp_path / "other"
+    other.mkdir()
+    lines = ["id,plan,income,age", "x,gold,5000,31", "y,platin,4000,39", "z,,1,35"]
+    (other / "nodes.csv").write_text("\n".join(lines))
+    (other / "edges.csv").write_text("source,target\nx,y\ny,z\n")
+    code, said, notes = run("predict", model, other, "--all", "--out", out)
+    assert code == 0, notes
+    assert "3 nodes written" in said
+    # A category that the model never saw is left out, aloud.
+    assert "'plan=platin'" in notes
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(out).column("node").to_pylist() == ["x", "y", "z"]
+
+
+def test_train_json_is_one_object(run: Run, folder: Path) -> None:
+    code, out, _ = run("train", folder, "--json", "--split", "all", "-q", *QUICK)
+    assert code == 0
+    result = json.loads(out)
+    assert result["dataset"] == "people"
+    assert result["model"] == "h2gcn-1"
+    assert result["config"]["epochs"] == 30
+    assert result["graph"]["nodes"] == 60
+    assert len(result["splits"]) == 10
+    for name in ("split", "best_epoch", "val_accuracy", "test_accuracy", "seconds"):
+        assert name in result["splits"][0]
+    tests = [row["test_accuracy"] for row in result["splits"]]
+    assert result["test_accuracy"]["mean"] == pytest.approx(np.mean(tests))
+    assert result["test_accuracy"]["std"] == pytest.approx(np.std(tests, ddof=1))
+    assert result["test_accuracy"]["n"] == 10
+    assert np.sum(result["confusion"]["counts"]) == sum(
+        row["sizes"][2] for row in result["splits"]
+    )
+    assert "version" in result
+
+
+def test_the_same_seed_gives_the_same_numbers(run: Run, folder: Path) -> None:
+    def scores(seed: int) -> list[object]:
+        _, out, _ = run("train", folder, "--json", "-q", "--seed", seed, *QUICK)
+        rows = json.loads(out)["splits"]
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+    assert scores(3) == scores(3)
+
+
+def test_quiet_says_nothing(run: Run, folder: Path) -> None:
+    _, _, notes = run("train", folder, "-q", *QUICK)
+    assert notes == ""
+
+
+def test_generate_writes_both_formats(run: Run, tmp_path: Path) -> None:
+    for name in ("g.npz", "g"):
+        options = ("--nodes", 200, "--classes", 3, "--homophily", 0.2, "--seed", 1)
+        code, said, _ = run("generate", "--out", tmp_path / name, *options)
+        assert code == 0
+        assert "200 nodes, 396 edges" in said
+        code, out, _ = run("diagnose", tmp_path / name, "--json")
+        assert code == 0
+        assert json.loads(out)["card"]["edges"] == 396
+
+
+def test_generate_takes_a_whole_matrix(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("0,1\n1,0\n")
+    options = ("--nodes", 100, "--classes", 2, "--compatibility", tmp_path / "h.csv")
+    code, _, _ = run("generate", "--out", tmp_path / "g.npz", *options)
+    assert code == 0
+    _, out, _ = run("diagnose", tmp_path / "g.npz", "--json")
+    assert json.loads(out)["card"]["h"] == 0
+
+
+def test_generate_leaves_labels_out(run: Run, tmp_path: Path) -> None:
+    run("generate", "--nodes", 200, "--unlabelled", 0.5, "--out", tmp_path / "g")
+    _, out, _ = run("diagnose", tmp_path / "g", "--json")
+    assert 60 < json.loads(out)["card"]["labelled"] < 140
+
+
+def test_lists(run: Run) -> None:
+    code, out, _ = run("models")
+    assert code == 0
+    assert "h2gcn-2" in out
+    models = json.loads(run("models", "--json")[1])["models"]
+    assert {"h2gcn-1", "mlp", "gcn"} <= {model["name"] for model in models}
+    code, out, _ = run("datasets")
+    assert code == 0
+    assert "cornell-2020" in out
+    listed = json.loads(run("datasets", "--json")[1])["datasets"]
+    assert len(listed) == 14
+
+
+def test_demo_tells_the_point(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from h2gcn.cli import demo
+
+    monkeypatch.setattr(demo, "N_GRAPHS", 2)
+    code, out, _ = run("demo", "-q")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    scores = {row[0]: (float(row[1]), float(row[7])) for row in rows if len(row) == 13 and "±" in row}
+    assert scores["gcn"][0] < scores["mlp"][0] - 20 < scores["h2gcn-2"][0]
+    assert scores["mlp"][1] < scores["gcn"][1] < scores["h2gcn-2"][1]
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version")[1].startswith("h2gcn 0.")
+    for command in ("demo", "diagnose", "train", "predict", "generate", "models"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "Usage: h2gcn" in out
+
+
+def change(folder: Path, file: str, old: str, new: str) -> None:
+    """Replace a piece of a table once."""
+    path = folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_a_missing_file(run: Run, folder: Path) -> None:
+    gone = folder / "gone.csv"
+    fails(run("train", "--nodes", gone, "--edges", folder / "edges.csv"), str(gone))
+
+
+def test_an_empty_file(run: Run, folder: Path) -> None:
+    (folder / "nodes.csv").write_text("")
+    fails(run("train", folder), "nodes.csv", "empty")
+
+
+def test_not_utf8(run: Run, folder: Path) -> None:
+    (folder / "nodes.csv").write_bytes("id,label\nä,b\n".encode("latin1"))
+    fails(run("train", folder), "nodes.csv", "UTF-8")
+
+
+def test_no_id_column(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "id,", "person,")
+    fails(run("train", folder), "nodes.csv", "--id-column", "person")
+    assert run("train", folder, "--id-column", "person", *QUICK)[0] == 0
+
+
+def test_duplicate_ids(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "p07,", "p06,")
+    fails(run("train", folder), "nodes.csv", "'p06'", "8", "9")
+
+
+def test_an_edge_to_an_unknown_node(run: Run, folder: Path) -> None:
+    change(folder, "edges.csv", "p00,p01", "p00,nobody")
+    fails(run("train", folder), "edges.csv", "'nobody'", "line 2", "--drop-unknown")
+    code, _, notes = run("train", folder, "--drop-unknown", *QUICK)
+    assert code == 0
+    assert "1 edge to unknown nodes dropped" in notes
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", ""])
+def test_a_feature_that_is_no_number(run: Run, folder: Path, value: str) -> None:
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    cells = lines[3].split(",")
+    lines[3] = ",".join([cells[0], value, *cells[2:]])
+    (folder / "nodes.csv").write_text("\n".join(lines))
+    fails(run("train", folder), "nodes.csv", "'age'", "line 4")
+
+
+def test_text_in_a_feature_column(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--feature-column", "plan"), "'plan'", "basic")
+
+
+def test_all_labels_missing(run: Run, folder: Path) -> None:
+    text = (folder / "nodes.csv").read_text()
+    text = text.replace("honest", "").replace("fraud", "")
+    (folder / "nodes.csv").write_text(text)
+    fails(run("train", folder), "all labels are missing")
+
+
+def test_one_class_only(run: Run, folder: Path) -> None:
+    text = (folder / "nodes.csv").read_text().replace("honest", "fraud")
+    (folder / "nodes.csv").write_text(text)
+    fails(run("train", folder), "one class", "fraud")
+
+
+def test_no_edges(run: Run, folder: Path) -> None:
+    (folder / "edges.csv").write_text("source,target\n")
+    fails(run("train", folder), "no edges")
+
+
+@pytest.fixture
+def model(run: Run, folder: Path, tmp_path: Path) -> Path:
+    """Return a saved model of the people."""
+    path = tmp_path / "model"
+    assert run("train", folder, "--out", path, "-q", *QUICK)[0] == 0
+    return path
+
+
+def test_labels_that_the_model_never_saw(run: Run, folder: Path, model: Path) -> None:
+    change(folder, "nodes.csv", "honest", "saint")
+    out = folder / "out.csv"
+    fails(run("predict", model, folder, "--out", out), "never saw", "'saint'")
+    assert not out.exists()
+
+
+def test_other_columns_than_in_training(run: Run, folder: Path, model: Path) -> None:
+    change(folder, "nodes.csv", "income", "wage")
+    result = run("predict", model, folder, "--out", folder / "out.csv")
+    fails(result, "1 missing ('income')", "1 new ('wage')")
+
+
+def test_a_tampered_or_truncated_model(run: Run, folder: Path, model: Path) -> None:
+    out = folder / "out.csv"
+    weights = model / "weights.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-8])
+    fails(run("predict", model, folder, "--out", out), "weights.safetensors")
+    weights.write_bytes(whole)
+    change(model, "bundle.json", '"fraud"', '"frand"')
+    fails(run("predict", model, folder, "--out", out), "bundle.json", "changed")
+    (model / "bundle.json").write_text("{")
+    fails(run("predict", model, folder, "--out", out), "bundle.json", "truncated")
+    fails(run("predict", folder, folder, "--out", out), "not a saved model")
+    assert not out.exists()
+
+
+def test_nothing_left_to_predict(run: Run, folder: Path, model: Path) -> None:
+    text = (folder / "nodes.csv").read_text().replace(",\n", ",fraud\n")
+    (folder / "nodes.csv").write_text(text)
+    result = run("predict", model, folder, "--out", folder / "out.csv")
+    fails(result, "every node has a label", "--all")
+
+
+def test_an_npz_with_pickled_objects(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", node_features=np.array([{}], dtype=object))
+    fails(run("train", tmp_path / "g.npz"), "g.npz", "pickled")
+
+
+def test_folders_that_cannot_be_written(run: Run, folder: Path, model: Path) -> None:
+    nowhere = folder / "nodes.csv" / "x"
+    fails(run("train", folder, "--out", nowhere), "x")
+    fails(run("predict", model, folder, "--out", nowhere / "p.csv"), "nodes.csv")
+    fails(run("generate", "--out", nowhere / "g.npz"), "nodes.csv")
+    fails(run("diagnose", folder, "--html", nowhere / "p.html"), "nodes.csv")
+    fails(run("train", folder, "--out", folder), "holds other files")
+
+
+def test_a_misspelt_dataset(run: Run) -> None:
+    fails(run("train", "texsa"), "'texsa'", "Did you mean 'texas'?")
+
+
+def test_a_misspelt_model(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--model", "h2gnc-2"), "Did you mean 'h2gcn-2'")
+
+
+def test_no_source_or_two(run: Run, folder: Path) -> None:
+    fails(run("train"), "node table and an edge table")
+    fails(run("train", folder, "--nodes", folder / "nodes.csv"), "not both")
+
+
+def test_a_prediction_file_of_another_kind(run: Run, folder: Path, model: Path) -> None:
+    fails(run("predict", model, folder, "--out", folder / "p.xlsx"), ".csv or .parquet")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--epochs", 0, "at least 1"),
+        ("--patience", 0, "at least 1"),
+        ("--learning-rate", -0.1, "(0, inf)"),
+        ("--learning-rate", "nan", "(0, inf)"),
+        ("--l2", -1, "[0, inf)"),
+        ("--dropout", 1.5, "[0, 1)"),
+        ("--hidden-channels", 0, "at least 1"),
+        ("--activation", "relux", "'relu'"),
+        ("--scaling", "row", "'rows'"),
+        ("--metric", "f1", "'accuracy'"),
+        ("--device", "tpu", "'cpu'"),
+        ("--seed", -1, "seed"),
+        ("--split", -1, "--split"),
+        ("--split", 3, "--split 3"),
+        ("--split", "both", "'all'"),
+        ("--epochs", "many", "many"),
+    ],
+)
+def test_options_of_train_out_of_range(
+    run: Run, folder: Path, tmp_path: Path, option: str, value: object, rule: str
+) -> None:
+    out = tmp_path / "never"
+    fails(run("train", folder, "--out", out, option, value), rule)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--homophily", 1.5, "[0, 1]"),
+        ("--nodes", 3, "at least"),
+        ("--classes", 1, "at least 2"),
+        ("--edges-per-node", 0, "at least 1"),
+        ("--n-features", 0, "at least 1"),
+        ("--separation", -1, "[0, inf)"),
+        ("--unlabelled", 1, "[0, 1)"),
+        ("--seed", -1, "at least 0"),
+        ("--preset", "syn-croa", "'syn-cora'"),
+        ("--features", "corra", "'cora'"),
+    ],
+)
+def test_options_of_generate_out_of_range(
+    run: Run, tmp_path: Path, option: str, value: object, rule: str
+) -> None:
+    fails(run("generate", "--out", tmp_path / "g.npz", option, value), rule)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_option_or_command(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--epoch", 3), "--epoch")
+    fails(run("trian", folder), "trian")
+
+
+def test_ctrl_c_keeps_the_best_so_far(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn import training
+
+    calls = []
+
+    def interrupt(*arguments: object) -> float:
+        calls.append(arguments)
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+        return 0.5
+
+    monkeypatch.setattr(training, "score", interrupt)
+    code, out, notes = run("train", folder, "--out", tmp_path / "m", "--epochs", 50)
+    assert code == 0
+    assert "interrupted" in notes
+    assert (tmp_path / "m" / "bundle.json").is_file()
+    assert "accuracy" in out
+
+
+@pytest.mark.data
+def test_texas_from_its_name(run: Run, data_root: Path) -> None:
+    del data_root
+    code, out, notes = run("train", "texas", "--split", 2, "--json", "--epochs", 20)
+    assert code == 0
+    assert json.loads(out)["graph"]["checksum"] == "c5ee5156ee71bb43"
+    assert "no training node is of class 1" in notes
+    assert "1 class has a single labelled node" in notes
+
+
+@pytest.mark.data
+def test_roc_auc_where_the_card_says_so(run: Run, data_root: Path) -> None:
+    del data_root
+    code, out, _ = run(
+        "train", "minesweeper", "--model", "mlp", "--json", "--epochs", 3
+    )
+    assert code == 0
+    result = json.loads(out)
+    assert result["config"]["metric"] == "roc_auc"
+    assert 0.4 < result["test_roc_auc"]["mean"] < 1

@@ -1,0 +1,64 @@
+"""The README's commands and code run as they stand."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from h2gcn.cli import main
+from h2gcn.io import read_graph, write_tables
+from h2gcn.synthetic import GaussianFeatures, generate_graph
+
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = dict(
+    re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", README.read_text(), re.S)
+)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder with the tables that the README speaks of."""
+    graph = generate_graph(n_nodes=120, n_classes=2, features=GaussianFeatures(3, 3.0))
+    folder = tmp_path / "my-graph"
+    write_tables(graph, folder)
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    plans = ("basic", "gold")
+    nodes = ["id,label,age,income,score,plan"] + [
+        ",".join([f"n{r[0]}", "" if i % 4 == 0 else r[1], *r[2:], plans[i % 2]])
+        for i, r in enumerate(rows)
+    ]
+    edges = (folder / "edges.csv").read_text()
+    edges = re.sub(r"(?m)^(\d+),(\d+)$", r"n\1,n\2", edges)
+    for place in (tmp_path, folder):
+        (place / "nodes.csv").write_text("\n".join(nodes))
+        (place / "edges.csv").write_text(edges)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_own_data_in_three_steps(workplace: Path) -> None:
+    for line in BLOCKS["own data"].splitlines():
+        command = shlex.split(line)
+        assert command[0] == "h2gcn"
+        assert main(command[1:]) == 0, line
+    assert (workplace / "graph.html").stat().st_size > 1000
+    predictions = (workplace / "predictions.csv").read_text().splitlines()
+    graph = read_graph("my-graph")
+    assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("name", ["python", "arrays"])
+def test_python_blocks(name: str) -> None:
+    exec(compile(BLOCKS[name], str(README), "exec"), {})
+
+
+def test_every_python_block_is_tested() -> None:
+    assert len(re.findall(r"```python", README.read_text())) == 2
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README.read_text()))
+def test_links_lead_somewhere(target: str) -> None:
+    assert (README.parent / target).exists()

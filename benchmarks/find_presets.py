@@ -49,7 +49,9 @@ def main() -> None:
                 if any(key.items() <= record.items() for record in done):
                     continue
                 start = time.perf_counter()
-                clf = NodeClassifier(model, random_state=split, scaling="rows", **config)
+                clf = NodeClassifier(
+                    model, random_state=split, scaling="rows", **config
+                )
                 clf.fit(graph, split)
                 record = key | {
                     "val_accuracy": clf.val_score_,

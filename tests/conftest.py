@@ -47,6 +47,14 @@ def small_graph() -> Graph:
     return Graph(x=x, adj=adjacency(n, edges), y=y, name="small")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    """Work on one thread: tiny products wait longer for a second than they take."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """Return the folder of the benchmark files, or leave the test out aloud."""
@@ -54,3 +62,14 @@ def data_root() -> Path:
     if not root or not Path(root).is_dir():
         pytest.skip("left out: the benchmark files are not there; set $H2GCN_DATA")
     return Path(root)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say plainly at the end when the benchmark data were not there."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    left_out = sum("left out" in str(report.longrepr) for report in skipped)
+    if left_out:
+        terminalreporter.write_line(
+            f"{left_out} tests were left out: they want the benchmark files "
+            "($H2GCN_DATA)."
+        )

@@ -1,7 +1,7 @@
 """H2GCN against the paper's formula, written out a second time with loops."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,15 +27,6 @@ def random_adjacency(n: int = 12, p: float = 0.2, seed: int = 5) -> sp.csr_array
 
 
 GRAPHS = {**NAMED, "random": random_adjacency()}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Work on one thread: tiny products wait longer for a second than they take."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 # -------------------------------------------------- the paper, once more, in loops

@@ -1,6 +1,5 @@
 """One battery for every model, GCN against its formula, and the table of names."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +14,6 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, GCN, MODELS, find_model
 from h2gcn.sparse import Operator, Target
 from h2gcn.synthetic import GaussianFeatures, generate_graph
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Work on one thread: tiny products wait longer for a second than they take."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(params=MODELS)

@@ -1,7 +1,5 @@
 """Products with sparse matrices: values, gradients, rows, dropout."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,15 +9,6 @@ from torch import Tensor
 from conftest import NAMED
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, gather_product, to_tensor
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Work on one thread: tiny products wait longer for a second than they take."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def random_matrix(m: int, n: int, seed: int = 0) -> sp.csr_array:

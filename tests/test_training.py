@@ -1,7 +1,6 @@
 """The training loop: which epoch is kept, what is penalised, what is not looked at."""
 
 import math
-from collections.abc import Iterator
 from copy import deepcopy
 
 import numpy as np
@@ -17,15 +16,6 @@ from h2gcn.sparse import Operator
 from h2gcn.training import Epoch, TrainConfig, TrainResult, seeded, train
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread() -> Iterator[None]:
-    """Work on one thread: tiny products wait longer for a second than they take."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 # ---------------------------------------------------------------- a scripted model

@@ -16,7 +16,9 @@ from safetensors.torch import load, save
 
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
+from h2gcn.preparation import find_device
 from h2gcn.scaling import Scaler
+from h2gcn.training import seeded
 
 if TYPE_CHECKING:
     from h2gcn.estimator import NodeClassifier
@@ -54,7 +56,10 @@ def save_bundle(
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
     weights = save({k: v.contiguous().cpu() for k, v in tensors.items()})
-    params = classifier.get_params()
+    params = {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in classifier.params_.items()
+    }
     if not isinstance(params["random_state"], int | None):
         params["random_state"] = classifier.seed_
     manifest: dict[str, Any] = {
@@ -71,22 +76,33 @@ def save_bundle(
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     manifest["sha256"] = _digest(manifest)
+    _replace(path, {WEIGHTS: weights, MANIFEST: _json(manifest)})
+
+
+def _replace(path: Path, files: dict[str, bytes]) -> None:
+    """Write a folder beside, move an older one away, and take its name."""
     try:
         beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    older = beside.with_name(f"{beside.name}-older")
     try:
-        (beside / WEIGHTS).write_bytes(weights)
-        text = json.dumps(manifest, indent=1, ensure_ascii=False)
-        (beside / MANIFEST).write_text(text, encoding="utf-8")
+        for name, content in files.items():
+            (beside / name).write_bytes(content)
         beside.chmod(0o755)
         if path.exists():
-            shutil.rmtree(path)
-        beside.rename(path)
+            path.rename(older)
+        try:
+            beside.rename(path)
+        except OSError:
+            if older.exists():
+                older.rename(path)
+            raise
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(older, ignore_errors=True)
 
 
 def check_target(path: Path) -> None:
@@ -95,7 +111,7 @@ def check_target(path: Path) -> None:
         raise InputError(f"{path}: the folder {path.parent} does not exist")
     if path.is_file():
         raise InputError(f"{path}: is a file; a model is saved as a folder")
-    if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
+    if path.is_dir() and {file.name for file in path.iterdir()} - {MANIFEST, WEIGHTS}:
         raise InputError(
             f"{path}: holds other files; a model needs a folder of its own"
         )
@@ -124,7 +140,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 def load_bundle(path: Path) -> NodeClassifier:
     """Read a classifier that `save_bundle` wrote, and check it."""
-    from h2gcn.estimator import NodeClassifier, find_device
+    from h2gcn.estimator import NodeClassifier
 
     manifest = read_manifest(path)
     file = path / WEIGHTS
@@ -147,24 +163,35 @@ def load_bundle(path: Path) -> NodeClassifier:
         None if mean is None else mean.numpy(),
         None if deviation is None else deviation.numpy(),
     )
-    module = classifier._build(classifier.n_features_in_, len(classifier.classes_))
-    prefix = "module."
+    with seeded(0):  # weights are drawn before they are replaced
+        module = classifier._build(classifier.n_features_in_, len(classifier.classes_))
     state = {
-        k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)
+        name.removeprefix("module."): tensor
+        for name, tensor in tensors.items()
+        if name.startswith("module.")
     }
     try:
         module.load_state_dict(state)
     except RuntimeError:
         raise InputError(f"{file}: does not hold the weights of {module!r}") from None
-    # A model that was trained on a GPU is read where there is none.
-    wanted = classifier.device
-    if wanted == "cuda" and not torch.cuda.is_available():
-        wanted = "cpu"
-    classifier.module_ = module.to(find_device(wanted)).eval()
+    classifier.params_ = classifier.get_params()
+    classifier.module_ = module.to(_device_here(classifier.device)).eval()
     classifier.best_epoch_ = manifest["best_epoch"]
     classifier.val_score_ = manifest["val_score"]
     classifier.seed_ = manifest["seed"]
     return classifier
+
+
+def _device_here(name: str) -> torch.device:
+    """Return the device of training, or the best there is where it is not there."""
+    try:
+        return find_device(name)
+    except InputError:
+        return find_device("auto")
+
+
+def _json(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, indent=1, ensure_ascii=False).encode()
 
 
 def _digest(manifest: dict[str, Any]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,19 +15,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
-from h2gcn._validation import check_choice
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
+from h2gcn.preparation import (
+    check_labels,
+    find_device,
+    find_split,
+    warn_of_missing_classes,
+)
 from h2gcn.scaling import fit_scaler
 from h2gcn.schema import align_features, match_labels
 from h2gcn.sparse import Operator, Target, to_tensor
-from h2gcn.splitting import stratified_split
 from h2gcn.training import Epoch, TrainConfig, seeded, train
 
-__all__ = ["DEVICES", "NodeClassifier", "check_split", "find_device"]
+__all__ = ["NodeClassifier"]
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 _SEEDS = np.iinfo(np.int32).max
 
 
@@ -64,8 +67,8 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         The fitted feature scaling.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`.
-    seed_
-        The seed that `random_state` gave.
+    seed_, params_
+        The seed that `random_state` gave, and the parameters at the time of `fit`.
 
     Examples
     --------
@@ -125,15 +128,14 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         on_epoch
             Called after every epoch with an `Epoch`.
         """
-        spec = find_model(self.model)
         config = TrainConfig(
             self.epochs, self.patience, self.learning_rate, self.l2, self.metric
         )
         device = find_device(self.device)
         seed = int(check_random_state(self.random_state).randint(_SEEDS))
-        _check_labels(graph)
-        split = _find_split(graph, split, seed)
-        _warn_of_missing_classes(graph, split)
+        check_labels(graph)
+        split = find_split(graph, split, seed)
+        warn_of_missing_classes(graph, split)
         if self.metric == "roc_auc" and graph.n_classes != 2:
             raise InputError(
                 "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
@@ -142,7 +144,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         scaler = fit_scaler(self.scaling, graph.x, split.train)
         with seeded(seed):
             module = self._build(graph.n_features, graph.n_classes).to(device)
-        operators = self._operators(graph, device)
+        operators = _find_operators(graph, self.model, device)
         x = to_tensor(scaler(graph.x), device)
         result = train(
             module,
@@ -157,7 +159,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
         self.feature_names_in_ = graph.feature_names
-        self.designs_ = spec.designs
+        self.params_ = self.get_params()
         self.module_ = module
         self.split_ = split
         self.scaler_ = scaler
@@ -197,12 +199,10 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         device = next(self.module_.parameters()).device
         features = align_features(graph, self.feature_names_in_)
         x = to_tensor(self.scaler_(features), device)
-        operators = self._operators(graph, device)
+        operators = _find_operators(graph, self.params_["model"], device)
         target = None
         if nodes is not None:
-            index = np.asarray(nodes)
-            index = np.flatnonzero(index) if index.dtype == bool else index
-            target = Target.of(operators, index.astype(np.int64))
+            target = Target.of(operators, _check_nodes(graph, nodes))
         self.module_.eval()
         with torch.no_grad():
             logits: torch.Tensor = self.module_(x, operators, target)
@@ -216,7 +216,9 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
         """Return the `metric` on the labelled nodes (or on `nodes`)."""
         check_is_fitted(self, "module_")
-        index = graph.labelled if nodes is None else np.asarray(nodes)
+        index = graph.labelled if nodes is None else _check_nodes(graph, nodes)
+        if index.size == 0:
+            raise InputError(f"{graph.name}: there is no labelled node to score by")
         y = match_labels(graph, index, self.classes_)
         return metrics.score(self.metric, y, self.predict_logits(graph, index))
 
@@ -244,98 +246,38 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             **spec.fixed,
         )
 
-    def _operators(self, graph: Graph, device: torch.device) -> tuple[Operator, ...]:
-        # The last graph's are kept: fit, predict and score mostly see the same one.
-        kept = getattr(self, "_kept_operators", None)
-        if kept and kept[0] == (self.model, device) and kept[1] is graph.adj:
-            operators: tuple[Operator, ...] = kept[2]
-            return operators
-        spec = find_model(self.model)
+
+def _check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
+    """Return node indices from indices or a mask."""
+    index = np.asarray(nodes).reshape(-1)
+    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
+    if index.size and not 0 <= index.min() <= index.max() < graph.n_nodes:
+        raise InputError(
+            f"'nodes' must be indices from 0 to {graph.n_nodes - 1}. "
+            f"Got {index.min()} to {index.max()} instead."
+        )
+    return index
+
+
+def _find_operators(
+    graph: Graph, model: str, device: torch.device
+) -> tuple[Operator, ...]:
+    """Return a model's operators of a graph; those asked for last are remembered.
+
+    fit, predict and score mostly see one graph, and its rings are the dear part.
+    """
+    key = (model, device)
+    if graph not in _REMEMBERED or _REMEMBERED[graph][0] != key:
+        spec = find_model(model)
         operators = tuple(
             Operator(matrix, symmetric=spec.symmetric, device=device)
             for matrix in spec.operators(graph.adj)
         )
-        self._kept_operators = ((self.model, device), graph.adj, operators)
-        return operators
+        _REMEMBERED[graph] = key, operators
+    return _REMEMBERED[graph][1]
 
 
-def find_device(name: str) -> torch.device:
-    """Return the device that a name stands for, or say that it is not there."""
-    check_choice("NodeClassifier", "device", name, DEVICES)
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
-    if name in backends and not backends[name].is_available():
-        raise InputError(
-            f"The 'device' parameter of NodeClassifier is {name!r}, but torch finds "
-            "no such device here."
-        )
-    return torch.device(name)
-
-
-def _check_labels(graph: Graph) -> None:
-    present = np.unique(graph.y[graph.y >= 0])
-    if present.size == 0:
-        raise InputError(f"{graph.name}: all labels are missing; nothing to learn from")
-    if present.size == 1:
-        raise InputError(
-            f"{graph.name}: all labelled nodes are of one class, "
-            f"{graph.classes[present[0]]!s}; at least two are needed"
-        )
-    if graph.adj.nnz == 0:
-        raise InputError(f"{graph.name}: the graph has no edges")
-
-
-def _find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
-    if split is None:
-        if not graph.splits:
-            return stratified_split(graph.y, (0.6, 0.2, 0.2), seed)
-        split = graph.splits[0]
-    elif not isinstance(split, Split):
-        if not 0 <= split < len(graph.splits):
-            raise InputError(
-                f"{graph.name} has {len(graph.splits)} splits, numbered from 0; "
-                f"there is no split {split}"
-            )
-        split = graph.splits[split]
-    return check_split(graph, split)
-
-
-def check_split(graph: Graph, split: Split) -> Split:
-    """Return a split that can be used, or say what is wrong with it."""
-    everything = np.concatenate(list(split.parts.values()))
-    if everything.size and everything.max() >= graph.n_nodes:
-        raise InputError(
-            f"the split names node {everything.max()}, but {graph.name} has "
-            f"{graph.n_nodes} nodes"
-        )
-    nodes, times = np.unique(everything, return_counts=True)
-    if (times > 1).any():
-        raise InputError(
-            f"the split has {int((times > 1).sum())} nodes in two parts, such as "
-            f"{graph.node_ids[nodes[times > 1][0]]!s}"
-        )
-    unlabelled = nodes[graph.y[nodes] < 0]
-    if unlabelled.size:
-        warnings.warn(
-            f"{unlabelled.size} nodes of the split have no label and are left out",
-            H2GCNWarning,
-            stacklevel=4,
-        )
-        parts = split.parts.values()
-        split = Split(*(np.setdiff1d(part, unlabelled) for part in parts))
-    for part in ("train", "val"):
-        if split.parts[part].size == 0:
-            raise InputError(f"the split's '{part}' part holds no labelled node")
-    return split
-
-
-def _warn_of_missing_classes(graph: Graph, split: Split) -> None:
-    missing = np.setdiff1d(graph.y[graph.labelled], graph.y[split.train])
-    if missing.size:
-        names = ", ".join(str(name) for name in graph.classes[missing])
-        warnings.warn(
-            f"no training node is of class {names}: the model cannot learn it",
-            H2GCNWarning,
-            stacklevel=3,
-        )
+_REMEMBERED: WeakKeyDictionary[
+    Graph, tuple[tuple[str, torch.device], tuple[Operator, ...]]
+] = WeakKeyDictionary()
+"""Goes with its graphs."""

@@ -90,7 +90,7 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
 
 
 def _binary(adj: CSR) -> CSR:
-    ring: CSR = adj.astype(np.float32, copy=True)
+    ring: CSR = CSR(adj).astype(np.float32, copy=True)
     ring.setdiag(0)
     ring.eliminate_zeros()
     ring.sort_indices()

@@ -70,7 +70,7 @@ def choose_scaling(x: Features) -> str:
     if not sparse or (values < 0).any():
         return "standard"
     mass = np.asarray(x.sum(axis=0), dtype=np.float64).reshape(-1)
-    outweighed = len(mass) > 1 and mass.max() > 0.5 * mass.sum()
+    outweighed = mass.max() > 0.5 * mass.sum()
     return "standard" if outweighed else "rows"
 
 
@@ -81,10 +81,13 @@ def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
         kind = choose_scaling(x)
     if kind != "standard":
         return Scaler(kind)
-    rows = x[train]
-    mean = np.asarray(rows.mean(axis=0), dtype=np.float64).reshape(-1)
-    square = np.asarray((rows * rows).mean(axis=0), dtype=np.float64).reshape(-1)
-    deviation = np.sqrt(np.maximum(square - mean**2, 0))
+    rows = x[train].astype(np.float64)
+    mean = np.asarray(rows.mean(axis=0)).reshape(-1)
+    if isinstance(rows, np.ndarray):
+        deviation = rows.std(axis=0)
+    else:
+        square = np.asarray((rows * rows).mean(axis=0)).reshape(-1)
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
     # A column that is constant in training says nothing: it is centred only.
     deviation[deviation <= 1e-7 * np.maximum(np.abs(mean), 1)] = 1
     return Scaler("standard", mean.astype(np.float32), deviation.astype(np.float32))

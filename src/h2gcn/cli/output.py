@@ -85,12 +85,15 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left")
+    console = Console()
+    if title:
+        console.print(Text(title, style="bold"))
+    shown = Table(box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
         shown.add_column(Text(column), justify="left" if number < text else "right")
     for row in rows:
         shown.add_row(*(Text(str(cell)) for cell in row))
-    Console().print(shown)
+    console.print(shown)
 
 
 def percent(value: float | None, deviation: float | None = None) -> str:

@@ -1,0 +1,112 @@
+"""What a graph, a split and a device must be before a model is trained on them."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+
+import numpy as np
+import torch
+
+from h2gcn._validation import check_choice
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import Graph, Split
+from h2gcn.splitting import stratified_split
+
+__all__ = [
+    "DEVICES",
+    "check_labels",
+    "check_split",
+    "find_device",
+    "find_split",
+    "warn_of_missing_classes",
+]
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device that a name stands for, or say that it is not there."""
+    check_choice("NodeClassifier", "device", name, DEVICES)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
+    if name in backends and not backends[name].is_available():
+        raise InputError(
+            f"The 'device' parameter of NodeClassifier is {name!r}, but torch finds "
+            "no such device here."
+        )
+    return torch.device(name)
+
+
+def check_labels(graph: Graph) -> None:
+    """Refuse a graph that nothing can be learned from."""
+    present = np.unique(graph.y[graph.y >= 0])
+    if present.size == 0:
+        raise InputError(f"{graph.name}: all labels are missing; nothing to learn from")
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all labelled nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two are needed"
+        )
+    if graph.adj.nnz == 0:
+        raise InputError(f"{graph.name}: the graph has no edges")
+
+
+def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
+    """Return the split that is meant: given, one of the graph's, or a random one."""
+    if split is None:
+        if not graph.splits:
+            return stratified_split(graph.y, (0.6, 0.2, 0.2), seed)
+        split = graph.splits[0]
+    elif not isinstance(split, Split):
+        if not isinstance(split, Integral) or not 0 <= split < len(graph.splits):
+            raise InputError(
+                f"{graph.name} has {len(graph.splits)} splits, numbered from 0; "
+                f"there is no split {split!r}"
+            )
+        split = graph.splits[split]
+    return check_split(graph, split)
+
+
+def check_split(graph: Graph, split: Split) -> Split:
+    """Return a split that can be used, or say what is wrong with it."""
+    everything = np.concatenate(list(split.parts.values()))
+    if everything.size and everything.max() >= graph.n_nodes:
+        raise InputError(
+            f"the split names node {everything.max()}, but {graph.name} has "
+            f"{graph.n_nodes} nodes"
+        )
+    for part, index in split.parts.items():
+        if len(np.unique(index)) < len(index):
+            raise InputError(f"the split's '{part}' part names a node twice")
+    nodes, times = np.unique(everything, return_counts=True)
+    if (times > 1).any():
+        raise InputError(
+            f"the split has {int((times > 1).sum())} nodes in two parts, such as "
+            f"{graph.node_ids[nodes[times > 1][0]]!s}"
+        )
+    unlabelled = nodes[graph.y[nodes] < 0]
+    if unlabelled.size:
+        warnings.warn(
+            f"{unlabelled.size} nodes of the split have no label and are left out",
+            H2GCNWarning,
+            stacklevel=4,
+        )
+        split = Split(*(np.setdiff1d(p, unlabelled) for p in split.parts.values()))
+    for part in ("train", "val"):
+        if split.parts[part].size == 0:
+            raise InputError(f"the split's '{part}' part holds no labelled node")
+    return split
+
+
+def warn_of_missing_classes(graph: Graph, split: Split) -> None:
+    """Say which classes the training part does not have."""
+    missing = np.setdiff1d(graph.y[graph.labelled], graph.y[split.train])
+    if missing.size:
+        names = ", ".join(str(name) for name in graph.classes[missing])
+        warnings.warn(
+            f"no training node is of class {names}: the model cannot learn it",
+            H2GCNWarning,
+            stacklevel=3,
+        )

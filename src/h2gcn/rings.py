@@ -85,7 +85,7 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
         if hop < hops:
             nearer(accum=gb.binary.lor) << wider
         ring = wider
-        rings.append(_to_scipy(ring))
+        rings.append(_to_scipy(ring, last=hop == hops))
     return rings
 
 
@@ -97,9 +97,11 @@ def _binary(adj: CSR) -> CSR:
     return _ones(ring.indices, ring.indptr, ring.shape[0])
 
 
-def _to_scipy(matrix: "gb.Matrix") -> CSR:  # type: ignore[name-defined] # noqa: F821
-    parts = matrix.ss.export("csr", sort=True)
-    return _ones(parts["col_indices"], parts["indptr"], matrix.nrows)
+def _to_scipy(matrix: Any, *, last: bool) -> CSR:
+    """Return a GraphBLAS matrix as CSR; the last one gives its memory away."""
+    n = matrix.nrows
+    parts = matrix.ss.export("csr", sort=True, give_ownership=last)
+    return _ones(parts["col_indices"], parts["indptr"], n)
 
 
 def _ones(indices: NDArray[Any], indptr: NDArray[Any], n: int) -> CSR:
@@ -120,15 +122,15 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
     self_loops
         Add the identity first (Kipf's Â, and the paper's NS variants).
     """
-    matrix = CSR(ring + sp.eye_array(ring.shape[0])) if self_loops else ring.copy()
-    matrix = matrix.astype(np.float32)
+    matrix = CSR(ring + sp.eye_array(ring.shape[0])) if self_loops else ring
     matrix.sort_indices()
     degrees = np.diff(matrix.indptr)
     scale = np.zeros(len(degrees), dtype=np.float32)
     np.divide(1, np.sqrt(degrees), out=scale, where=degrees > 0, casting="unsafe")
-    matrix.data = np.repeat(scale, degrees)
-    matrix.data *= scale[matrix.indices]
-    return matrix
+    values = np.repeat(scale, degrees)
+    values *= scale[matrix.indices]
+    # The pattern is shared with the ring: a second copy of it would be the peak.
+    return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 @dataclass(frozen=True)

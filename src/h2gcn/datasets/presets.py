@@ -16,9 +16,36 @@ __all__ = ["OWN_DATA", "find_preset"]
 OWN_DATA: dict[str, Any] = {"patience": 100}
 """A graph that nobody has tuned for: stop when validation no longer rises."""
 
-_SYN_CORA = {"activation": "relu", "dropout": 0.0, "l2": 5e-4, "scaling": "rows"}
+_SYN_CORA: dict[str, Any] = {
+    "activation": "relu",
+    "dropout": 0.0,
+    "l2": 5e-4,
+    "scaling": "rows",
+}
 
-_FOUND: dict[tuple[str, str], dict[str, Any]] = {}
+
+def _setting(
+    activation: str, dropout: float, l2: float, patience: int | None
+) -> dict[str, Any]:
+    return {
+        "activation": activation,
+        "dropout": dropout,
+        "l2": l2,
+        "patience": patience,
+    }
+
+
+_FOUND: dict[tuple[str, str], dict[str, Any]] = {
+    ("texas", "h2gcn-1"): _setting("relu", 0.5, 1e-5, None),
+    ("actor", "h2gcn-1"): _setting("relu", 0.5, 5e-4, 100),
+    ("actor", "h2gcn-2"): _setting("relu", 0.5, 5e-4, 100),
+    ("chameleon", "h2gcn-1"): _setting("none", 0.0, 1e-5, 200),
+    ("chameleon", "h2gcn-2"): _setting("relu", 0.5, 1e-5, 200),
+    ("cora", "h2gcn-1"): _setting("none", 0.5, 1e-5, 200),
+    ("cora", "h2gcn-2"): _setting("none", 0.0, 5e-4, 200),
+    ("citeseer", "h2gcn-1"): _setting("none", 0.5, 5e-4, 200),
+    ("citeseer", "h2gcn-2"): _setting("none", 0.5, 5e-4, 200),
+}
 
 
 def find_preset(name: str, model: str) -> dict[str, Any]:

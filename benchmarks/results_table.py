@@ -1,9 +1,6 @@
 """Write docs/results.md from what `h2gcn train … --split all --json` printed.
 
-for d in texas wisconsin …; do for m in h2gcn-1 h2gcn-2; do
-    h2gcn train $d --model $m --split all --json > results/train/$d-$m.json
-done; done
-python benchmarks/results_table.py
+The records are in results/train/, one file for each dataset and model.
 """
 
 import json

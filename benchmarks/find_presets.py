@@ -75,11 +75,11 @@ def rank(records: list[dict[str, object]], dataset: str, model: str) -> None:
     scores: dict[tuple[object, ...], list[float]] = {}
     for record in records:
         if (record["dataset"], record["model"]) == (dataset, model):
-            setting = tuple(record[name] for name in GRID)
+            setting = tuple(record[name] for name in (*GRID, "epochs", "patience"))
             scores.setdefault(setting, []).append(float(str(record["val_accuracy"])))
     for setting, values in sorted(scores.items(), key=lambda item: -np.mean(item[1])):
         mean = 100 * np.mean(values)
-        print(f"{dataset:13} {model} {setting!s:24} {mean:6.2f} ({len(values)})")
+        print(f"{dataset:13} {model} {setting!s:36} {mean:6.2f} ({len(values)})")
 
 
 if __name__ == "__main__":

@@ -24,10 +24,11 @@ def test_missing_files_are_named_with_the_folder(
 ) -> None:
     import torch_geometric.datasets
 
-    def offline(*_: object, **__: object) -> None:
-        raise OSError("no network\nat all")
+    class Offline:
+        def __init__(self, *_: object, **__: object) -> None:
+            raise OSError("no network\nat all")
 
-    monkeypatch.setattr(torch_geometric.datasets, "WebKB", offline)
+    monkeypatch.setattr(torch_geometric.datasets, "WebKB", Offline)
     with pytest.raises(InputError, match=r"12 of its files .*failed \(no network\)"):
         load_dataset("texas", root=tmp_path)
 
@@ -43,12 +44,18 @@ def test_a_download_is_read_from_its_raw_files(
 ) -> None:
     import torch_geometric.datasets
 
-    def download(root: str, name: str) -> None:
-        folder = Path(root) / name / "raw"
-        folder.mkdir(parents=True)
-        write_tiny_webkb(folder, name)
+    class Online:
+        def __init__(self, root: str, name: str) -> None:
+            folder = Path(root) / name / "raw"
+            folder.mkdir(parents=True)
+            write_tiny_webkb(folder, name)
+            self._process()
+            self.load(folder / "pickled")
 
-    monkeypatch.setattr(torch_geometric.datasets, "WebKB", download)
+        def _process(self) -> None:
+            raise AssertionError("what was downloaded is read by us alone")
+
+    monkeypatch.setattr(torch_geometric.datasets, "WebKB", Online)
     with pytest.warns(H2GCNWarning, match="not the ones of the catalogue"):
         graph = load_dataset("texas", root=tmp_path)
     assert graph.name == "texas"
@@ -112,6 +119,15 @@ def test_planetoid_pickles_cannot_run_anything(tmp_path: Path) -> None:
     assert not (tmp_path / "executed").exists()
 
 
+def test_planetoid_pickles_cannot_forge_memory(tmp_path: Path) -> None:
+    # ndarray(shape, dtype('O'), buffer) would take bytes for the address of an object.
+    forged = b"cnumpy\nndarray\n((I1\ntcnumpy\ndtype\n(S'O'\ntR(S'AAAAAAAA'\ntR."
+    (tmp_path / "ind.cora.test.index").write_text("0\n1\n")
+    (tmp_path / "ind.cora.allx").write_bytes(forged)
+    with pytest.raises(InputError, match=r"ind.cora.allx: not a Planetoid file"):
+        read_planetoid(tmp_path, "cora")
+
+
 def test_a_truncated_pickle_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "ind.cora.test.index").write_text("0\n1\n")
     (tmp_path / "ind.cora.allx").write_bytes(pickle.dumps(np.eye(3))[:-20])
@@ -166,7 +182,8 @@ def test_the_graphs_are_those_that_pyg_reads(
     import torch_geometric.datasets
     from torch_geometric.utils import remove_self_loops, to_undirected
 
-    class_name, subfolder, arguments = DATASETS[name].pyg
+    old_cornell = ("WebKB", "paper-2020", {"name": "cornell"})
+    class_name, subfolder, arguments = DATASETS[name].pyg or old_cornell
     # PyG writes beside its raw files: it gets a copy of their folder.
     folder = DATASETS[name].folder
     (tmp_path / folder).mkdir(parents=True)

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
-    TableOptions,
     atomic_write,
     read_graph,
     write_predictions,
@@ -140,8 +139,7 @@ def example(directed: bool = False, sparse: bool = False) -> Graph:
 def test_tables_come_back(tmp_path: Path, directed: bool, sparse: bool) -> None:
     graph = example(directed, sparse)
     write_tables(graph, tmp_path / "pets")
-    options = TableOptions(undirected=not directed)
-    back = read_graph(tmp_path / "pets", options=options)
+    back = read_graph(tmp_path / "pets")
     dense = graph.x.toarray() if sparse else graph.x
     assert np.array_equal(back.x, dense)
     assert np.array_equal(back.y, graph.y)
@@ -164,7 +162,7 @@ def test_tables_as_text(tmp_path: Path, small_graph: Graph) -> None:
     write_tables(small_graph, tmp_path)
     edges = (tmp_path / "edges.csv").read_text().splitlines()
     assert edges[:3] == ["source,target", "0,1", "0,3"]
-    assert len(edges) == 1 + small_graph.n_edges
+    assert len(edges) == 1 + 2 * small_graph.n_edges
     assert (tmp_path / "nodes.csv").read_text().startswith("id,label,0,1,2,3\n0,0,")
 
 

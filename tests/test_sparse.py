@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from conftest import NAMED
+from h2gcn import sparse
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, gather_product, to_tensor
+from h2gcn.sparse import Operator, Target, Triplets, to_tensor
 
 
 def random_matrix(m: int, n: int, seed: int = 0) -> sp.csr_array:
@@ -99,9 +100,9 @@ def test_a_dense_operand_may_be_a_view() -> None:
 def test_a_symmetric_operator_is_its_own_transpose() -> None:
     matrix = normalise(NAMED["star"])
     symmetric = Operator(matrix, symmetric=True)
-    assert symmetric.transposed is symmetric.tensor
+    assert symmetric.transposed is symmetric.matrix
     other = Operator(matrix)
-    assert other.transposed is not other.tensor
+    assert other.transposed is not other.matrix
     assert other.transposed is other.transposed  # built once
 
 
@@ -203,20 +204,41 @@ def test_dropout_of_nothing_changes_nothing(operator: Operator) -> None:
 # ---------------------------------------------------------------- other products
 
 
-def test_gathering_and_adding_gives_the_same_product(operator: Operator) -> None:
-    b = random_dense(operator.shape[1]).detach()
-    torch.testing.assert_close(gather_product(operator.tensor, b), operator @ b)
-    transposed = random_dense(operator.shape[0]).detach()
+@pytest.fixture
+def gathered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    """Return the operator as it would be where torch has no CSR product."""
+    monkeypatch.setattr(sparse, "CSR_DEVICES", ())
+    other = Operator(operator.scipy, symmetric=operator.symmetric)
+    assert isinstance(other.matrix, Triplets)
+    return other
+
+
+def test_gathering_and_adding_gives_the_same_product(
+    operator: Operator, gathered: Operator
+) -> None:
+    b = random_dense(operator.shape[1])
+    outer = random_dense(operator.shape[0], seed=2).detach()
+    torch.testing.assert_close(gathered @ b, operator @ b)
     torch.testing.assert_close(
-        gather_product(operator.transposed, transposed),
-        dense_of(operator).T @ transposed,
+        gradients(gathered, b, outer), gradients(operator, b, outer)
+    )
+
+
+def test_dropped_entries_are_gathered_alike(gathered: Operator) -> None:
+    torch.manual_seed(0)
+    dropped = gathered.dropout(0.5)
+    matrix = materialise(dropped)
+    b = random_dense(gathered.shape[1])
+    outer = random_dense(gathered.shape[0], seed=2).detach()
+    torch.testing.assert_close(
+        gradients(dropped, b, outer), gradients(matrix, b, outer)
     )
 
 
 def test_features_become_a_tensor_or_an_operator() -> None:
     matrix = random_matrix(5, 4)
     weight = random_dense(4).detach()
-    sparse, dense = to_tensor(matrix), to_tensor(matrix.toarray())
-    assert isinstance(sparse, Operator)
+    stored, dense = to_tensor(matrix), to_tensor(matrix.toarray())
+    assert isinstance(stored, Operator)
     assert isinstance(dense, Tensor)
-    torch.testing.assert_close(sparse @ weight, dense @ weight)
+    torch.testing.assert_close(stored @ weight, dense @ weight)

@@ -6,13 +6,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.exceptions import UndefinedMeasureWarning
+from h2gcn.exceptions import InputError, UndefinedMeasureWarning
 from h2gcn.graph import CSR, Graph
 
 __all__ = ["NO_EDGE", "edge_ends", "neighbour_counts", "undefined"]
 
 NO_EDGE = "no edge joins two labelled nodes"
 _BLOCK = 1 << 20
+MAX_CLASSES = 5000
+"""A table of classes by classes larger than that is a mistake in the input."""
 
 
 def edge_ends(matrix: CSR, graph: Graph) -> NDArray[np.int64]:
@@ -32,6 +34,11 @@ def edge_ends(matrix: CSR, graph: Graph) -> NDArray[np.int64]:
     """
     # The unlabelled get a row and a column of their own, cut off at the end: cheaper
     # than selecting entries. Blocks of rows keep the memory flat where a ring is large.
+    if graph.n_classes > MAX_CLASSES:
+        raise InputError(
+            f"{graph.name} has {graph.n_classes:,} classes, and at most "
+            f"{MAX_CLASSES:,} can be compared; is that column really the label?"
+        )
     width = graph.n_classes + 1
     labels = graph.y + 1
     indptr, size = matrix.indptr, width * width

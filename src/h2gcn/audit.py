@@ -36,15 +36,15 @@ class Audit:
         return tuple(found for found in self.findings if found.severity == "error")
 
 
-def audit(graph: Graph, split: Split | None = None) -> Audit:
-    """Look for what could mislead on a graph, and in one split or all of its own.
+def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
+    """Look for what could mislead on a graph, and in some splits or all of its own.
 
     Parameters
     ----------
     graph
         The graph.
     split
-        The split to look at; default all of `graph.splits`.
+        The split or splits to look at; default all of `graph.splits`.
 
     Examples
     --------
@@ -52,7 +52,10 @@ def audit(graph: Graph, split: Split | None = None) -> Audit:
     >>> audit(graph).findings[0].message
     '1 node has no neighbour: 2.'
     """
-    splits = graph.splits if split is None else (split,)
+    if split is None:
+        splits: Sequence[Split] = graph.splits
+    else:
+        splits = (split,) if isinstance(split, Split) else split
     for part in splits:
         highest = max(index.max(initial=-1) for index in part.parts.values())
         if highest >= graph.n_nodes:

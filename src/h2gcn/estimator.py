@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
@@ -21,6 +20,7 @@ from h2gcn.models import find_model
 from h2gcn.preparation import (
     check_labels,
     find_device,
+    find_seed,
     find_split,
     warn_of_missing_classes,
 )
@@ -30,8 +30,6 @@ from h2gcn.sparse import Operator, Target, to_tensor
 from h2gcn.training import Epoch, TrainConfig, seeded, train
 
 __all__ = ["NodeClassifier"]
-
-_SEEDS = np.iinfo(np.int32).max
 
 
 class NodeClassifier(BaseEstimator):  # type: ignore[misc]
@@ -132,7 +130,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
             self.epochs, self.patience, self.learning_rate, self.l2, self.metric
         )
         device = find_device(self.device)
-        seed = int(check_random_state(self.random_state).randint(_SEEDS))
+        seed = find_seed(self.random_state)
         check_labels(graph)
         split = find_split(graph, split, seed)
         warn_of_missing_classes(graph, split)
@@ -142,9 +140,13 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
                 f"two classes. {graph.name} has {graph.n_classes}."
             )
         scaler = fit_scaler(self.scaling, graph.x, split.train)
-        with seeded(seed):
+        with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
         operators = _find_operators(graph, self.model, device)
+        if operators and graph.adj.nnz == 0:
+            raise InputError(
+                f"{graph.name}: the graph has no edges; only mlp can do without them"
+            )
         x = to_tensor(scaler(graph.x), device)
         result = train(
             module,
@@ -202,7 +204,7 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         operators = _find_operators(graph, self.params_["model"], device)
         target = None
         if nodes is not None:
-            target = Target.of(operators, _check_nodes(graph, nodes))
+            target = Target.of(operators, _check_nodes(graph, nodes), device)
         self.module_.eval()
         with torch.no_grad():
             logits: torch.Tensor = self.module_(x, operators, target)
@@ -266,15 +268,16 @@ def _find_operators(
 
     fit, predict and score mostly see one graph, and its rings are the dear part.
     """
-    key = (model, device)
-    if graph not in _REMEMBERED or _REMEMBERED[graph][0] != key:
-        spec = find_model(model)
-        operators = tuple(
-            Operator(matrix, symmetric=spec.symmetric, device=device)
-            for matrix in spec.operators(graph.adj)
-        )
-        _REMEMBERED[graph] = key, operators
-    return _REMEMBERED[graph][1]
+    key, remembered = (model, device), _REMEMBERED.get(graph)
+    if remembered is not None and remembered[0] == key:
+        return remembered[1]
+    spec = find_model(model)
+    operators = tuple(
+        Operator(matrix, symmetric=spec.symmetric, device=device)
+        for matrix in spec.operators(graph.adj)
+    )
+    _REMEMBERED[graph] = key, operators
+    return operators
 
 
 _REMEMBERED: WeakKeyDictionary[

@@ -25,7 +25,9 @@ Features = NDArray[np.float32] | CSR
 
 @dataclass(frozen=True)
 class Split:
-    """Three disjoint sets of node indices; `train` and `val` may not be empty.
+    """Three sets of node indices: to train on, to choose by, to test on.
+
+    That they are disjoint and labelled is checked where they meet a graph.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ class Graph:
         settle("x", _check_features(self.x, self.adj.shape[0]))
         n, n_features = self.x.shape
         if self.directed is not None:
-            directed = CSR(self.directed)
+            directed = _tidy(self.directed)
             if directed.shape != self.adj.shape:
                 raise InputError(
                     f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
@@ -211,11 +213,20 @@ class Graph:
         )
 
 
+def _tidy(matrix: Any) -> CSR:
+    """Return a copy: CSR, float32, sorted, no duplicates, int32 where it fits."""
+    tidy = CSR(matrix, dtype=np.float32, copy=True)
+    tidy.sum_duplicates()
+    if max(tidy.nnz, *tidy.shape) <= np.iinfo(np.int32).max:
+        tidy.indices = tidy.indices.astype(np.int32, copy=False)
+        tidy.indptr = tidy.indptr.astype(np.int32, copy=False)
+    return tidy
+
+
 def _check_adjacency(adj: Any) -> CSR:
-    matrix = CSR(adj, dtype=np.float32, copy=True)
+    matrix = _tidy(adj)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
-    matrix.sum_duplicates()
     matrix.eliminate_zeros()
     way_out = "; h2gcn.io.from_scipy turns any matrix into such a graph."
     if matrix.nnz and not (matrix.data == 1).all():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_random_state
 
 from h2gcn._validation import check_choice
 from h2gcn.exceptions import H2GCNWarning, InputError
@@ -18,11 +20,19 @@ __all__ = [
     "check_labels",
     "check_split",
     "find_device",
+    "find_seed",
     "find_split",
     "warn_of_missing_classes",
 ]
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+FRACTIONS = (0.6, 0.2, 0.2)
+"""Train, validation and test shares of data that bring no split."""
+
+
+def find_seed(random_state: Any) -> int:
+    """Return the seed that scikit-learn's `random_state` stands for."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def find_device(name: str) -> torch.device:
@@ -49,15 +59,13 @@ def check_labels(graph: Graph) -> None:
             f"{graph.name}: all labelled nodes are of one class, "
             f"{graph.classes[present[0]]!s}; at least two are needed"
         )
-    if graph.adj.nnz == 0:
-        raise InputError(f"{graph.name}: the graph has no edges")
 
 
 def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
     """Return the split that is meant: given, one of the graph's, or a random one."""
     if split is None:
         if not graph.splits:
-            return stratified_split(graph.y, (0.6, 0.2, 0.2), seed)
+            return stratified_split(graph.y, FRACTIONS, seed)
         split = graph.splits[0]
     elif not isinstance(split, Split):
         if not isinstance(split, Integral) or not 0 <= split < len(graph.splits):

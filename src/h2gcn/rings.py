@@ -7,6 +7,7 @@ length two. What is meant, and computed here, is the shortest distance.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,9 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
 
 
 def _binary(adj: CSR) -> CSR:
-    ring: CSR = CSR(adj).astype(np.float32, copy=True)
-    ring.setdiag(0)
+    ring = CSR(adj, copy=True)
+    if ring.diagonal().any():
+        ring.setdiag(0)
     ring.eliminate_zeros()
     ring.sort_indices()
     return _ones(ring.indices, ring.indptr, ring.shape[0])
@@ -220,7 +222,14 @@ def available_memory() -> int:
     """Return the bytes that this process may still take."""
     import psutil
 
-    return int(psutil.virtual_memory().available)
+    free = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    try:  # a container's limit, where there is one
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+    except (OSError, ValueError):
+        return free
+    return max(0, min(free, limit - used))
 
 
 def check_memory(

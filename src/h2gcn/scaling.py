@@ -26,7 +26,9 @@ class Scaler:
         "rows" divides each row by its sum (rows of zeros stay zero); "standard"
         gives each column mean 0 and deviation 1; "none" leaves all as it is.
     mean, deviation
-        Of each column over the training nodes, [F]; "standard" only.
+        What "standard" takes off each column and divides it by, [F]. The mean is
+        zero for columns of mostly zeros in sparse features: they are only scaled,
+        since centring would fill them.
     """
 
     kind: str
@@ -42,8 +44,10 @@ class Scaler:
             assert self.deviation is not None
             if isinstance(x, np.ndarray):
                 return (x - self.mean) / self.deviation
-            # Centring would fill every zero: sparse columns are only scaled.
-            return CSR(x @ sp.diags_array(1 / self.deviation))
+            scaled = CSR(x @ sp.diags_array(1 / self.deviation))
+            shift = CSR((self.mean / self.deviation)[None, :])
+            ones = np.ones((x.shape[0], 1), dtype=np.float32)
+            return CSR(scaled - CSR(ones) @ shift) if shift.nnz else scaled
         return x
 
 
@@ -85,9 +89,12 @@ def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
     mean = np.asarray(rows.mean(axis=0)).reshape(-1)
     if isinstance(rows, np.ndarray):
         deviation = rows.std(axis=0)
+        centre = mean
     else:
         square = np.asarray((rows * rows).mean(axis=0)).reshape(-1)
         deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        filled = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
+        centre = np.where(filled < 0.5 * rows.shape[0], 0, mean)
     # A column that is constant in training says nothing: it is centred only.
     deviation[deviation <= 1e-7 * np.maximum(np.abs(mean), 1)] = 1
-    return Scaler("standard", mean.astype(np.float32), deviation.astype(np.float32))
+    return Scaler("standard", centre.astype(np.float32), deviation.astype(np.float32))

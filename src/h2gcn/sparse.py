@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,11 +15,43 @@ from torch import Tensor
 
 from h2gcn.graph import CSR, Features
 
-__all__ = ["Operator", "Target", "to_tensor"]
+__all__ = ["DroppedOperator", "Operator", "Target", "Triplets", "to_tensor"]
 
-# Stated once, so that torch does not ask: the matrices come from scipy, sorted.
-torch.sparse.check_sparse_tensor_invariants.disable()
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+
+CSR_DEVICES = ("cpu", "cuda")
+"""Where torch has a product of CSR tensors."""
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """A sparse matrix as plain tensors, for devices without a CSR product.
+
+    Parameters
+    ----------
+    rows, columns, entries
+        Of each stored entry, [nnz].
+    n_rows
+        Number of rows of the matrix.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    entries: Tensor
+    n_rows: int
+
+    def values(self) -> Tensor:
+        """Return the entries, as CSR tensors call them."""
+        return self.entries
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        terms = dense[self.columns] * self.entries[:, None]
+        return dense.new_zeros(self.n_rows, dense.shape[1]).index_add_(
+            0, self.rows, terms
+        )
+
+
+Matrix = Tensor | Triplets
 
 
 class Operator:
@@ -49,7 +81,7 @@ class Operator:
         self.scipy = matrix
         self.symmetric = symmetric
         self.device = torch.device(device)
-        self.tensor = _to_torch(matrix, self.device)
+        self.matrix = to_matrix(matrix, self.device)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,22 +89,22 @@ class Operator:
         return self.scipy.shape
 
     @cached_property
-    def transposed(self) -> Tensor:
-        """The transpose as a torch CSR tensor."""
+    def transposed(self) -> Matrix:
+        """The transpose, in the same form."""
         if self.symmetric:
-            return self.tensor
-        return _to_torch(CSR(self.scipy.T), self.device)
+            return self.matrix
+        return to_matrix(CSR(self.scipy.T), self.device)
 
     @cached_property
-    def _transposed_order(self) -> Tensor:
-        # Where each entry of the transpose stands in the matrix.
+    def transposed_order(self) -> Tensor:
+        """Where each entry of the transpose stands in the matrix, [nnz]."""
         places = np.arange(self.scipy.nnz)
         numbered = CSR((places, self.scipy.indices, self.scipy.indptr), self.shape)
         order = CSR(numbered.T).data
         return torch.from_numpy(order).to(self.device)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        return _product(self.tensor, lambda: self.transposed, dense)
+        return _product(self.matrix, lambda: self.transposed, dense)
 
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
@@ -83,22 +115,20 @@ class Operator:
         return DroppedOperator(self, probability)
 
 
-class DroppedOperator(Operator):
+class DroppedOperator:
     """An operator some of whose entries were dropped; lives for one step."""
 
     def __init__(self, operator: Operator, probability: float) -> None:
-        # Not Operator's: the pattern is shared, only the values are new.
-        self.scipy, self.device = operator.scipy, operator.device
         self._operator = operator
-        values = operator.tensor.values()
+        values = operator.matrix.values()
         self._values = torch.nn.functional.dropout(values, probability)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        tensor = _with_values(self._operator.tensor, self._values)
-        return _product(tensor, self._transpose, dense)
+        matrix = _with_values(self._operator.matrix, self._values)
+        return _product(matrix, self._transpose, dense)
 
-    def _transpose(self) -> Tensor:
-        order = self._operator._transposed_order
+    def _transpose(self) -> Matrix:
+        order = self._operator.transposed_order
         return _with_values(self._operator.transposed, self._values[order])
 
 
@@ -118,60 +148,67 @@ class Target:
     operators: tuple[Operator, ...]
 
     @classmethod
-    def of(cls, operators: Sequence[Operator], index: NDArray[np.int64]) -> Target:
+    def of(
+        cls,
+        operators: Sequence[Operator],
+        index: NDArray[np.int64],
+        device: torch.device | str = "cpu",
+    ) -> Target:
         """Cut the rows `index` out of each operator."""
-        device = operators[0].device if operators else torch.device("cpu")
         rows = tuple(op.rows(index) for op in operators)
         return cls(torch.from_numpy(index).to(device), rows)
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, transpose: Any, dense: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor
+    ) -> Tensor:
         ctx.transpose = transpose
-        return _multiply(tensor, dense)
+        return matrix @ dense.contiguous()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, _multiply(ctx.transpose(), grads[0])
+        return None, None, ctx.transpose() @ grads[0].contiguous()
 
 
-def _product(tensor: Tensor, transpose: Any, dense: Tensor) -> Tensor:
-    result: Tensor = _Product.apply(tensor, transpose, dense)  # type: ignore[no-untyped-call]
+def _product(matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor) -> Tensor:
+    result: Tensor = _Product.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
     return result
 
 
-def _multiply(tensor: Tensor, dense: Tensor) -> Tensor:
-    dense = dense.contiguous()
-    if dense.device.type in ("cpu", "cuda"):
-        return tensor @ dense
-    return gather_product(tensor, dense)
-
-
-def gather_product(tensor: Tensor, dense: Tensor) -> Tensor:
-    """Multiply by gathering and adding, where a device has no CSR product."""
-    counts = tensor.crow_indices().diff()
-    rows = torch.repeat_interleave(
-        torch.arange(tensor.shape[0], device=dense.device), counts
-    )
-    terms = dense[tensor.col_indices().long()] * tensor.values()[:, None]
-    zero = dense.new_zeros(tensor.shape[0], dense.shape[1])
-    return zero.index_add_(0, rows, terms)
-
-
-def _to_torch(matrix: CSR, device: torch.device) -> Tensor:
+def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
+    """Return a scipy matrix on a device: CSR where torch can multiply that."""
     matrix.sort_indices()
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr),
-        torch.from_numpy(matrix.indices),
-        torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
-        size=matrix.shape,
-    ).to(device)
+    values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
+    if device.type in CSR_DEVICES:
+        return _csr(
+            torch.from_numpy(matrix.indptr),
+            torch.from_numpy(matrix.indices),
+            values,
+            matrix.shape,
+        ).to(device)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return Triplets(
+        torch.from_numpy(rows).to(device),
+        torch.from_numpy(matrix.indices.astype(np.int64)).to(device),
+        values.to(device),
+        matrix.shape[0],
+    )
 
 
-def _with_values(tensor: Tensor, values: Tensor) -> Tensor:
+def _with_values(matrix: Matrix, values: Tensor) -> Matrix:
+    if isinstance(matrix, Triplets):
+        return Triplets(matrix.rows, matrix.columns, values, matrix.n_rows)
+    return _csr(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
+
+
+def _csr(
+    starts: Tensor, columns: Tensor, values: Tensor, shape: Sequence[int]
+) -> Tensor:
+    # What comes from scipy is sorted and in range: nothing to check at every step.
     return torch.sparse_csr_tensor(
-        tensor.crow_indices(), tensor.col_indices(), values, size=tensor.shape
+        starts, columns, values, size=tuple(shape), check_invariants=False
     )
 
 

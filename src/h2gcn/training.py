@@ -78,9 +78,14 @@ class TrainResult:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Run a block on a seeded torch generator; the global one stays as it was."""
-    with torch.random.fork_rng():
+def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """Run a block on seeded torch generators; the global ones stay as they were."""
+    if device is None or device.type == "cpu":
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            yield
+        return
+    with torch.random.fork_rng(devices=[device.index or 0], device_type=device.type):
         torch.manual_seed(seed)
         yield
 
@@ -128,10 +133,8 @@ def train(
             "they are all of one."
         )
     device = next(model.parameters()).device
-    train_target = Target.of(operators, split.train)
-    val_target = Target.of(operators, split.val)
-    train_target = Target(train_target.index.to(device), train_target.operators)
-    val_target = Target(val_target.index.to(device), val_target.operators)
+    train_target = Target.of(operators, split.train, device)
+    val_target = Target.of(operators, split.val, device)
     labels = torch.from_numpy(y[split.train]).to(device)
     optimiser = _optimiser(model, config)
     history: list[Epoch] = []
@@ -139,7 +142,7 @@ def train(
     risen = 0  # the epoch in which the score last rose
     interrupted = False
     start = time.perf_counter()
-    with seeded(seed):
+    with seeded(seed, device):
         try:
             for number in range(1, config.epochs + 1):
                 model.train()
@@ -159,8 +162,9 @@ def train(
                 if epoch.val_score > best:
                     risen = number
                 if epoch.val_score >= best:
-                    best, best_epoch = epoch.val_score, number
-                    best_state = deepcopy(model.state_dict())
+                    # Copied first, so that Ctrl-C never pairs it with another epoch.
+                    state = deepcopy(model.state_dict())
+                    best, best_epoch, best_state = epoch.val_score, number, state
                 if on_epoch is not None:
                     on_epoch(epoch)
                 if config.patience is not None and number - risen >= config.patience:
@@ -183,7 +187,8 @@ def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     groups = [{"params": penalised, "weight_decay": 2 * config.l2}]
     if free:
         groups.append({"params": free, "weight_decay": 0.0})
-    return torch.optim.Adam(groups, lr=config.learning_rate, fused=True)
+    fused = penalised[0].device.type in ("cpu", "cuda")
+    return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 
 def _check_finite(epoch: int, loss: float, logits: NDArray[np.float32]) -> None:

@@ -37,8 +37,7 @@ def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
     said = graph.record.sentences()
     if said:
         say(f"note: {graph.name}: {'; '.join(said)}")
-    findings = audit(graph, splits[0] if len(splits) == 1 else None).findings
-    for finding in findings:
+    for finding in audit(graph, splits or None).findings:
         if (finding.kind, finding.severity) in _TOLD:
             say(f"note: {finding.message}")
 

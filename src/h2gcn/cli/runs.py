@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
 from h2gcn.graph import Graph
 from h2gcn.io.options import TableOptions
-from h2gcn.splitting import stratified_split
+from h2gcn.preparation import check_labels, find_seed, find_split
 
-__all__ = ["Run", "report", "run_splits", "show"]
+__all__ = ["Run", "report", "run_splits", "say_saved", "show"]
 
 MAX_CLASSES_SHOWN = 12
 SMALL_GRAPH = 500_000
@@ -60,26 +59,22 @@ def run_splits(
     quiet: bool,
 ) -> list[Run]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
-    splits = graph.splits
-    if not splits and graph.labelled.size:
-        fractions = (0.6, 0.2, 0.2)
-        drawn = range(max(numbers) + 1)
-        splits = tuple(stratified_split(graph.y, fractions, seed + i) for i in drawn)
+    check_labels(graph)
+    splits = [
+        find_split(graph, number if graph.splits else None, find_seed(seed + number))
+        for number in numbers
+    ]
     if not quiet:
-        say_what_was_read(graph, [splits[i] for i in numbers] if splits else ())
+        say_what_was_read(graph, splits)
     set_threads(graph)
     runs: list[Run] = []
-    classifier = NodeClassifier(model, **config)
-    for number in numbers:
-        # A shallow copy shares the graph's rings, which are computed once.
-        fitted = copy(classifier).set_params(random_state=seed + number)
+    for number, split in zip(numbers, splits, strict=True):
+        fitted = NodeClassifier(model, random_state=seed + number, **config)
         title = f"{graph.name} {model} split {number}"
         start = time.perf_counter()
         with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:
-            split = splits[number] if splits else None
             fitted.fit(graph, split, on_epoch=on_epoch)
         seconds = time.perf_counter() - start
-        classifier = fitted
         used = fitted.split_
         test = evaluate(fitted, graph, used.test) if used.test.size else None
         val = evaluate(fitted, graph, used.val)
@@ -143,9 +138,7 @@ def _split_row(run: Run) -> dict[str, Any]:
     return row
 
 
-def show(
-    result: dict[str, Any], graph: Graph, runs: Sequence[Run], out: Path | None
-) -> None:
+def show(result: dict[str, Any], graph: Graph) -> None:
     """Print the results as tables."""
     card = result["graph"]
     h = "–" if card["h"] is None else f"{card['h']:.2f}"
@@ -178,15 +171,17 @@ def show(
         for name, key in names.items()
         if key in result
     ]
-    table(f"test nodes of {len(runs)} split(s)", ("", "%"), summary)
+    table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
     if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
         classes = result["confusion"]["classes"]
         counted = zip(classes, result["confusion"]["counts"], strict=True)
         rows = [(name, *counts) for name, counts in counted]
         table("true class (row), predicted (column)", ("", *classes), rows)
-    if out is not None:
-        best = max(runs, key=lambda run: run.classifier.val_score_)
-        print(f"saved to {out} (split {best.split})")
-        n_unlabelled = graph.n_nodes - graph.labelled.size
-        if n_unlabelled:
-            print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")
+
+
+def say_saved(out: Path, run: Run, graph: Graph) -> None:
+    """Tell which run was saved, and what can be done with it."""
+    print(f"saved to {out} (split {run.split})")
+    n_unlabelled = graph.n_nodes - graph.labelled.size
+    if n_unlabelled:
+        print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")

@@ -34,7 +34,7 @@ def command(
         str, typer.Option(help="Number of one of the data's splits, or 'all'.")
     ] = "0",
     seed: Annotated[
-        int, typer.Option(help="Of split, weights and dropout.", min=0)
+        int, typer.Option(help="Of split, weights and dropout.", min=0, max=2**31)
     ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
@@ -78,9 +78,9 @@ def command(
     import warnings
 
     from h2gcn.bundle import check_target
-    from h2gcn.cli.runs import report, run_splits
+    from h2gcn.cli.runs import report, run_splits, say_saved, show
     from h2gcn.datasets.presets import find_preset
-    from h2gcn.models import find_model
+    from h2gcn.models import ALIASES, find_model
 
     find_model(model)
     if quiet:
@@ -109,21 +109,22 @@ def command(
         "scaling": scaling,
         "metric": metric,
     }
-    config = find_preset(graph.name, model)
+    # By the name that was asked for: one's own file may be called texas.npz.
+    config = find_preset(source or "", ALIASES.get(model, model))
     config |= {name: value for name, value in given.items() if value is not None}
     config["device"] = device
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, quiet=quiet)
+    best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        best = max(runs, key=lambda run: run.classifier.val_score_)
         best.save(out, graph, options)
     result = report(graph, model, runs)
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:
-        from h2gcn.cli.runs import show
-
-        show(result, graph, runs, out)
+        show(result, graph)
+        if out is not None:
+            say_saved(out, best, graph)
 
 
 def _split_numbers(text: str, n_splits: int) -> list[int]:

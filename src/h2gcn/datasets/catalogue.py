@@ -31,7 +31,7 @@ class DatasetInfo:
         A line for `h2gcn datasets`.
     pyg
         PyG's dataset class and its arguments (the root is put first), which
-        download the files; None where PyG has no such class.
+        download the files; None where these cannot be had from there.
     checksum
         First 16 hexadecimal digits of the SHA-256 over the raw files.
     metric
@@ -60,7 +60,7 @@ def _splits(prefix: str) -> tuple[str, ...]:
 def _text(
     prefix: str,
     folder: str,
-    pyg: tuple[str, str, dict[str, str]],
+    pyg: tuple[str, str, dict[str, str]] | None,
     summary: str,
     checksum: str,
     note: str = "",
@@ -142,7 +142,7 @@ DATASETS: dict[str, DatasetInfo] = {
     "cornell-2020": _text(
         "cornell",
         "paper-2020/cornell/raw",
-        ("WebKB", "paper-2020", {"name": "cornell"}),
+        None,
         "Cornell's links with the features and labels of Texas",
         "dc2ce4717232373e",
         "the broken file of 2020, which the paper used; no longer to be downloaded",

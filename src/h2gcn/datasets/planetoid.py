@@ -24,17 +24,20 @@ from h2gcn.io.edges import adjacency_from_edges
 __all__ = ["RestrictedUnpickler", "read_planetoid"]
 
 
-def _reconstruct(*args: Any) -> Any:
-    from numpy._core import multiarray
+def _empty_array(*_: object) -> NDArray[Any]:
+    """Return the array that a pickle fills; whatever it asked for is ignored."""
+    return np.empty(0, dtype="b")
 
-    return multiarray._reconstruct(*args)
+
+class _ArrayMark:
+    """Stands for numpy.ndarray, which pickles name but have no reason to call."""
 
 
 _ALLOWED = {
-    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "ndarray"): _ArrayMark,
     ("numpy", "dtype"): np.dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy.core.multiarray", "_reconstruct"): _empty_array,
+    ("numpy._core.multiarray", "_reconstruct"): _empty_array,
     ("scipy.sparse.csr", "csr_matrix"): sp.csr_matrix,
     ("scipy.sparse._csr", "csr_matrix"): sp.csr_matrix,
     ("collections", "defaultdict"): defaultdict,
@@ -57,13 +60,26 @@ class RestrictedUnpickler(pickle.Unpickler):
             ) from None
 
 
+_BROKEN = (
+    pickle.UnpicklingError,
+    AttributeError,
+    EOFError,
+    TypeError,
+    ValueError,
+)
+"""What reading a pickle that is not one can raise."""
+
+
 def _unpickle(path: Path) -> Any:
     try:
         with path.open("rb") as file:
-            return RestrictedUnpickler(file, encoding="latin1").load()
+            read = RestrictedUnpickler(file, encoding="latin1").load()
+        if isinstance(read, sp.csr_matrix):
+            read.check_format(full_check=True)
+        return read
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError) as error:
+    except _BROKEN as error:
         raise InputError(f"{path}: not a Planetoid file ({error})") from None
 
 

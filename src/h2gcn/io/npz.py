@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Graph, Split
+from h2gcn.graph import CSR, Graph, ReadRecord, Split
 from h2gcn.io.edges import adjacency_from_edges
 from h2gcn.io.features import fit_layout
 from h2gcn.io.files import listed
@@ -69,8 +70,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
     graph
         The graph; it is written in the CSR layout, `adj_*` and `attr_*` with
         `data`, `indices`, `indptr`, `shape`, and `labels` [n]. Beside these:
-        `classes`, `node_ids`, `feature_names`, `attr_is_dense`, and where the graph
-        has them `directed_*` and `split_<i>_<part>`.
+        `classes`, `node_ids`, `feature_names`, `attr_is_dense`, `record` (JSON), and
+        where the graph has them `directed_*` and `split_<i>_<part>`.
     path
         A file name that ends in `.npz`.
     """
@@ -83,6 +84,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "classes": _plain(graph.classes),
         "node_ids": _plain(graph.node_ids),
         "feature_names": np.array(graph.feature_names, dtype=str),
+        "record": np.array(json.dumps(asdict(graph.record))),
     }
     if graph.directed is not None:
         arrays |= _csr("directed", graph.directed)
@@ -130,8 +132,18 @@ def _from_csr(archive: Archive) -> Graph:
         name=archive.path.stem,
     )
     if "directed_indptr" in archive.keys:
-        return replace(graph, directed=archive.csr("directed", graph.adj.shape))
-    return graph
+        directed = archive.csr("directed", graph.adj.shape)
+        graph = replace(graph, directed=directed)
+    record = archive.get("record")
+    return graph if record is None else replace(graph, record=_record(record))
+
+
+def _record(text: NDArray[Any]) -> ReadRecord:
+    try:
+        values = json.loads(str(text))
+        return ReadRecord(**{**values, "notes": tuple(values["notes"])})
+    except (ValueError, TypeError, KeyError):
+        raise InputError("'record' is not the record of a reader.") from None
 
 
 def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:

@@ -109,7 +109,7 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
     graph
         Its nodes are written with the columns `id`, `label` (empty: unlabelled)
         and one a feature; its edges as `source` and `target`: with their
-        directions where it has any, else each once.
+        directions where it has any, else each both ways.
     folder
         Its parent must be there.
     """
@@ -132,7 +132,7 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
     label[graph.labelled] = graph.classes[graph.y[graph.labelled]].astype(str)
     nodes = {"id": graph.node_ids, "label": label}
     nodes |= {name: dense[:, j] for j, name in enumerate(graph.feature_names)}
-    pairs = sp.triu(graph.adj) if graph.directed is None else graph.directed
+    pairs = graph.adj if graph.directed is None else graph.directed
     ends = sp.coo_array(pairs).coords
     edges = {
         name: graph.node_ids[end]

@@ -12,7 +12,7 @@ from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.h2gcn import ACTIVATIONS
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import DroppedOperator, Operator, Target
 
 __all__ = ["GCN", "renormalised_adjacency"]
 
@@ -87,7 +87,7 @@ class GCN(nn.Module):
         hidden = functional.dropout(hidden, self.dropout, self.training)
         return last @ (hidden @ self.second)
 
-    def _drop(self, x: Tensor | Operator) -> Tensor | Operator:
+    def _drop(self, x: Tensor | Operator) -> Tensor | Operator | DroppedOperator:
         if not self.training or self.dropout == 0:
             return x
         if isinstance(x, Operator):

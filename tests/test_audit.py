@@ -280,3 +280,11 @@ def test_twins_of_the_benchmarks(data_root: Path, name: str, share: float) -> No
     assert report.twin_share == pytest.approx(share, abs=5e-4)
     assert found(report, "twins").severity == "warning"
     assert report.errors == ()
+
+
+def test_several_splits_that_are_not_the_graphs() -> None:
+    graph = Graph(x=np.eye(5), adj=NAMED["star"], y=[0, 1, 1, 1, 1])
+    splits = [Split([1], [0], [2]), Split([0], [1], [2])]
+    found = audit(graph, splits)
+    assert found.n_splits == 2
+    assert found.twin_share == 0.5

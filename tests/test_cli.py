@@ -369,6 +369,7 @@ def test_a_prediction_file_of_another_kind(run: Run, folder: Path, model: Path) 
         ("--metric", "f1", "'accuracy'"),
         ("--device", "tpu", "'cpu'"),
         ("--seed", -1, "seed"),
+        ("--seed", 99999999999, "seed"),
         ("--split", -1, "--split"),
         ("--split", 3, "--split 3"),
         ("--split", "both", "'all'"),
@@ -451,3 +452,32 @@ def test_roc_auc_where_the_card_says_so(run: Run, data_root: Path) -> None:
     result = json.loads(out)
     assert result["config"]["metric"] == "roc_auc"
     assert 0.4 < result["test_roc_auc"]["mean"] < 1
+
+
+def test_ones_own_file_may_be_called_as_a_dataset(run: Run, folder: Path) -> None:
+    own = folder.rename(folder.with_name("minesweeper"))
+    code, out, _ = run("train", own, "--json", "-q", *QUICK)
+    assert code == 0
+    assert json.loads(out)["config"]["metric"] == "accuracy"
+
+
+def test_the_command_and_the_library_give_the_same(run: Run, folder: Path) -> None:
+    from h2gcn import NodeClassifier, read_graph
+
+    _, out, _ = run("train", folder, "--json", "-q", "--seed", 5, *QUICK)
+    clf = NodeClassifier(epochs=30, patience=30, random_state=5).fit(read_graph(folder))
+    row = json.loads(out)["splits"][0]
+    assert row["val_accuracy"] == clf.val_score_
+    assert row["best_epoch"] == clf.best_epoch_
+    assert row["sizes"] == list(clf.split_.sizes)
+
+
+def test_the_papers_other_names(run: Run, folder: Path) -> None:
+    assert run("train", folder, "--model", "h2gcn-k2", "-q", *QUICK)[0] == 0
+
+
+def test_a_label_column_of_ids(run: Run, tmp_path: Path) -> None:
+    rows = [f"n{i},{i},x{i}" for i in range(6000)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,f,label", *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    fails(run("diagnose", tmp_path), "6,000 classes", "really the label")

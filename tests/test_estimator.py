@@ -377,6 +377,12 @@ def test_a_graph_without_edges() -> None:
         classifier().fit(ring_graph(adj=CSR((N, N))))
 
 
+def test_a_perceptron_needs_no_edges() -> None:
+    graph = ring_graph(adj=CSR((N, N)))
+    clf = classifier().set_params(model="mlp").fit(graph)
+    assert clf.predict(graph).shape == (N,)
+
+
 def test_roc_auc_is_for_two_classes() -> None:
     with pytest.raises(
         InputError,

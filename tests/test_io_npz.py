@@ -1,6 +1,7 @@
 """npz archives: both layouts, a lossless round trip, nothing unpickled."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
+from h2gcn.graph import ReadRecord
 from h2gcn.io import read_graph, read_npz, write_npz
 
 EDGE_LIST = {
@@ -247,3 +249,18 @@ def test_published_archives(data_root: Path) -> None:
     cora = read_npz(data_root / "syn-cora" / "h0.00-r1.npz")
     assert (cora.n_nodes, cora.n_edges, cora.n_classes) == (1490, 2968, 5)
     assert sp.issparse(cora.x)
+
+
+def test_what_the_reader_did_is_kept(tmp_path: Path, small_graph: Graph) -> None:
+    record = ReadRecord(edges_read=9, loops_dropped=2, notes=("a note",))
+    write_npz(replace(small_graph, record=record), tmp_path / "g.npz")
+    assert read_npz(tmp_path / "g.npz").record == record
+
+
+def test_a_record_that_is_none(tmp_path: Path, small_graph: Graph) -> None:
+    write_npz(small_graph, tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as archive:
+        arrays = dict(archive)
+    path = save(tmp_path / "bad.npz", **arrays | {"record": np.array("{")})
+    with pytest.raises(InputError, match="'record' is not the record of a reader"):
+        read_npz(path)

@@ -37,6 +37,10 @@ def _setting(
 
 _FOUND: dict[tuple[str, str], dict[str, Any]] = {
     ("texas", "h2gcn-1"): _setting("relu", 0.5, 1e-5, None),
+    ("texas", "h2gcn-2"): _setting("relu", 0.5, 1e-5, None),
+    ("wisconsin", "h2gcn-1"): _setting("none", 0.0, 1e-5, None),
+    ("pubmed", "h2gcn-1"): _setting("relu", 0.5, 1e-5, 100),
+    ("pubmed", "h2gcn-2"): _setting("relu", 0.5, 1e-5, 100),
     ("actor", "h2gcn-1"): _setting("relu", 0.5, 5e-4, 100),
     ("actor", "h2gcn-2"): _setting("relu", 0.5, 5e-4, 100),
     ("chameleon", "h2gcn-1"): _setting("none", 0.0, 1e-5, 200),

@@ -439,3 +439,17 @@ def test_a_failure_to_make_a_folder_is_told(
     ):
         clf.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_that_lacks_something(saved: Path) -> None:
+    manifest = read_manifest(saved)
+    del manifest["classes"]
+    manifest["sha256"] = bundle._digest(manifest)
+    (saved / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"bundle.json: lacks classes"):
+        NodeClassifier.load(saved)
+
+
+def test_the_folder_itself_is_no_name(clf: NodeClassifier) -> None:
+    with pytest.raises(InputError, match="a model needs a folder of its own"):
+        clf.save(".")

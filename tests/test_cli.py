@@ -364,6 +364,7 @@ def test_a_prediction_file_of_another_kind(run: Run, folder: Path, model: Path) 
         ("--l2", -1, "[0, inf)"),
         ("--dropout", 1.5, "[0, 1)"),
         ("--hidden-channels", 0, "at least 1"),
+        ("--hidden-channels", 10**12, "at most 65536"),
         ("--activation", "relux", "'relu'"),
         ("--scaling", "row", "'rows'"),
         ("--metric", "f1", "'accuracy'"),
@@ -380,7 +381,9 @@ def test_options_of_train_out_of_range(
     run: Run, folder: Path, tmp_path: Path, option: str, value: object, rule: str
 ) -> None:
     out = tmp_path / "never"
-    fails(run("train", folder, "--out", out, option, value), rule)
+    result = run("train", folder, "--out", out, option, value)
+    fails(result, rule)
+    assert len(result[2].splitlines()) == 1, "nothing else is said"
     assert not out.exists()
 
 
@@ -392,6 +395,8 @@ def test_options_of_train_out_of_range(
         ("--classes", 1, "at least 2"),
         ("--edges-per-node", 0, "at least 1"),
         ("--n-features", 0, "at least 1"),
+        ("--n-features", 10**12, "n-features"),
+        ("--nodes", 10**15, "nodes"),
         ("--separation", -1, "[0, inf)"),
         ("--unlabelled", 1, "[0, 1)"),
         ("--seed", -1, "at least 0"),
@@ -481,3 +486,34 @@ def test_a_label_column_of_ids(run: Run, tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text("\n".join(["id,f,label", *rows]))
     (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
     fails(run("diagnose", tmp_path), "6,000 classes", "really the label")
+
+
+def test_ctrl_c_keeps_the_splits_that_are_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.cli import runs
+
+    evaluate, calls = runs.evaluate, []
+
+    def interrupt(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(runs, "evaluate", interrupt)
+    code, out, notes = run("train", folder, "--split", "all", "--json", *QUICK)
+    assert code == 0
+    assert "interrupted; 2 of 10 splits are kept" in notes
+    assert json.loads(out)["test_accuracy"]["n"] == 2
+
+
+def test_no_command_shows_the_help(run: Run) -> None:
+    code, out, err = run()
+    assert code == 0
+    assert "Usage: h2gcn" in out
+    assert err == ""
+
+
+def test_a_misspelt_synthetic_graph(run: Run) -> None:
+    fails(run("train", "syn-cora/h0.1-r1"), "Did you mean 'syn-cora/h0.10-r1'")

@@ -158,7 +158,9 @@ def test_names() -> None:
     assert is_dataset("syn-cora/h0.10-r1")
     assert not is_dataset("syn-cora/nonsense")
     with pytest.raises(InputError, match="h2gcn generate --preset syn-cora"):
-        load_dataset("syn-cora/h0.10-r9", root="nowhere")
+        load_dataset("syn-cora/h0.10-r1", root="nowhere")
+    with pytest.raises(InputError, match=r"Did you mean 'syn-cora/h0\.10-r"):
+        load_dataset("syn-cora/h0.1-r1", root="nowhere")
 
 
 def test_presets_fit_the_dataset_and_fall_back() -> None:
@@ -221,3 +223,33 @@ def test_texas_lone_class_is_in_no_training_part_of_two_splits(data_root: Path) 
     assert lone.size == 1
     tested = [i for i, split in enumerate(graph.splits) if lone[0] in split.test]
     assert tested == [2, 7]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "out1_node_feature_label.txt",
+        "out1_graph_edges.txt",
+        "texas_split_0.6_0.2_3.npz",
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b"half of it"])
+@pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
+@pytest.mark.filterwarnings("ignore:loadtxt")
+def test_damaged_files_are_one_line(tmp_path: Path, file: str, content: bytes) -> None:
+    folder = tmp_path / "texas" / "raw"
+    folder.mkdir(parents=True)
+    write_tiny_webkb(folder, "texas")
+    (folder / file).write_bytes(content)
+    with pytest.raises(InputError, match=r"texas: a file in .* is damaged"):
+        load_dataset("texas", root=tmp_path)
+
+
+def test_an_altered_synthetic_graph_is_told(tmp_path: Path) -> None:
+    from h2gcn.io import write_npz
+    from h2gcn.synthetic import generate_graph
+
+    (tmp_path / "syn-cora").mkdir()
+    write_npz(generate_graph(n_nodes=50), tmp_path / "syn-cora" / "h0.10-r1.npz")
+    with pytest.warns(H2GCNWarning, match="not the ones of the catalogue"):
+        load_dataset("syn-cora/h0.10-r1", root=tmp_path)

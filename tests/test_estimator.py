@@ -582,3 +582,11 @@ def test_sparse_features_do_for_dense_ones() -> None:
         for graph in (dense, sparse)
     )
     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_a_classifier_that_takes_graphs() -> None:
+    from sklearn.base import is_classifier
+
+    assert is_classifier(NodeClassifier())
+    with pytest.raises(InputError, match=r"takes a Graph; .* Got 'ndarray' instead"):
+        classifier().fit(np.eye(3))

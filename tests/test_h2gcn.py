@@ -458,7 +458,7 @@ def test_the_order_and_repetition_of_final_do_not_matter() -> None:
         (
             {"hidden_channels": 0},
             r"The 'hidden_channels' parameter of H2GCN must be an integer, at least "
-            r"1\. Got 0 instead",
+            r"1 and at most 65536\. Got 0 instead",
         ),
         ({"rounds": -1}, r"'rounds' .* an integer, at least 0\. Got -1 instead"),
         (

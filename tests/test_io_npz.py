@@ -264,3 +264,14 @@ def test_a_record_that_is_none(tmp_path: Path, small_graph: Graph) -> None:
     path = save(tmp_path / "bad.npz", **arrays | {"record": np.array("{")})
     with pytest.raises(InputError, match="'record' is not the record of a reader"):
         read_npz(path)
+
+
+def test_half_a_split_is_an_error(tmp_path: Path, small_graph: Graph) -> None:
+    write_npz(small_graph, tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as archive:
+        arrays = dict(archive)
+    for name in ("train_masks", "split_0_train"):
+        given = np.eye(1, 30, dtype=bool) if name == "train_masks" else np.arange(3)
+        path = save(tmp_path / "half.npz", **arrays | {name: given})
+        with pytest.raises(InputError, match="are missing"):
+            read_npz(path)

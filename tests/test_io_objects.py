@@ -411,3 +411,36 @@ def test_broken_pt_files(tmp_path: Path) -> None:
     torch.save([1, 2], path)
     with pytest.raises(InputError, match="Got 'list' instead"):
         read_pt(path)
+
+
+def test_half_a_split_is_not_dropped_in_silence() -> None:
+    mask = np.array([True, False])
+    data = {
+        "x": np.eye(2),
+        "edge_index": np.array([[0], [1]]),
+        "train_mask": mask,
+        "test_mask": ~mask,
+    }
+    with pytest.raises(InputError, match=r"val_mask is missing\. Take the validation"):
+        from_pyg(data)
+
+
+def test_edge_attributes_are_not_used_aloud() -> None:
+    data = {
+        "x": np.eye(2),
+        "edge_index": np.array([[0], [1]]),
+        "edge_attr": np.ones(1),
+    }
+    note = "edge weights and attributes are not used"
+    assert note in from_pyg(data).record.notes
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=2)
+    assert note in from_networkx(graph).record.notes
+
+
+def test_a_label_that_is_not_required_may_be_absent() -> None:
+    graph = nx.path_graph(3)
+    with pytest.raises(InputError, match="No node has an attribute 'species'"):
+        from_networkx(graph, label="species")
+    read = from_networkx(graph, label="species", label_required=False)
+    assert read.labelled.size == 0

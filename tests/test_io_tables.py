@@ -139,7 +139,7 @@ def test_columns_without_use_are_noted(folder: Path) -> None:
     write(
         folder,
         nodes=",id,f,day,age,void\n0,007,1,2024-01-02,7,\n"
-        "1,b,2,2024-01-03,old,\n2,c,3,2024-01-04,9,\n",
+        "1,b,2,2024-01-03,old,\n2,c,3,2024-01-04,new,\n",
         edges="source,target,weight\n007,b,3\n",
     )
     graph = read_graph(folder)
@@ -147,7 +147,7 @@ def test_columns_without_use_are_noted(folder: Path) -> None:
     text = " | ".join(graph.record.notes)
     assert "a column without a name is not used" in text
     assert "column 'day' holds dates or times and is not used" in text
-    assert "column 'age' holds text ('old', line 3) and is not used" in text
+    assert "column 'age' holds text and is not used; --categorical age" in text
     assert "column 'void' holds nothing and is not used" in text
     assert "column 'weight' of edges.csv is not used" in text
 
@@ -418,3 +418,19 @@ def test_options_round_trip_through_json() -> None:
         TableOptions.from_json({"id_colum": "id"})
     with pytest.raises(InputError, match="given together"):
         TableOptions(source_column="a")
+
+
+def test_a_slip_among_numbers_is_an_error(folder: Path) -> None:
+    write(folder, nodes="id,age\n007,7\nb,8\nc,abc\n", edges="source,target\n007,b\n")
+    with pytest.raises(
+        InputError, match=r"column 'age' holds numbers, but 'abc' at line 4; mend it"
+    ):
+        read_graph(folder)
+
+
+def test_whole_numbers_with_a_point_are_the_same_labels(folder: Path) -> None:
+    nodes = "id,f,label\n007,1,1.0\nb,2,0\nc,3,\nd,4,1\n"
+    write(folder, nodes=nodes, edges="source,target\n007,b\n")
+    graph = read_graph(folder)
+    assert graph.classes.tolist() == [0, 1]
+    assert graph.y.tolist() == [1, 0, -1, 1]

@@ -173,3 +173,14 @@ def test_tables_mistakes(tmp_path: Path) -> None:
         write_tables(graph, tmp_path / "x")
     with pytest.raises(InputError, match=r"cannot make this folder \(No such"):
         write_tables(example(), tmp_path / "gone" / "x")
+
+
+def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("old")
+    with (
+        pytest.raises(InputError, match=r"old.csv: cannot be written \(No space"),
+        atomic_write(tmp_path / "old.csv"),
+    ):
+        raise OSError(28, "No space left on device")
+    assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]
+    assert (tmp_path / "old.csv").read_text() == "old"

@@ -27,6 +27,10 @@ __all__ = ["load_bundle", "read_manifest", "save_bundle"]
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
+_KEYS = {
+    *("params", "classes", "features", "scaling", "weights_sha256"),
+    *("best_epoch", "val_score", "seed", "extra"),
+}
 
 
 def save_bundle(
@@ -109,12 +113,22 @@ def check_target(path: Path) -> None:
     """Refuse a folder that a bundle cannot be written to, before the work is done."""
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist")
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: a model needs a folder of its own")
     if path.is_file():
         raise InputError(f"{path}: is a file; a model is saved as a folder")
     if path.is_dir() and {file.name for file in path.iterdir()} - {MANIFEST, WEIGHTS}:
         raise InputError(
             f"{path}: holds other files; a model needs a folder of its own"
         )
+    _check_writable(path)
+
+
+def _check_writable(path: Path) -> None:
+    try:
+        Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).rmdir()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -143,6 +157,8 @@ def load_bundle(path: Path) -> NodeClassifier:
     from h2gcn.estimator import NodeClassifier
 
     manifest = read_manifest(path)
+    if missing := _KEYS - manifest.keys():
+        raise InputError(f"{path / MANIFEST}: lacks {', '.join(sorted(missing))}")
     file = path / WEIGHTS
     if not file.is_file():
         raise InputError(f"{file}: missing")

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
+from h2gcn._validation import check_choice
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
@@ -24,7 +25,7 @@ from h2gcn.preparation import (
     find_split,
     warn_of_missing_classes,
 )
-from h2gcn.scaling import fit_scaler
+from h2gcn.scaling import SCALINGS, fit_scaler
 from h2gcn.schema import align_features, match_labels
 from h2gcn.sparse import Operator, Target, to_tensor
 from h2gcn.training import Epoch, TrainConfig, seeded, train
@@ -32,7 +33,7 @@ from h2gcn.training import Epoch, TrainConfig, seeded, train
 __all__ = ["NodeClassifier"]
 
 
-class NodeClassifier(BaseEstimator):  # type: ignore[misc]
+class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies the nodes of a graph, with any model of the paper.
 
     Parameters
@@ -126,10 +127,12 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         on_epoch
             Called after every epoch with an `Epoch`.
         """
-        config = TrainConfig(
-            self.epochs, self.patience, self.learning_rate, self.l2, self.metric
-        )
-        device = find_device(self.device)
+        if not isinstance(graph, Graph):
+            raise InputError(
+                "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
+                f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
+            )
+        config, device = self.check_params()
         seed = find_seed(self.random_state)
         check_labels(graph)
         split = find_split(graph, split, seed)
@@ -173,6 +176,18 @@ class NodeClassifier(BaseEstimator):  # type: ignore[misc]
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted
         return self
+
+    def check_params(self) -> tuple[TrainConfig, torch.device]:
+        """Raise where a parameter is out of its range; `fit` does so first."""
+        find_model(self.model)
+        check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
+        config = TrainConfig(
+            self.epochs, self.patience, self.learning_rate, self.l2, self.metric
+        )
+        device = find_device(self.device)
+        with seeded(0):
+            self._build(1, 2)
+        return config, device
 
     def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n]."""

@@ -23,6 +23,10 @@ Features = NDArray[np.float32] | CSR
 """Node features, [n, F]: a dense array, or CSR where most entries are zero."""
 
 
+MAX_CLASSES = 1_000_000
+"""More cannot be meant: such numbers are ids or dates."""
+
+
 @dataclass(frozen=True)
 class Split:
     """Three sets of node indices: to train on, to choose by, to test on.
@@ -258,7 +262,16 @@ def _check_features(x: Any, n: int) -> Features:
         raise InputError("Graph: 'x' must have at least one feature column.")
     values = features if isinstance(features, np.ndarray) else features.data
     if not np.isfinite(values).all():
-        raise InputError("Graph: 'x' must be finite; it holds NaN or infinity.")
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        if isinstance(features, np.ndarray):
+            row, column = divmod(place, features.shape[1])
+        else:
+            row = int(np.searchsorted(features.indptr, place, side="right")) - 1
+            column = int(features.indices[place])
+        raise InputError(
+            f"Graph: 'x' must be finite. Got {values.flat[place]} in row {row}, "
+            f"column {column}."
+        )
     return features
 
 
@@ -269,6 +282,8 @@ def _check_labels(y: Any, n: int) -> NDArray[np.int64]:
             f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
             f"Got dtype {labels.dtype} instead."
         )
+    if labels.ndim != 1:
+        raise InputError(f"Graph: 'y' must be 1-D. Got shape {labels.shape} instead.")
     labels = labels.astype(np.int64)
     _check_length("y", labels, n)
     if labels.size and labels.min() < -1:
@@ -278,6 +293,10 @@ def _check_labels(y: Any, n: int) -> NDArray[np.int64]:
 
 def _check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
     n_classes = int(y.max(initial=-1)) + 1
+    if classes is None and n_classes > MAX_CLASSES:
+        raise InputError(
+            f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
+        )
     known = np.arange(n_classes) if classes is None else np.asarray(classes)
     if len(known) < n_classes:
         raise InputError(

@@ -122,6 +122,7 @@ class DroppedOperator:
         self._operator = operator
         values = operator.matrix.values()
         self._values = torch.nn.functional.dropout(values, probability)
+        self.shape = operator.shape
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         matrix = _with_values(self._operator.matrix, self._values)

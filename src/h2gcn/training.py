@@ -187,7 +187,7 @@ def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     groups = [{"params": penalised, "weight_decay": 2 * config.l2}]
     if free:
         groups.append({"params": free, "weight_decay": 0.0})
-    fused = penalised[0].device.type in ("cpu", "cuda")
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
     return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 

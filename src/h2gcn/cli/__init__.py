@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -18,7 +17,6 @@ __all__ = ["app", "entry_point", "main"]
 app = typer.Typer(
     name="h2gcn",
     help="Classify the nodes of a graph, whether neighbours are alike or not.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,7 +47,7 @@ def _options(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; a user's mistake is one line and 2."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     with warnings.catch_warnings():
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said()
@@ -62,10 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, typer.Abort):
             print("h2gcn: interrupted", file=sys.stderr)
             return 130
-        except BrokenPipeError:
-            # Whoever read our output has closed it (| head); not a mistake.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
+        except MemoryError:
+            return _fail("the machine has not enough memory for this")
     return result if isinstance(result, int) else 0
 
 

@@ -20,7 +20,9 @@ SEPARATION = 2.35
 
 
 def command(
-    seed: Annotated[int, typer.Option(help="Of the graphs and the weights.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Of the graphs and the weights.", min=0, max=2**31)
+    ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Wire the same 1,490 nodes in two ways, and see which models still work.

@@ -32,7 +32,10 @@ def command(
         ),
     ] = None,
     n_nodes: Annotated[
-        int | None, typer.Option("--nodes", help="Number of nodes (default: 1490).")
+        int | None,
+        typer.Option(
+            "--nodes", help="Number of nodes (default: 1490).", max=1_000_000_000
+        ),
     ] = None,
     n_classes: Annotated[
         int | None, typer.Option("--classes", help="Number of classes (default: 5).")
@@ -47,7 +50,9 @@ def command(
             "Gaussians."
         ),
     ] = None,
-    n_features: Annotated[int, typer.Option(help="Columns of the Gaussians.")] = 100,
+    n_features: Annotated[
+        int, typer.Option(help="Columns of the Gaussians.", max=65_536)
+    ] = 100,
     separation: Annotated[
         float, typer.Option(help="Length of the Gaussians' class means.")
     ] = 2.28,
@@ -116,7 +121,7 @@ def read_matrix(path: Path) -> list[list[float]]:
     from h2gcn.exceptions import InputError
 
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             return [[float(cell) for cell in row] for row in csv.reader(file) if row]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None

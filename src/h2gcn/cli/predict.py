@@ -55,8 +55,6 @@ def command(
         label_required=False,
     )
     graph = src.load_source(source, nodes, edges, options)
-    if not quiet:
-        say_what_was_read(graph)
     wanted = np.arange(graph.n_nodes) if every_node else np.flatnonzero(graph.y < 0)
     if wanted.size == 0:
         raise InputError(
@@ -69,6 +67,8 @@ def command(
         known = ""
     probabilities = classifier.predict_proba(graph, wanted)
     labels = classifier.classes_of(probabilities)
+    if not quiet:
+        say_what_was_read(graph)
     write_predictions(
         out, graph.node_ids[wanted], labels, probabilities, classifier.classes_
     )

@@ -59,6 +59,7 @@ def run_splits(
     quiet: bool,
 ) -> list[Run]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
+    NodeClassifier(model, **config).check_params()
     check_labels(graph)
     splits = [
         find_split(graph, number if graph.splits else None, find_seed(seed + number))
@@ -68,20 +69,25 @@ def run_splits(
         say_what_was_read(graph, splits)
     set_threads(graph)
     runs: list[Run] = []
-    for number, split in zip(numbers, splits, strict=True):
-        fitted = NodeClassifier(model, random_state=seed + number, **config)
-        title = f"{graph.name} {model} split {number}"
-        start = time.perf_counter()
-        with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:
-            fitted.fit(graph, split, on_epoch=on_epoch)
-        seconds = time.perf_counter() - start
-        used = fitted.split_
-        test = evaluate(fitted, graph, used.test) if used.test.size else None
-        val = evaluate(fitted, graph, used.val)
-        runs.append(Run(number, fitted, val, test, seconds))
-        if fitted.interrupted_:
-            say(f"interrupted in epoch {fitted.n_iter_}; the best so far is kept")
-            break
+    try:
+        for number, split in zip(numbers, splits, strict=True):
+            fitted = NodeClassifier(model, random_state=seed + number, **config)
+            title = f"{graph.name} {model} split {number}"
+            start = time.perf_counter()
+            with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:
+                fitted.fit(graph, split, on_epoch=on_epoch)
+            seconds = time.perf_counter() - start
+            used = fitted.split_
+            test = evaluate(fitted, graph, used.test) if used.test.size else None
+            val = evaluate(fitted, graph, used.val)
+            runs.append(Run(number, fitted, val, test, seconds))
+            if fitted.interrupted_:
+                say(f"interrupted in epoch {fitted.n_iter_}; the best so far is kept")
+                break
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        say(f"interrupted; {len(runs)} of {len(numbers)} splits are kept")
     return runs
 
 

@@ -144,8 +144,8 @@ def load_source(
     from h2gcn.io import read_graph
 
     if source is not None and nodes is None and edges is None:
-        # A folder of the same name as a dataset is the folder: ./texas.
-        if is_dataset(source):
+        # A folder that is called as a dataset is meant by ./texas.
+        if is_dataset(source) or source.startswith("syn-cora"):
             return load_dataset(source)
         if not Path(source).expanduser().exists() and not Path(source).suffix:
             raise InputError(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import re
 import warnings
+import zipfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from h2gcn._validation import nearest
 from h2gcn.datasets.catalogue import DATASETS, DatasetInfo
+from h2gcn.datasets.syn_cora import SYN_CORA
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph
 from h2gcn.io.npz import read_npz
@@ -29,8 +30,6 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-_SYN_CORA = re.compile(r"syn-cora/(h\d\.\d\d-r\d+)")
-
 
 def data_root() -> Path:
     """Return the folder of the benchmark files: $H2GCN_DATA, else the user's cache."""
@@ -43,7 +42,7 @@ def data_root() -> Path:
 
 def is_dataset(name: str) -> bool:
     """Return whether a name is that of a benchmark."""
-    return name in DATASETS or _SYN_CORA.fullmatch(name) is not None
+    return name in DATASETS or name in SYN_CORA
 
 
 def load_dataset(name: str, *, root: str | Path | None = None) -> Graph:
@@ -63,10 +62,10 @@ def load_dataset(name: str, *, root: str | Path | None = None) -> Graph:
         25/25/50 per class for syn-cora, three for cora-full.
     """
     base = Path(root) if root is not None else data_root()
-    if match := _SYN_CORA.fullmatch(name):
-        return _load_syn_cora(base, name, match.group(1))
+    if name in SYN_CORA:
+        return _load_syn_cora(base, name)
     if name not in DATASETS:
-        known = [*DATASETS, "syn-cora/h0.10-r1"]
+        known = [*DATASETS, *SYN_CORA]
         raise InputError(
             f"there is no dataset {name!r}.{nearest(name, known)} "
             f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
@@ -75,28 +74,55 @@ def load_dataset(name: str, *, root: str | Path | None = None) -> Graph:
     folder = base / info.folder
     if missing := [file for file in info.files if not (folder / file).is_file()]:
         _download(name, info, base, missing)
-    found = checksum(folder / file for file in info.files)
-    if info.checksum is not None and found != info.checksum:
-        warnings.warn(
-            f"{name}: the files in {folder} are not the ones of the catalogue "
-            f"(checksum {found}, expected {info.checksum})",
-            H2GCNWarning,
-            stacklevel=2,
-        )
-    graph = replace(info.read(folder), name=name)
+    _check_files(name, folder, info.files, info.checksum)
+    graph = replace(_read(name, info, folder), name=name)
     if not graph.splits:
         graph = _with_splits(graph, 3)
     return graph
 
 
-def _load_syn_cora(base: Path, name: str, stem: str) -> Graph:
-    path = base / "syn-cora" / f"{stem}.npz"
+_DAMAGE = (
+    *(AttributeError, EOFError, IndexError, KeyError, OSError, StopIteration),
+    *(TypeError, ValueError, zipfile.BadZipFile),
+)
+"""What readers run into when a file is cut off or something else."""
+
+
+def _read(name: str, info: DatasetInfo, folder: Path) -> Graph:
+    try:
+        return info.read(folder)
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{name}: a file in {folder} is damaged ({why}); once it is removed, it "
+            "is downloaded again"
+        ) from None
+
+
+def _load_syn_cora(base: Path, name: str) -> Graph:
+    path = base / f"{name}.npz"
     if not path.is_file():
         raise InputError(
             f"{name}: no file {path}; 'h2gcn generate --preset syn-cora' makes "
             "graphs of the same kind"
         )
+    _check_files(name, path.parent, [path.name], SYN_CORA[name])
     return _with_splits(replace(read_npz(path), name=name), 1)
+
+
+def _check_files(
+    name: str, folder: Path, files: Iterable[str], expected: str | None
+) -> None:
+    found = checksum(folder / file for file in files)
+    if expected is not None and found != expected:
+        warnings.warn(
+            f"{name}: the files in {folder} are not the ones of the catalogue "
+            f"(checksum {found}, expected {expected})",
+            H2GCNWarning,
+            stacklevel=3,
+        )
 
 
 def _with_splits(graph: Graph, count: int) -> Graph:

@@ -105,7 +105,12 @@ def _read_path(path: Path, options: TableOptions) -> Graph:
         return read_pt(path)
     if suffix == ".graphml":
         label, features = options.label_column or "label", options.feature_columns
-        return read_graphml(path, label=label, features=features)
+        return read_graphml(
+            path,
+            label=label,
+            features=features,
+            label_required=options.label_required,
+        )
     return read_edge_list(path, undirected=options.undirected)
 
 
@@ -131,7 +136,12 @@ def _from_object(source: Any, options: TableOptions) -> Graph:
         return from_pyg(source)
     if "networkx" in homes:
         label, features = options.label_column or "label", options.feature_columns
-        return from_networkx(source, label=label, features=features)
+        return from_networkx(
+            source,
+            label=label,
+            features=features,
+            label_required=options.label_required,
+        )
     raise InputError(
         "A graph is read from a path, a PyG Data or a networkx graph. "
         f"Got {type(source).__name__!r} instead."

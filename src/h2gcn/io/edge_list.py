@@ -148,8 +148,10 @@ def _read_pairs(
     head = tuple(column[0].as_py().lower() for column in columns)
     if head in END_NAMES or (head[0] in ID_NAMES and second == "label"):
         columns = [column.slice(1) for column in columns]
-    if pc.any(pc.equal(columns[0], "")).as_py():
-        raise InputError(f"{file}: a line has no {first}.")
+    ends = [(columns[0], first)] + [(columns[1], second)] * (second != "label")
+    for column, what in ends:
+        if pc.any(pc.equal(column, "")).as_py():
+            raise InputError(f"{file}: a line has no {what}.")
     return columns[0], columns[1]
 
 

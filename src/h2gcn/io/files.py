@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["existing_file", "listed", "not_utf8", "one_line"]
+__all__ = ["check_parts", "existing_file", "listed", "not_utf8", "one_line"]
 
 
 def existing_file(path: str | Path) -> Path:
@@ -58,3 +58,14 @@ def not_utf8(path: Path) -> InputError | None:
                 )
             offset += len(line)
     return None
+
+
+def check_parts(parts: Mapping[str, object]) -> None:
+    """Raise where some of a split's three parts are given and others are not."""
+    missing = [name for name, part in parts.items() if part is None]
+    if missing:
+        raise InputError(
+            f"A split needs train, val and test; {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. Take the validation "
+            "nodes out of the training ones, or leave all three out."
+        )

@@ -13,8 +13,9 @@ from h2gcn.exceptions import InputError
 
 __all__ = ["doubtful_labels", "encode_labels", "order_classes"]
 
-# "007" or "+1" are names: read as numbers they could fall together with others.
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# "007" or "+1" are names: read as numbers they could fall together with others. But
+# programs write a whole number as "1.0" as soon as one label of a column is missing.
+_INTEGER = re.compile(r"(0|-?[1-9][0-9]{0,14})(\.0*)?")
 
 _MISSING_ELSEWHERE = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
 
@@ -30,7 +31,7 @@ def order_classes(texts: Sequence[str]) -> tuple[NDArray[Any], NDArray[np.int64]
         The class index of each entry of `texts`, [C].
     """
     integers = all(_INTEGER.fullmatch(text) for text in texts)
-    values = np.array([int(t) for t in texts] if integers else list(texts))
+    values = np.array([int(float(t)) for t in texts] if integers else list(texts))
     classes, rank = np.unique(values, return_inverse=True)
     return classes, rank.astype(np.int64)
 

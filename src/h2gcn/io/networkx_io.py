@@ -35,6 +35,7 @@ def from_networkx(
     *,
     label: str = "label",
     features: Sequence[str] | None = None,
+    label_required: bool = True,
     name: str | None = None,
 ) -> Graph:
     """Return a networkx graph, its nodes in the same order.
@@ -49,6 +50,8 @@ def from_networkx(
         The node attributes that are features, numbers or lists of numbers; by
         default all such but the label. Where there is none, features are made of
         the degrees, and the record says so.
+    label_required
+        Whether it is an error that no node has the label, unless it is "label".
     name
         Name of the graph; by default networkx's, or "graph".
     """
@@ -66,7 +69,8 @@ def from_networkx(
     )
     rows = [G.nodes[node] for node in nodes]
     known = list(dict.fromkeys(key for row in rows for key in row))
-    for wanted in (*(() if label == "label" else (label,)), *(features or ())):
+    must = label_required and label != "label"
+    for wanted in (*((label,) if must else ()), *(features or ())):
         if wanted not in known:
             hint = nearest(wanted, map(str, known))
             raise InputError(f"No node has an attribute {wanted!r}.{hint}")
@@ -76,6 +80,8 @@ def from_networkx(
     else:
         x, structural_names, note = structural_features(adj)
         names, notes = list(structural_names), [*notes, note]
+    if any(data for _, _, data in G.edges(data=True)):
+        notes = [*notes, "edge weights and attributes are not used"]
     labels = np.empty(len(nodes), dtype=object)
     labels[:] = [row.get(label) for row in rows]
     y, classes = encode_labels(labels)
@@ -97,8 +103,9 @@ def read_graphml(
     *,
     label: str = "label",
     features: Sequence[str] | None = None,
+    label_required: bool = True,
 ) -> Graph:
-    """Read a GraphML file; `label` and `features` are as of `from_networkx`.
+    """Read a GraphML file; the options are those of `from_networkx`.
 
     A file with a document type declaration is refused: GraphML needs none, and
     entities that are declared there can blow up or read other files.
@@ -113,7 +120,13 @@ def read_graphml(
     except (nx.NetworkXException, *_BAD_XML) as error:
         raise InputError(f"{file}: this is not GraphML ({one_line(error)}).") from None
     try:
-        return from_networkx(graph, label=label, features=features, name=file.stem)
+        return from_networkx(
+            graph,
+            label=label,
+            features=features,
+            label_required=label_required,
+            name=file.stem,
+        )
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
 

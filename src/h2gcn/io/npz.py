@@ -15,7 +15,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, ReadRecord, Split
 from h2gcn.io.edges import adjacency_from_edges
 from h2gcn.io.features import fit_layout
-from h2gcn.io.files import listed
+from h2gcn.io.files import check_parts, listed
 from h2gcn.io.labels import encode_labels
 from h2gcn.io.npz_archive import Archive
 from h2gcn.io.scipy_io import from_scipy
@@ -148,8 +148,9 @@ def _record(text: NDArray[Any]) -> ReadRecord:
 
 def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
     masks = [archive.get(f"{part}_masks") for part in _PARTS]
-    if any(mask is None for mask in masks):
+    if all(mask is None for mask in masks):
         return
+    check_parts(dict(zip((f"{part}_masks" for part in _PARTS), masks, strict=True)))
     arrays = [np.atleast_2d(np.asarray(mask)).astype(bool) for mask in masks]
     if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
         shapes = ", ".join(str(array.shape) for array in arrays)
@@ -166,8 +167,9 @@ def _index_splits(archive: Archive) -> Iterator[Split]:
     for prefix in prefixes:
         parts = {part: archive.get(f"{prefix}_{part}") for part in _PARTS}
         found = {part: index for part, index in parts.items() if index is not None}
-        if len(found) < len(_PARTS):
+        if not found:
             continue
+        check_parts({f"{prefix}_{part}": index for part, index in parts.items()})
         for part, index in found.items():
             if index.ndim != 1 or index.dtype.kind not in "iub":
                 told = _told(index)

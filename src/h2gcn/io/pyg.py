@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
 from h2gcn.io.edges import adjacency_from_edges
 from h2gcn.io.features import fit_layout
+from h2gcn.io.files import check_parts
 from h2gcn.io.labels import encode_labels
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
         classes=classes,  # type: ignore[arg-type]
         splits=tuple(stored.splits(x.shape[0])),
         name=name,
-        record=record,
+        record=replace(record, notes=stored.notes()),
     )
 
 
@@ -128,11 +130,17 @@ class _Fields:
             raise InputError(f"'x' must be [n, F]. Got shape {tuple(value.shape)}.")
         return fit_layout(value)
 
+    def notes(self) -> tuple[str, ...]:
+        """Return what of the data is not used."""
+        weighted = any(key in self.stored for key in ("edge_attr", "edge_weight"))
+        return ("edge weights and attributes are not used",) if weighted else ()
+
     def splits(self, n: int) -> Iterator[Split]:
-        """Yield the splits where all three masks are there."""
+        """Yield the splits; three masks or none."""
         masks = [self.array(key) for key in _MASKS]
-        if any(mask is None for mask in masks):
+        if all(mask is None for mask in masks):
             return
+        check_parts(dict(zip(_MASKS, masks, strict=True)))
         arrays = [np.asarray(mask).astype(bool) for mask in masks]
         arrays = [a[:, None] if a.ndim == 1 else a for a in arrays]
         number = max(array.shape[-1] for array in arrays)

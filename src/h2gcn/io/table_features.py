@@ -82,12 +82,15 @@ def _numeric_columns(
         elif asked:
             raise _not_numeric(file, name, table[name], kind)
         elif kind == "text":
-            where = _first_text(table[name], only_if_mixed=True)
-            odd = ""
+            where = _first_text(table[name], only_among_numbers=True)
             if where is not None:
-                odd = f" ({table[name][where].as_py()!r}, {file.place(where)})"
+                raise InputError(
+                    f"{file.path}: column {name!r} holds numbers, but "
+                    f"{table[name][where].as_py()!r} at {file.place(where)}; mend it, "
+                    f"or make it a category with --categorical {name}."
+                )
             notes.append(
-                f"column {name!r} holds text{odd} and is not used; "
+                f"column {name!r} holds text and is not used; "
                 f"--categorical {name} one-hot encodes it"
             )
         else:
@@ -115,14 +118,17 @@ def _kind(column: pa.ChunkedArray) -> str:
     return f"values of type {kind}"
 
 
-def _first_text(column: pa.ChunkedArray, only_if_mixed: bool) -> int | None:
-    """Return the first row of a text column that is no number, if any."""
+def _first_text(column: pa.ChunkedArray, only_among_numbers: bool) -> int | None:
+    """Return the first row of a text column that is no number, if any.
+
+    Among numbers: only where more cells are numbers than are not.
+    """
     import pyarrow.compute as pc
 
     is_number = pc.match_substring_regex(column, _NUMBER)
     is_number = pc.fill_null(pc.or_(is_number, pc.equal(column, "")), True).to_numpy()
     filled = is_number & pc.fill_null(pc.not_equal(column, ""), False).to_numpy()
-    if is_number.all() or (only_if_mixed and not filled.any()):
+    if is_number.all() or (only_among_numbers and filled.sum() <= (~is_number).sum()):
         return None
     return int(np.argmin(is_number))
 
@@ -130,7 +136,7 @@ def _first_text(column: pa.ChunkedArray, only_if_mixed: bool) -> int | None:
 def _not_numeric(
     file: TableFile, name: str, column: pa.ChunkedArray, kind: str
 ) -> InputError:
-    where = _first_text(column, only_if_mixed=False) if kind == "text" else None
+    where = _first_text(column, only_among_numbers=False) if kind == "text" else None
     found = f"{kind}, not numbers"
     if where is not None:
         found += f": {column[where].as_py()!r} at {file.place(where)}"

@@ -50,6 +50,10 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        why = error.strerror or error
+        raise InputError(f"{target}: cannot be written ({why}).") from None
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.h2gcn import ACTIVATIONS
+from h2gcn.models.h2gcn import ACTIVATIONS, MAX_WIDTH
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 
@@ -57,7 +57,7 @@ class GCN(nn.Module):
         super().__init__()
         check_integer("GCN", "in_channels", in_channels, 1)
         check_integer("GCN", "out_channels", out_channels, 1)
-        check_integer("GCN", "hidden_channels", hidden_channels, 1)
+        check_integer("GCN", "hidden_channels", hidden_channels, 1, MAX_WIDTH)
         check_choice("GCN", "activation", activation, ACTIVATIONS)
         self.dropout = check_real("GCN", "dropout", dropout, "[0, 1)")
         self.activation = activation

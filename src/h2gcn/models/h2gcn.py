@@ -17,6 +17,10 @@ from h2gcn.sparse import Operator, Target
 __all__ = ["ACTIVATIONS", "H2GCN", "ring_operators"]
 
 
+MAX_WIDTH = 65_536
+"""Of a hidden layer; more is a slip of the keyboard."""
+
+
 def _identity(r: Tensor) -> Tensor:
     return r
 
@@ -112,7 +116,7 @@ class H2GCN(nn.Module):
         super().__init__()
         check_integer("H2GCN", "in_channels", in_channels, 1)
         check_integer("H2GCN", "out_channels", out_channels, 1)
-        check_integer("H2GCN", "hidden_channels", hidden_channels, 1)
+        check_integer("H2GCN", "hidden_channels", hidden_channels, 1, MAX_WIDTH)
         check_integer("H2GCN", "rounds", rounds, 0)
         check_choice("H2GCN", "activation", activation, ACTIVATIONS)
         self.dropout = check_real("H2GCN", "dropout", dropout, "[0, 1)")

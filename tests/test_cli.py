@@ -508,6 +508,20 @@ def test_ctrl_c_keeps_the_splits_that_are_done(
     assert json.loads(out)["test_accuracy"]["n"] == 2
 
 
+def test_ctrl_c_before_anything_is_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.cli import runs
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "set_threads", interrupt)
+    code, out, notes = run("train", folder, "-q")
+    assert (code, out) == (130, "")
+    assert notes == "h2gcn: interrupted\n"
+
+
 def test_no_command_shows_the_help(run: Run) -> None:
     code, out, err = run()
     assert code == 0

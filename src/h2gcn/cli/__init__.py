@@ -24,6 +24,9 @@ app = typer.Typer(
 for _module in (demo, diagnose, train, predict, generate, datasets, models):
     app.command(_module.__name__.rpartition(".")[2])(_module.command)
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
 # The base of all that typer's parser raises; its home differs by version.
 _ParserError: Any = typer.BadParameter.__mro__[2]
 
@@ -58,10 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         except _ParserError as error:
             return _fail(error.format_message())
         except (KeyboardInterrupt, typer.Abort):
-            print("h2gcn: interrupted", file=sys.stderr)
-            return 130
+            result = INTERRUPTED
         except MemoryError:
             return _fail("the machine has not enough memory for this")
+    if result == INTERRUPTED:
+        print("h2gcn: interrupted", file=sys.stderr)
     return result if isinstance(result, int) else 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ from h2gcn._validation import check_choice
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
+from h2gcn.operators import find_operators
 from h2gcn.preparation import (
     check_labels,
     find_device,
@@ -27,7 +27,7 @@ from h2gcn.preparation import (
 )
 from h2gcn.scaling import SCALINGS, fit_scaler
 from h2gcn.schema import align_features, match_labels
-from h2gcn.sparse import Operator, Target, to_tensor
+from h2gcn.sparse import Target, to_tensor
 from h2gcn.training import Epoch, TrainConfig, seeded, train
 
 __all__ = ["NodeClassifier"]
@@ -145,7 +145,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaler = fit_scaler(self.scaling, graph.x, split.train)
         with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
-        operators = _find_operators(graph, self.model, device)
+        operators = find_operators(graph, self.model, device)
         if operators and graph.adj.nnz == 0:
             raise InputError(
                 f"{graph.name}: the graph has no edges; only mlp can do without them"
@@ -216,7 +216,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device = next(self.module_.parameters()).device
         features = align_features(graph, self.feature_names_in_)
         x = to_tensor(self.scaler_(features), device)
-        operators = _find_operators(graph, self.params_["model"], device)
+        operators = find_operators(graph, self.params_["model"], device)
         target = None
         if nodes is not None:
             target = Target.of(operators, _check_nodes(graph, nodes), device)
@@ -274,28 +274,3 @@ def _check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
             f"Got {index.min()} to {index.max()} instead."
         )
     return index
-
-
-def _find_operators(
-    graph: Graph, model: str, device: torch.device
-) -> tuple[Operator, ...]:
-    """Return a model's operators of a graph; those asked for last are remembered.
-
-    fit, predict and score mostly see one graph, and its rings are the dear part.
-    """
-    key, remembered = (model, device), _REMEMBERED.get(graph)
-    if remembered is not None and remembered[0] == key:
-        return remembered[1]
-    spec = find_model(model)
-    operators = tuple(
-        Operator(matrix, symmetric=spec.symmetric, device=device)
-        for matrix in spec.operators(graph.adj)
-    )
-    _REMEMBERED[graph] = key, operators
-    return operators
-
-
-_REMEMBERED: WeakKeyDictionary[
-    Graph, tuple[tuple[str, torch.device], tuple[Operator, ...]]
-] = WeakKeyDictionary()
-"""Goes with its graphs."""

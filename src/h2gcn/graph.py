@@ -7,24 +7,24 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn._graph_checks import (
+    CSR,
+    Features,
+    check_adjacency,
+    check_classes,
+    check_features,
+    check_labels,
+    check_length,
+    tidy,
+)
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 __all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split"]
-
-CSR = sp.csr_array
-"""The sparse format of the library: scipy's CSR array, sorted, int32 where it fits."""
-Features = NDArray[np.float32] | CSR
-"""Node features, [n, F]: a dense array, or CSR where most entries are zero."""
-
-
-MAX_CLASSES = 1_000_000
-"""More cannot be meant: such numbers are ids or dates."""
 
 
 @dataclass(frozen=True)
@@ -145,25 +145,25 @@ class Graph:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        settle("adj", _check_adjacency(self.adj))
-        settle("x", _check_features(self.x, self.adj.shape[0]))
+        settle("adj", check_adjacency(self.adj))
+        settle("x", check_features(self.x, self.adj.shape[0]))
         n, n_features = self.x.shape
         if self.directed is not None:
-            directed = _tidy(self.directed)
+            directed = tidy(self.directed)
             if directed.shape != self.adj.shape:
                 raise InputError(
                     f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
                     f" Got {directed.shape} instead."
                 )
             settle("directed", directed)
-        settle("y", _check_labels(self.y, n))
-        settle("classes", _check_classes(self.classes, self.y))
+        settle("y", check_labels(self.y, n))
+        settle("classes", check_classes(self.classes, self.y))
         ids = np.arange(n) if self.node_ids is None else np.asarray(self.node_ids)
-        settle("node_ids", _check_length("node_ids", ids, n))
+        settle("node_ids", check_length("node_ids", ids, n))
         names = self.feature_names
         names = tuple(map(str, range(n_features if names is None else 0))) or names
         settle("feature_names", tuple(map(str, names or ())))
-        _check_length("feature_names", self.feature_names, n_features)
+        check_length("feature_names", self.feature_names, n_features)
         settle("splits", tuple(self.splits))
         for number, split in enumerate(self.splits):
             for part, index in split.parts.items():
@@ -215,97 +215,3 @@ class Graph:
             f"{self.n_features} features, {self.n_classes} classes, "
             f"{self.labelled.size} labelled)"
         )
-
-
-def _tidy(matrix: Any) -> CSR:
-    """Return a copy: CSR, float32, sorted, no duplicates, int32 where it fits."""
-    tidy = CSR(matrix, dtype=np.float32, copy=True)
-    tidy.sum_duplicates()
-    if max(tidy.nnz, *tidy.shape) <= np.iinfo(np.int32).max:
-        tidy.indices = tidy.indices.astype(np.int32, copy=False)
-        tidy.indptr = tidy.indptr.astype(np.int32, copy=False)
-    return tidy
-
-
-def _check_adjacency(adj: Any) -> CSR:
-    matrix = _tidy(adj)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
-    matrix.eliminate_zeros()
-    way_out = "; h2gcn.io.from_scipy turns any matrix into such a graph."
-    if matrix.nnz and not (matrix.data == 1).all():
-        raise InputError(f"Graph: 'adj' must hold only 0 and 1{way_out}")
-    if matrix.diagonal().any():
-        raise InputError(f"Graph: 'adj' must not have self-loops{way_out}")
-    transposed = CSR(matrix.T)
-    transposed.sort_indices()
-    if not (
-        np.array_equal(matrix.indptr, transposed.indptr)
-        and np.array_equal(matrix.indices, transposed.indices)
-    ):
-        raise InputError(f"Graph: 'adj' must be symmetric{way_out}")
-    return matrix
-
-
-def _check_features(x: Any, n: int) -> Features:
-    dense = not sp.issparse(x)
-    try:
-        features = np.array(x, dtype=np.float32) if dense else CSR(x, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
-    if features.ndim != 2 or features.shape[0] != n:
-        raise InputError(
-            f"Graph: 'x' must have a row for each of the {n} nodes of 'adj'. "
-            f"Got shape {features.shape} instead."
-        )
-    if features.shape[1] == 0:
-        raise InputError("Graph: 'x' must have at least one feature column.")
-    values = features if isinstance(features, np.ndarray) else features.data
-    if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
-        if isinstance(features, np.ndarray):
-            row, column = divmod(place, features.shape[1])
-        else:
-            row = int(np.searchsorted(features.indptr, place, side="right")) - 1
-            column = int(features.indices[place])
-        raise InputError(
-            f"Graph: 'x' must be finite. Got {values.flat[place]} in row {row}, "
-            f"column {column}."
-        )
-    return features
-
-
-def _check_labels(y: Any, n: int) -> NDArray[np.int64]:
-    labels = np.full(n, -1) if y is None else np.asarray(y)
-    if labels.dtype.kind not in "iu":
-        raise InputError(
-            f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
-            f"Got dtype {labels.dtype} instead."
-        )
-    if labels.ndim != 1:
-        raise InputError(f"Graph: 'y' must be 1-D. Got shape {labels.shape} instead.")
-    labels = labels.astype(np.int64)
-    _check_length("y", labels, n)
-    if labels.size and labels.min() < -1:
-        raise InputError(f"Graph: 'y' must be at least -1. Got {labels.min()} instead.")
-    return labels
-
-
-def _check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
-    n_classes = int(y.max(initial=-1)) + 1
-    if classes is None and n_classes > MAX_CLASSES:
-        raise InputError(
-            f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
-        )
-    known = np.arange(n_classes) if classes is None else np.asarray(classes)
-    if len(known) < n_classes:
-        raise InputError(
-            f"Graph: 'y' uses {n_classes} classes, but 'classes' names {len(known)}."
-        )
-    return known
-
-
-def _check_length(name: str, values: Any, n: int) -> Any:
-    if len(values) != n:
-        raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
-    return values

@@ -531,3 +531,15 @@ def test_no_command_shows_the_help(run: Run) -> None:
 
 def test_a_misspelt_synthetic_graph(run: Run) -> None:
     fails(run("train", "syn-cora/h0.1-r1"), "Did you mean 'syn-cora/h0.10-r1'")
+
+
+def test_rings_that_do_not_fit_are_refused_with_a_way_out(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn import rings
+
+    monkeypatch.setattr(rings, "available_memory", lambda: 1000)
+    result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)
+    fails(result, "will not fit in memory", "entries", "GB", "--model h2gcn-s1")
+    # The way out leads somewhere.
+    assert run("train", folder, "--model", "h2gcn-s1", "-q", *QUICK)[0] == 0

@@ -41,6 +41,7 @@ _FOUND: dict[tuple[str, str], dict[str, Any]] = {
     ("wisconsin", "h2gcn-1"): _setting("none", 0.0, 1e-5, None),
     ("wisconsin", "h2gcn-2"): _setting("relu", 0.5, 1e-5, None),
     ("cornell-2020", "h2gcn-1"): _setting("relu", 0.5, 1e-5, None),
+    ("cornell-2020", "h2gcn-2"): _setting("relu", 0.5, 1e-5, None),
     ("squirrel", "h2gcn-1"): _setting("none", 0.0, 1e-5, 100),
     ("squirrel", "h2gcn-2"): _setting("none", 0.0, 1e-5, 100),
     ("pubmed", "h2gcn-1"): _setting("relu", 0.5, 1e-5, 100),

@@ -25,6 +25,8 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/generator.py
+	$(BIN)/python benchmarks/rings.py
+	$(BIN)/python benchmarks/epoch.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

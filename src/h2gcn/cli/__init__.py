@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -13,6 +14,10 @@ from h2gcn.cli import datasets, demo, diagnose, generate, models, predict, train
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["app", "entry_point", "main"]
+
+# Read when torch is loaded, which commands do late. Threads that wait by spinning
+# make an epoch several times slower as soon as another program wants a core.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 app = typer.Typer(
     name="h2gcn",

@@ -430,6 +430,24 @@ def test_a_failure_to_rename_leaves_the_old_bundle(
     assert_refused_and_whole(saved, graph, clf)
 
 
+def test_ctrl_c_between_the_renames_keeps_the_old_bundle(
+    clf: NodeClassifier, saved: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, renamed = Path.rename, []
+
+    def interrupt_the_second(self: Path, target: Path) -> Path:
+        renamed.append(target)
+        if len(renamed) == 2:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupt_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        fit(graph, model="gcn").save(saved)
+    assert [found.name for found in saved.parent.iterdir()] == ["model"]
+    assert NodeClassifier.load(saved).model == clf.model
+
+
 def test_a_failure_to_make_a_folder_is_told(
     clf: NodeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

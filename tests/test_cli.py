@@ -104,6 +104,7 @@ def test_predict_all_nodes_of_another_graph(
     assert "3 nodes written" in said
     # A category that the model never saw is left out, aloud.
     assert "'plan=platin'" in notes
+    assert run("predict", model, other, "--all", "-q", "--out", out)[2] == ""
     import pyarrow.parquet as pq
 
     assert pq.read_table(out).column("node").to_pylist() == ["x", "y", "z"]

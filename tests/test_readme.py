@@ -49,6 +49,17 @@ def test_own_data_in_three_steps(workplace: Path) -> None:
     assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
 
 
+def test_the_sample_tables_can_be_read(tmp_path: Path) -> None:
+    block = README.read_text().split("nodes.csv                      edges.csv\n")[1]
+    rows = [line.split() for line in block.split("…")[0].splitlines() if line]
+    for name, lines in zip(("nodes", "edges"), zip(*rows, strict=True), strict=True):
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines))
+    graph = read_graph(tmp_path)
+    assert graph.node_ids.tolist() == ["ann", "bob", "cleo", "dan"]
+    assert graph.y.tolist() == [1, 0, -1, 1]
+    assert graph.n_edges == 4
+
+
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize("name", ["python", "arrays"])
 def test_python_blocks(name: str) -> None:

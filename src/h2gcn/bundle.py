@@ -96,15 +96,13 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
         beside.chmod(0o755)
         if path.exists():
             path.rename(older)
-        try:
-            beside.rename(path)
-        except OSError:
-            if older.exists():
-                older.rename(path)
-            raise
+        beside.rename(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror})") from None
     finally:
+        # Whatever ended it, Ctrl-C too: the older one is never lost.
+        if older.exists() and not path.exists():
+            older.rename(path)
         shutil.rmtree(beside, ignore_errors=True)
         shutil.rmtree(older, ignore_errors=True)
 

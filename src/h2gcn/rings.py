@@ -166,7 +166,7 @@ def forecast_ring(
 ) -> RingForecast:
     """Forecast the size of the rings without building them.
 
-    Rows are counted one block at a time: all of them in a small graph, else a
+    Rows are counted one by one: all of them in a small graph, else a
     sample that is even over the rows' upper bounds (the number of walks). The
     sample's share of its bound is then applied to all rows.
 

@@ -34,6 +34,7 @@ def command(
     same columns; tables are read as they were for training. The file has a row for
     each node: its id, the label, a probability for each class.
     """
+    import warnings
     from dataclasses import replace
 
     import numpy as np
@@ -41,10 +42,12 @@ def command(
     from h2gcn.bundle import load_bundle, read_manifest
     from h2gcn.cli.output import percent, say_what_was_read
     from h2gcn.evaluation import evaluate
-    from h2gcn.exceptions import InputError
+    from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, write_predictions
     from h2gcn.io.write import check_suffix
 
+    if quiet:
+        warnings.simplefilter("ignore", H2GCNWarning)
     check_suffix(out, (".csv", ".parquet"))
     manifest = read_manifest(model_dir)
     classifier = load_bundle(model_dir)

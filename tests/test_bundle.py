@@ -85,7 +85,7 @@ def test_a_round_trip_keeps_every_bit(
 def test_what_was_learned_comes_back(clf: NodeClassifier, saved: Path) -> None:
     loaded = NodeClassifier.load(str(saved))
     assert isinstance(loaded, NodeClassifier)
-    assert loaded.get_params() == clf.get_params()
+    assert loaded.get_params() == clf.params_
     for name in ("n_features_in_", "feature_names_in_", "best_epoch_", "val_score_"):
         assert getattr(loaded, name) == getattr(clf, name)
     assert loaded.seed_ == clf.seed_
@@ -145,7 +145,7 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
     assert manifest["format"] == 1
     assert manifest["version"] == __version__
     assert manifest["classes"] == [0, 1]
-    assert manifest["params"] == clf.get_params()
+    assert manifest["params"] == clf.params_
     tensors = load_tensors((saved / WEIGHTS).read_bytes())
     assert set(tensors) == {
         *("module.embedding", "module.classifier"),
@@ -255,7 +255,7 @@ def test_a_manifest_that_is_only_laid_out_anew_is_still_good(
     saved: Path, clf: NodeClassifier
 ) -> None:
     edit(saved, lambda _: None)
-    assert NodeClassifier.load(saved).get_params() == clf.get_params()
+    assert NodeClassifier.load(saved).get_params() == clf.params_
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, -2])

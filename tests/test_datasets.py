@@ -8,7 +8,6 @@ import pytest
 
 from h2gcn.datasets import DATASETS, checksum, data_root, is_dataset, load_dataset
 from h2gcn.datasets.planetoid import RestrictedUnpickler, read_planetoid
-from h2gcn.datasets.presets import find_preset
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 HERE = [name for name in DATASETS if name != "cora-full"]
@@ -161,12 +160,6 @@ def test_names() -> None:
         load_dataset("syn-cora/h0.10-r1", root="nowhere")
     with pytest.raises(InputError, match=r"Did you mean 'syn-cora/h0\.10-r"):
         load_dataset("syn-cora/h0.1-r1", root="nowhere")
-
-
-def test_presets_fit_the_dataset_and_fall_back() -> None:
-    assert find_preset("minesweeper", "h2gcn-1")["metric"] == "roc_auc"
-    assert find_preset("syn-cora/h0.10-r1", "h2gcn-2")["dropout"] == 0.0
-    assert find_preset("my-graph", "h2gcn-1") == {"patience": 100}
 
 
 @pytest.mark.data

@@ -57,16 +57,79 @@ def test_the_defaults() -> None:
         "model": "h2gcn-1",
         "epochs": 2000,
         "patience": None,
-        "learning_rate": 0.01,
-        "l2": 5e-4,
-        "dropout": 0.5,
-        "activation": "relu",
-        "hidden_channels": 64,
+        "stopping": "score",
+        "optimizer": "adam",
+        "learning_rate": None,
+        "l2": None,
+        "dropout": None,
+        "activation": None,
+        "hidden_channels": None,
+        "options": None,
         "scaling": "auto",
         "metric": "accuracy",
         "device": "auto",
         "random_state": None,
     }
+
+
+def test_none_is_the_models_own_value() -> None:
+    paper = {
+        "learning_rate": 0.01,
+        "l2": 5e-4,
+        "dropout": 0.5,
+        "activation": "relu",
+        "hidden_channels": 64,
+        "options": {},
+    }
+    given = NodeClassifier().get_params()
+    assert NodeClassifier().resolved_params() == given | paper
+    resolved = NodeClassifier("gat", l2=0.1, options={"heads": 2}).resolved_params()
+    assert (resolved["l2"], resolved["learning_rate"]) == (0.1, 0.005)
+    assert (resolved["dropout"], resolved["activation"]) == (0.6, "elu")
+    assert resolved["options"] == {"heads": 2, "out_heads": 1}
+    clf = classifier().fit(ring_graph())
+    assert clf.params_ == clf.resolved_params()
+    assert clf.dropout is None
+
+
+def test_a_model_gets_the_options_it_is_given() -> None:
+    clf = classifier(model="gcn", hidden_channels=7, options={"dropout": 0.2})
+    module = clf.fit(ring_graph()).module_
+    assert module.first.shape == (4, 7)
+    assert module.dropout == 0.2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"model": "gcn", "options": {"heads": 2}},
+            r"the model gcn has no option 'heads'\. "
+            r"Its options: activation, dropout, hidden_channels\.",
+        ),
+        (
+            {"model": "gat", "options": {"head": 2}},
+            r"the model gat has no option 'head'\. Did you mean 'heads'",
+        ),
+        (
+            {"model": "sgc", "dropout": 0.5},
+            r"the model sgc has no option 'dropout'\. Its options: power\.",
+        ),
+        (
+            {"model": "label-propagation", "learning_rate": 0.1},
+            r"the model label-propagation has no option 'learning_rate'\. Its options",
+        ),
+        (
+            {"model": "h2gcn-2", "options": {"rounds": 3}},
+            r"the model h2gcn-2 has no option 'rounds'\. Its options: activation",
+        ),
+    ],
+)
+def test_an_option_that_a_model_does_not_have_is_named(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        classifier(**options).fit(ring_graph())
 
 
 def test_set_params_and_clone() -> None:
@@ -100,6 +163,14 @@ def test_repr_names_what_is_not_the_default() -> None:
         (
             {"metric": "f1"},
             r"The 'metric' parameter of TrainConfig must be one of 'accuracy', 'roc_",
+        ),
+        (
+            {"optimizer": "adamw"},
+            r"The 'optimizer' parameter of TrainConfig must be one of 'adam', 'sgd'",
+        ),
+        (
+            {"stopping": "loss"},
+            r"The 'stopping' parameter of TrainConfig must be one of 'score', 'loss-me",
         ),
         (
             {"scaling": "standart"},

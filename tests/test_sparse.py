@@ -1,4 +1,4 @@
-"""Products with sparse matrices: values, gradients, rows, dropout."""
+"""Products with sparse matrices: values, gradients, rows, dropout, samples."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from conftest import NAMED
 from h2gcn import sparse
+from h2gcn.exceptions import InputError
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, Triplets, to_tensor
 
@@ -201,6 +202,142 @@ def test_dropout_of_nothing_changes_nothing(operator: Operator) -> None:
     torch.testing.assert_close(materialise(operator.dropout(0.0)), dense_of(operator))
 
 
+# ----------------------------------------------------------------------- samples
+
+
+def row_means(lengths: list[int], n: int = 8) -> Operator:
+    """Return means over the first 0, 1, … of n things, one row a length."""
+    dense = np.zeros((len(lengths), n), dtype=np.float32)
+    for row, length in zip(dense, lengths, strict=True):
+        row[:length] = 1 / max(length, 1)
+    return Operator(sp.csr_array(dense))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7])
+def test_a_sample_keeps_k_entries_of_long_rows_and_all_of_short_ones(
+    operator: Operator, k: int
+) -> None:
+    original = dense_of(operator)
+    lengths = (original != 0).sum(dim=1, keepdim=True)
+    torch.manual_seed(0)
+    sampled = materialise(operator.sample(k))
+    kept = sampled != 0
+    assert torch.equal(kept.sum(dim=1, keepdim=True), lengths.clamp(max=k))
+    scaled = original * lengths / lengths.clamp(min=1, max=k)
+    torch.testing.assert_close(sampled[kept], scaled[kept])
+    short = lengths[:, 0] <= k
+    assert torch.equal(sampled[short], original[short])
+
+
+def test_a_sample_of_means_is_the_mean_over_the_sample() -> None:
+    operator = row_means([0, 2, 3, 5, 8])
+    torch.manual_seed(0)
+    sampled = materialise(operator.sample(3))
+    counts = (sampled != 0).sum(dim=1)
+    assert counts.tolist() == [0, 2, 3, 3, 3]
+    torch.testing.assert_close(sampled[1, :2], torch.full((2,), 1 / 2))
+    for row in sampled[2:]:
+        torch.testing.assert_close(row[row != 0], torch.full((3,), 1 / 3))
+
+
+def test_every_subset_is_drawn_as_often() -> None:
+    operator = row_means([5, 4, 5])
+    torch.manual_seed(0)
+    draws = 4000
+    subsets: dict[tuple[int, ...], int] = {}
+    for _ in range(draws):
+        kept = (materialise(operator.sample(2))[2] != 0).nonzero().flatten()
+        pair = tuple(kept.tolist())
+        subsets[pair] = subsets.get(pair, 0) + 1
+    assert len(subsets) == 10
+    # Binomial with p = 1/10: five standard deviations either side.
+    spread = 5 * (draws * 0.1 * 0.9) ** 0.5
+    assert all(abs(count - draws / 10) < spread for count in subsets.values())
+
+
+def test_rows_draw_apart_from_each_other() -> None:
+    operator = row_means([8] * 40)
+    torch.manual_seed(0)
+    first = materialise(operator.sample(1)).argmax(dim=1)
+    assert len(first.unique()) > 4
+
+
+def test_a_sample_is_unbiased() -> None:
+    operator = Operator(random_matrix(5, 6))
+    torch.manual_seed(0)
+    draws = torch.stack([materialise(operator.sample(1)) for _ in range(4000)])
+    original = dense_of(operator)
+    # An entry of a row of d is d times itself in 1 draw of d, else 0.
+    lengths = (original != 0).sum(dim=1, keepdim=True)
+    error = (draws.mean(dim=0) - original).abs()
+    bound = 5 * original.abs() * ((lengths - 1).clamp(min=0) / 4000) ** 0.5
+    assert (error <= bound + 1e-5).all()
+    assert (lengths > 1).any()
+
+
+def test_a_sample_is_drawn_anew_and_by_the_global_seed() -> None:
+    operator = row_means([8] * 10)
+    torch.manual_seed(5)
+    one, two = (materialise(operator.sample(3)) for _ in range(2))
+    torch.manual_seed(5)
+    again = materialise(operator.sample(3))
+    assert torch.equal(one, again)
+    assert not torch.equal(one, two)
+
+
+def test_a_sample_leaves_the_operator_as_it_was(operator: Operator) -> None:
+    before = dense_of(operator).clone()
+    operator.sample(1)
+    torch.testing.assert_close(materialise(operator), before)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_gradient_is_that_of_the_matrix_as_it_was_sampled(
+    operator: Operator, k: int
+) -> None:
+    torch.manual_seed(3)
+    sampled = operator.sample(k)
+    matrix = materialise(sampled)
+    b = random_dense(operator.shape[1])
+    outer = random_dense(operator.shape[0], seed=2).detach()
+    torch.testing.assert_close(sampled @ b, matrix @ b)
+    torch.testing.assert_close(
+        gradients(sampled, b, outer), gradients(matrix, b, outer)
+    )
+
+
+@pytest.mark.parametrize("index", [[3], [4, 1, 4], []])
+def test_the_rows_of_a_target_can_be_sampled(index: list[int]) -> None:
+    operator = row_means([0, 2, 3, 5, 8])
+    rows = operator.rows(np.array(index, dtype=np.int64))
+    torch.manual_seed(0)
+    sampled = rows.sample(2)
+    matrix = materialise(sampled)
+    assert matrix.shape == (len(index), 8)
+    assert (matrix != 0).sum(dim=1).tolist() == [2] * len(index)
+    assert ((matrix != 0) <= (dense_of(operator)[index] != 0)).all()
+    b, outer = random_dense(8), random_dense(len(index), seed=4).detach()
+    torch.testing.assert_close(
+        gradients(sampled, b, outer), gradients(matrix, b, outer)
+    )
+
+
+def test_a_sample_larger_than_any_number_of_columns_is_everything(
+    operator: Operator,
+) -> None:
+    assert torch.equal(materialise(operator.sample(10**30)), dense_of(operator))
+
+
+@pytest.mark.parametrize("k", [0, -1, 1.5, True])
+def test_a_sample_of_nothing_is_refused(k: object) -> None:
+    with pytest.raises(
+        InputError,
+        match=r"The 'k' parameter of Operator\.sample must be an integer, at least 1\. "
+        rf"Got {k} instead",
+    ):
+        row_means([2]).sample(k)
+
+
 # ---------------------------------------------------------------- other products
 
 
@@ -232,6 +369,21 @@ def test_dropped_entries_are_gathered_alike(gathered: Operator) -> None:
     outer = random_dense(gathered.shape[0], seed=2).detach()
     torch.testing.assert_close(
         gradients(dropped, b, outer), gradients(matrix, b, outer)
+    )
+
+
+def test_sampled_entries_are_gathered_alike(
+    operator: Operator, gathered: Operator
+) -> None:
+    torch.manual_seed(0)
+    expected = materialise(operator.sample(2))
+    torch.manual_seed(0)
+    sampled = gathered.sample(2)
+    torch.testing.assert_close(materialise(sampled), expected)
+    b = random_dense(gathered.shape[1])
+    outer = random_dense(gathered.shape[0], seed=2).detach()
+    torch.testing.assert_close(
+        gradients(sampled, b, outer), gradients(expected, b, outer)
     )
 
 

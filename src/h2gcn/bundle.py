@@ -18,6 +18,7 @@ from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.preparation import find_device
 from h2gcn.scaling import Scaler
+from h2gcn.seeds import Seeds
 from h2gcn.training import seeded
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def save_bundle(
         "best_epoch": classifier.best_epoch_,
         "val_score": classifier.val_score_,
         "seed": classifier.seed_,
+        "seeds": None if classifier.seeds_ is None else classifier.seeds_.to_json(),
         "extra": extra or {},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -188,8 +190,11 @@ def load_bundle(path: Path) -> NodeClassifier:
         module.load_state_dict(state)
     except RuntimeError:
         raise InputError(f"{file}: does not hold the weights of {module!r}") from None
+    seeds = manifest.get("seeds")
+    classifier.seeds_ = None if seeds is None else Seeds.from_json(seeds)
     classifier.params_ = classifier.get_params()
-    classifier.module_ = module.to(_device_here(classifier.device)).eval()
+    classifier.device_ = _device_here(classifier.device)
+    classifier.module_ = module.to(classifier.device_).eval()
     classifier.best_epoch_ = manifest["best_epoch"]
     classifier.val_score_ = manifest["val_score"]
     classifier.seed_ = manifest["seed"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from h2gcn import metrics
 from h2gcn._validation import check_choice
 from h2gcn.exceptions import InputError
+from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
-from h2gcn.models import find_model
+from h2gcn.models import build_model, find_model
 from h2gcn.operators import find_operators
 from h2gcn.preparation import (
     check_labels,
@@ -25,10 +26,11 @@ from h2gcn.preparation import (
     find_split,
     warn_of_missing_classes,
 )
-from h2gcn.scaling import SCALINGS, fit_scaler
+from h2gcn.scaling import SCALINGS, Scaler, fit_scaler
 from h2gcn.schema import align_features, match_labels
-from h2gcn.sparse import Target, to_tensor
-from h2gcn.training import Epoch, TrainConfig, seeded, train
+from h2gcn.seeds import Seeds
+from h2gcn.sparse import Operator, Target, to_tensor
+from h2gcn.training import Epoch, TrainConfig, seeded
 
 __all__ = ["NodeClassifier"]
 
@@ -40,10 +42,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     model
         A name of `h2gcn.models.MODELS`.
-    epochs, patience, learning_rate, l2, metric
+    epochs, patience, stopping, optimizer, metric
         See `h2gcn.training.TrainConfig`.
-    dropout, activation, hidden_channels
-        See the model.
+    learning_rate, l2, dropout, activation, hidden_channels
+        None is the model's own: for H2GCN 0.01, 5e-4, 0.5, "relu" and 64. `h2gcn
+        models` lists those of the others.
+    options
+        What else the model has, by name, such as `{"heads": 4}` of gat.
     scaling
         "auto", "rows" (each divided by its sum), "standard" (z-scores fitted on
         the training nodes) or "none".
@@ -64,10 +69,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The split that was used.
     scaler_
         The fitted feature scaling.
+    seeds_
+        The training labels by node id, of a model that spreads labels; else None.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`.
     seed_, params_
-        The seed that `random_state` gave, and the parameters at the time of `fit`.
+        The seed that `random_state` gave, and the parameters at the time of `fit`,
+        the model's own filled in.
 
     Examples
     --------
@@ -84,11 +92,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         epochs: int = 2000,
         patience: int | None = None,
-        learning_rate: float = 0.01,
-        l2: float = 5e-4,
-        dropout: float = 0.5,
-        activation: str = "relu",
-        hidden_channels: int = 64,
+        stopping: str = "score",
+        optimizer: str = "adam",
+        learning_rate: float | None = None,
+        l2: float | None = None,
+        dropout: float | None = None,
+        activation: str | None = None,
+        hidden_channels: int | None = None,
+        options: Mapping[str, Any] | None = None,
         scaling: str = "auto",
         metric: str = "accuracy",
         device: str = "auto",
@@ -97,11 +108,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model = model
         self.epochs = epochs
         self.patience = patience
+        self.stopping = stopping
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.l2 = l2
         self.dropout = dropout
         self.activation = activation
         self.hidden_channels = hidden_channels
+        self.options = options
         self.scaling = scaling
         self.metric = metric
         self.device = device
@@ -142,7 +156,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
                 f"two classes. {graph.name} has {graph.n_classes}."
             )
-        scaler = fit_scaler(self.scaling, graph.x, split.train)
+        spec = find_model(self.model)
+        scaling = self.scaling if spec.trained else "none"
+        scaler = fit_scaler(scaling, graph.x, split.train)
         with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
         operators = find_operators(graph, self.model, device)
@@ -150,10 +166,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"{graph.name}: the graph has no edges; only mlp can do without them"
             )
-        x = to_tensor(scaler(graph.x), device)
-        result = train(
+        seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
+        result = fit_module(
             module,
-            x,
+            _input(graph, seeds, scaler, graph.feature_names, device),
             operators,
             graph.y,
             split,
@@ -164,8 +180,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
         self.feature_names_in_ = graph.feature_names
-        self.params_ = self.get_params()
+        self.params_ = self.resolved_params()
         self.module_ = module
+        self.device_ = device
+        self.seeds_ = seeds
         self.split_ = split
         self.scaler_ = scaler
         self.seed_ = seed
@@ -179,15 +197,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def check_params(self) -> tuple[TrainConfig, torch.device]:
         """Raise where a parameter is out of its range; `fit` does so first."""
-        find_model(self.model)
+        spec = find_model(self.model)
         check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
         config = TrainConfig(
-            self.epochs, self.patience, self.learning_rate, self.l2, self.metric
+            self.epochs,
+            self.patience,
+            spec.learning_rate if self.learning_rate is None else self.learning_rate,
+            spec.l2 if self.l2 is None else self.l2,
+            self.metric,
+            self.optimizer,
+            self.stopping,
         )
         device = find_device(self.device)
         with seeded(0):
             self._build(1, 2)
         return config, device
+
+    def resolved_params(self) -> dict[str, Any]:
+        """Return the parameters with the model's own in place of None."""
+        params: dict[str, Any] = self.get_params()
+        own = find_model(self.model).settings
+        params |= {
+            name: own[name] for name in own.keys() & params if params[name] is None
+        }
+        more = {name: own[name] for name in own if name not in params}
+        return params | {"options": more | dict(self.options or {})}
 
     def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n]."""
@@ -213,10 +247,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         its features scaled as the training graph's were.
         """
         check_is_fitted(self, "module_")
-        device = next(self.module_.parameters()).device
-        features = align_features(graph, self.feature_names_in_)
-        x = to_tensor(self.scaler_(features), device)
-        operators = find_operators(graph, self.params_["model"], device)
+        device, model = self.device_, self.params_["model"]
+        names = self.feature_names_in_
+        x = _input(graph, self.seeds_, self.scaler_, names, device)
+        operators = find_operators(graph, model, device)
         target = None
         if nodes is not None:
             target = Target.of(operators, _check_nodes(graph, nodes), device)
@@ -254,14 +288,30 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build(self, n_features: int, n_classes: int) -> torch.nn.Module:
         spec = find_model(self.model)
-        return spec.module(
-            n_features,
+        named = ["dropout", "activation", "hidden_channels"]
+        if not spec.trained:
+            named += ["learning_rate", "l2"]  # which it has not, and says so
+        given = {name: getattr(self, name) for name in named}
+        options = {name: value for name, value in given.items() if value is not None}
+        return build_model(
+            self.model,
+            n_features if spec.trained else n_classes,
             n_classes,
-            hidden_channels=self.hidden_channels,
-            activation=self.activation,
-            dropout=self.dropout,
-            **spec.fixed,
+            options | dict(self.options or {}),
         )
+
+
+def _input(
+    graph: Graph,
+    seeds: Seeds | None,
+    scaler: Scaler,
+    names: tuple[str, ...],
+    device: torch.device,
+) -> torch.Tensor | Operator:
+    """Return what a module takes as `x`: scaled features, or labels to spread."""
+    if seeds is not None:
+        return seeds.one_hot(graph, device)
+    return to_tensor(scaler(align_features(graph, names)), device)
 
 
 def _check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:

@@ -13,14 +13,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 
-__all__ = ["DroppedOperator", "Operator", "Target", "Triplets", "to_tensor"]
+__all__ = [
+    "DroppedOperator",
+    "Operator",
+    "SampledOperator",
+    "Target",
+    "Triplets",
+    "to_tensor",
+]
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
 CSR_DEVICES = ("cpu", "cuda")
 """Where torch has a product of CSR tensors."""
+KEYS = 2**31
+"""How many random numbers there are to sort the entries of a row by."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,28 @@ class Operator:
         order = CSR(numbered.T).data
         return torch.from_numpy(order).to(self.device)
 
+    @cached_property
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """The row and the column of each stored entry, [nnz] each."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.scipy.indptr))
+        columns = self.scipy.indices.astype(np.int64)
+        return (
+            torch.from_numpy(rows).to(self.device),
+            torch.from_numpy(columns).to(self.device),
+        )
+
+    @cached_property
+    def places(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Each entry's row, its place in that row, and the row's length, [nnz] each."""
+        lengths = np.diff(self.scipy.indptr).astype(np.int64)
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        within = np.arange(len(rows)) - self.scipy.indptr[rows]
+        row, place, length = (
+            torch.from_numpy(numbers.astype(np.int64)).to(self.device)
+            for numbers in (rows, within, lengths[rows])
+        )
+        return row, place, length
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         return _product(self.matrix, lambda: self.transposed, dense)
 
@@ -113,6 +145,15 @@ class Operator:
     def dropout(self, probability: float) -> DroppedOperator:
         """Return the operator with each entry dropped at random, the rest scaled."""
         return DroppedOperator(self, probability)
+
+    def row_norms(self) -> Tensor:
+        """Return the Euclidean length of each row, [m]."""
+        return _row_norms(self.matrix, self.shape[1])
+
+    def sample(self, k: int) -> SampledOperator:
+        """Return the operator with at most `k` entries of each row, drawn at random."""
+        check_integer("Operator.sample", "k", k, 1)
+        return SampledOperator(self, min(k, self.shape[1]))
 
 
 class DroppedOperator:
@@ -125,12 +166,47 @@ class DroppedOperator:
         self.shape = operator.shape
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        matrix = _with_values(self._operator.matrix, self._values)
+        matrix = with_values(self._operator.matrix, self._values)
         return _product(matrix, self._transpose, dense)
+
+    def row_norms(self) -> Tensor:
+        """Return the Euclidean length of each row as it was dropped, [m]."""
+        matrix = with_values(self._operator.matrix, self._values)
+        return _row_norms(matrix, self.shape[1])
 
     def _transpose(self) -> Matrix:
         order = self._operator.transposed_order
-        return _with_values(self._operator.transposed, self._values[order])
+        return with_values(self._operator.transposed, self._values[order])
+
+
+class SampledOperator(DroppedOperator):
+    """An operator with at most k entries of each row; lives for one step.
+
+    In a row of d > k entries, k are drawn without replacement, all alike, and scaled
+    by d/k; the others become zero. So each row's product is right on average, and
+    where all entries of a row are 1/d, as in a mean over neighbours, those drawn are
+    1/k: the mean over the sample. Rows of at most k entries stay as they are.
+
+    Parameters
+    ----------
+    operator
+        The operator, [m, n].
+    k
+        How many entries a row keeps.
+    """
+
+    def __init__(self, operator: Operator, k: int) -> None:
+        self._operator = operator
+        self.shape = operator.shape
+        values = operator.matrix.values()
+        row, place, length = operator.places
+        keys = torch.randint(KEYS, row.shape, device=row.device)
+        # The rows are whole numbers of KEYS apart: what is sorted stays in its row,
+        # and the entry that comes p-th there is drawn if p < k.
+        order = (row * KEYS + keys).argsort()
+        drawn = torch.zeros_like(values)
+        drawn[order] = (place < k).to(values.dtype)
+        self._values = values * drawn * (length / length.clamp(max=k))
 
 
 @dataclass(frozen=True)
@@ -198,10 +274,17 @@ def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
     )
 
 
-def _with_values(matrix: Matrix, values: Tensor) -> Matrix:
+def with_values(matrix: Matrix, values: Tensor) -> Matrix:
+    """Return a matrix of the same pattern with other values, [nnz]."""
     if isinstance(matrix, Triplets):
         return Triplets(matrix.rows, matrix.columns, values, matrix.n_rows)
     return _csr(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
+
+
+def _row_norms(matrix: Matrix, columns: int) -> Tensor:
+    squares = matrix.values().square()
+    sums = with_values(matrix, squares) @ squares.new_ones(columns, 1)
+    return sums[:, 0].sqrt()
 
 
 def _csr(

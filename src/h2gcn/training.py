@@ -1,4 +1,4 @@
-"""The training loop of the paper: full batch, Adam, best validation score kept."""
+"""The training loop: full batch, and the rule that says which epoch is kept."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import Split
 from h2gcn.metrics import METRICS, score
 from h2gcn.sparse import Operator, Target
+from h2gcn.stopping import RULES, Epoch, find_rule
 
-__all__ = ["Epoch", "TrainConfig", "TrainResult", "seeded", "train"]
+__all__ = ["OPTIMIZERS", "Epoch", "TrainConfig", "TrainResult", "seeded", "train"]
+
+OPTIMIZERS = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,21 @@ class TrainConfig:
     epochs
         Number of epochs, at most.
     patience
-        Stop when the validation score has not risen for so many epochs; None never.
+        How many epochs the rule of `stopping` waits; None never stops.
     learning_rate
-        Adam's.
+        The optimiser's.
     l2
         Weight w of the penalty w·‖W‖² on the weights that the model regularises.
     metric
         The score that chooses the epoch, "accuracy" or "roc_auc".
+    optimizer
+        "adam" or "sgd" (no momentum).
+    stopping
+        "score" keeps the best validation score, and stops when it has not risen for
+        `patience` epochs. "loss-mean" (GCN's program) keeps the last weights, and
+        stops when the validation loss is above its mean over the last `patience`
+        epochs. "loss-or-score" (GAT's) keeps the weights when neither is worse than
+        ever, and stops when both have been for `patience` epochs.
     """
 
     epochs: int = 2000
@@ -47,6 +58,8 @@ class TrainConfig:
     learning_rate: float = 0.01
     l2: float = 5e-4
     metric: str = "accuracy"
+    optimizer: str = "adam"
+    stopping: str = "score"
 
     def __post_init__(self) -> None:
         check_integer("TrainConfig", "epochs", self.epochs, 1)
@@ -55,15 +68,8 @@ class TrainConfig:
         check_real("TrainConfig", "learning_rate", self.learning_rate, "(0, inf)")
         check_real("TrainConfig", "l2", self.l2, "[0, inf)")
         check_choice("TrainConfig", "metric", self.metric, METRICS)
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one epoch gave: its number from 1, training loss, validation score."""
-
-    number: int
-    loss: float
-    val_score: float
+        check_choice("TrainConfig", "optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("TrainConfig", "stopping", self.stopping, RULES)
 
 
 @dataclass(frozen=True)
@@ -103,15 +109,15 @@ def train(
 ) -> TrainResult:
     """Train a model in place and leave it with the weights of its best epoch.
 
-    The best epoch is the one with the highest validation score, the latest of
-    them on a tie. The test part of the split is never looked at. Ctrl-C ends the
-    training and keeps the best epoch so far.
+    Which epoch that is, the rule `config.stopping` says. The test part of the split
+    is never looked at. Ctrl-C ends the training and keeps the best epoch so far.
 
     Parameters
     ----------
     model
         `model(x, operators, target)` gives logits; `model.regularised()` names the
-        weights that the penalty acts on.
+        weights that the penalty acts on; `model.penalty()`, where there is one, is
+        added to the loss.
     x
         Features, [n, F].
     operators
@@ -136,10 +142,14 @@ def train(
     train_target = Target.of(operators, split.train, device)
     val_target = Target.of(operators, split.val, device)
     labels = torch.from_numpy(y[split.train]).to(device)
-    optimiser = _optimiser(model, config)
+    val_labels = torch.from_numpy(y[split.val]).to(device)
+    penalty = getattr(model, "penalty", None)
+    optimiser, rule = (
+        _optimiser(model, config),
+        find_rule(config.stopping, config.patience),
+    )
     history: list[Epoch] = []
-    best, best_epoch, best_state = -math.inf, 0, deepcopy(model.state_dict())
-    risen = 0  # the epoch in which the score last rose
+    best, best_state = None, deepcopy(model.state_dict())
     interrupted = False
     start = time.perf_counter()
     with seeded(seed, device):
@@ -147,36 +157,48 @@ def train(
             for number in range(1, config.epochs + 1):
                 model.train()
                 optimiser.zero_grad(set_to_none=True)
-                loss = functional.cross_entropy(
-                    model(x, operators, train_target), labels
-                )
+                logits = model(x, operators, train_target)
+                loss = functional.cross_entropy(logits, labels)
+                if penalty is not None:
+                    loss = loss + penalty()
                 loss.backward()
                 optimiser.step()
                 model.eval()
                 with torch.no_grad():
-                    logits = model(x, operators, val_target).cpu().numpy()
-                _check_finite(number, loss.item(), logits)
-                val_score = score(config.metric, y[split.val], logits)
-                epoch = Epoch(number, loss.item(), val_score)
+                    logits = model(x, operators, val_target)
+                    val_loss = functional.cross_entropy(logits, val_labels).item()
+                    if config.stopping == "loss-mean":
+                        val_loss += _l2_penalty(model, config)
+                scores = logits.cpu().numpy()
+                _check_finite(number, loss.item(), scores)
+                val_score = score(config.metric, y[split.val], scores)
+                epoch = Epoch(number, loss.item(), val_score, val_loss)
                 history.append(epoch)
-                if epoch.val_score > best:
-                    risen = number
-                if epoch.val_score >= best:
+                decision = rule(epoch)
+                if decision.keep:
                     # Copied first, so that Ctrl-C never pairs it with another epoch.
                     state = deepcopy(model.state_dict())
-                    best, best_epoch, best_state = epoch.val_score, number, state
+                    best, best_state = epoch, state
                 if on_epoch is not None:
                     on_epoch(epoch)
-                if config.patience is not None and number - risen >= config.patience:
+                if decision.stop:
                     break
         except KeyboardInterrupt:
             interrupted = True
-            if best_epoch == 0:
+            if best is None:
                 raise
+    assert best is not None  # every rule keeps the first epoch
     model.load_state_dict(best_state)
     model.eval()
     seconds = time.perf_counter() - start
-    return TrainResult(best_epoch, best, tuple(history), seconds, interrupted)
+    return TrainResult(
+        best.number, best.val_score, tuple(history), seconds, interrupted
+    )
+
+
+def _l2_penalty(model: nn.Module, config: TrainConfig) -> float:
+    weights: list[Tensor] = model.regularised()  # type: ignore[operator]
+    return config.l2 * sum(weight.square().sum().item() for weight in weights)
 
 
 def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
@@ -188,6 +210,8 @@ def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     if free:
         groups.append({"params": free, "weight_decay": 0.0})
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=config.learning_rate, fused=fused)
     return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 

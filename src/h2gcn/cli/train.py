@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from h2gcn.cli import source as src
+from h2gcn.cli.settings import Device, Model, find_settings, merge, parse_options
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
@@ -29,7 +30,11 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Save the model to this folder.")
     ] = None,
-    model: Annotated[str, typer.Option(help="A name of 'h2gcn models'.")] = "h2gcn-1",
+    model: Model = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="Settings as 'h2gcn tune' writes them, instead of a preset."),
+    ] = None,
     split: Annotated[
         str, typer.Option(help="Number of one of the data's splits, or 'all'.")
     ] = "0",
@@ -57,18 +62,29 @@ def command(
         int | None,
         _setting("Stop after so many epochs without a better validation score."),
     ] = None,
-    learning_rate: Annotated[float | None, _setting("Adam's learning rate.")] = None,
+    stopping: Annotated[
+        str | None,
+        _setting("Chooses the epoch: score, loss-mean or loss-or-score."),
+    ] = None,
+    optimizer: Annotated[str | None, _setting("adam or sgd.")] = None,
+    learning_rate: Annotated[
+        float | None, _setting("The optimiser's learning rate.")
+    ] = None,
     l2: Annotated[float | None, _setting("Weight of the L2 penalty.")] = None,
     dropout: Annotated[float | None, _setting("Dropped share.")] = None,
-    activation: Annotated[str | None, _setting("relu or none.")] = None,
+    activation: Annotated[str | None, _setting("relu, elu or none.")] = None,
     hidden_channels: Annotated[int | None, _setting("Width of the embedding.")] = None,
     scaling: Annotated[
         str | None, _setting("Features: auto, rows, standard or none.")
     ] = None,
     metric: Annotated[
-        str | None, _setting("Chooses the epoch: accuracy or roc_auc.")
+        str | None, _setting("The validation score: accuracy or roc_auc.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
+    option: Annotated[
+        list[str] | None,
+        _setting("NAME=VALUE, of the model's own; repeat for more.", "--option"),
+    ] = None,
+    device: Device = None,
 ) -> None:
     """Train a model on SOURCE, report how good it is, and save it.
 
@@ -79,10 +95,10 @@ def command(
 
     from h2gcn.bundle import check_target
     from h2gcn.cli.runs import report, run_splits, say_saved, show
-    from h2gcn.datasets.presets import find_preset
-    from h2gcn.models import ALIASES, find_model
+    from h2gcn.experiments.presets import find_preset
 
-    find_model(model)
+    model, base = find_settings(settings, model)
+    own = parse_options(option or [])
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = src.table_options(
@@ -101,6 +117,8 @@ def command(
     given = {
         "epochs": epochs,
         "patience": patience,
+        "stopping": stopping,
+        "optimizer": optimizer,
         "learning_rate": learning_rate,
         "l2": l2,
         "dropout": dropout,
@@ -109,10 +127,10 @@ def command(
         "scaling": scaling,
         "metric": metric,
     }
-    # By the name that was asked for: one's own file may be called texas.npz.
-    config = find_preset(source or "", ALIASES.get(model, model))
-    config |= {name: value for name, value in given.items() if value is not None}
-    config["device"] = device
+    if base is None:
+        # By the name that was asked for: one's own file may be called texas.npz.
+        base = find_preset(source or "", model)
+    config = merge(base, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, quiet=quiet)
     best = max(runs, key=lambda run: float(run.classifier.val_score_))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_choice, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.h2gcn import ACTIVATIONS, MAX_WIDTH
+from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 
-__all__ = ["GCN", "renormalised_adjacency"]
+__all__ = ["GCN", "TwoConvolutions", "renormalised_adjacency"]
 
 
 def renormalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
@@ -22,7 +22,117 @@ def renormalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
     return (normalise(adj, self_loops=True),)
 
 
-class GCN(nn.Module):
+class TwoConvolutions(nn.Module, ABC):
+    r"""Two layers of a graph filter, plain or with jumping knowledge.
+
+    With a filter :math:`g_W` that `convolve` defines, and a dropout before every
+    product with weights, the plain form is
+
+    .. math::
+        \text{logits} = g_{W_2}(\sigma(g_{W_1}(X)))
+
+    and the form with jumping knowledge (Xu et al., ICML 2018), whose classifier sees
+    the embedded node itself and both layers,
+
+    .. math::
+        H_0 = \sigma(X W_e), \quad H_1 = \sigma(g_{W_1}(H_0)), \quad
+        H_2 = \sigma(g_{W_2}(H_1)), \quad
+        \text{logits} = (H_0 \Vert H_1 \Vert H_2)\, W_c
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the hidden layers.
+    activation
+        σ, a name of `ACTIVATIONS`.
+    dropout
+        Dropped share of what each layer and the classifier take, while training.
+    jumping
+        Whether the classifier sees all layers.
+    terms
+        How many matrices a filter's weights are; none is one, without an axis for it.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator [n, n], logits
+    [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int,
+        activation: str,
+        dropout: float,
+        jumping: bool,
+        terms: int | None = None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        check_sizes(owner, in_channels, out_channels, hidden_channels)
+        self.activation = check_choice(owner, "activation", activation, ACTIVATIONS)
+        self.dropout = check_real(owner, "dropout", dropout, "[0, 1)")
+        self.jumping = jumping
+        before, after = in_channels, out_channels
+        if jumping:
+            before = after = hidden_channels
+            self.embedding = nn.Parameter(torch.empty(in_channels, hidden_channels))
+        axis = () if terms is None else (terms,)
+        self.first = nn.Parameter(torch.empty(*axis, before, hidden_channels))
+        self.second = nn.Parameter(torch.empty(*axis, hidden_channels, after))
+        if jumping:
+            joined = 3 * hidden_channels
+            self.classifier = nn.Parameter(torch.empty(joined, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew (Glorot, uniform), matrix by matrix."""
+        for weight in self.parameters():
+            for matrix in weight.detach().view(-1, *weight.shape[-2:]):
+                nn.init.xavier_uniform_(matrix)
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: those that meet X."""
+        return [self.embedding if self.jumping else self.first]
+
+    @abstractmethod
+    def convolve(
+        self,
+        x: Tensor | Operator | DroppedOperator,
+        weight: Tensor,
+        operator: Operator,
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the filter of `x` with these weights, for all nodes or the target."""
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, [n, |Y|], or of the target's."""
+        (operator,) = operators
+        sigma = ACTIVATIONS[self.activation]
+        if not self.jumping:
+            hidden = sigma(self.convolve(self._drop(x), self.first, operator))
+            return self.convolve(self._drop(hidden), self.second, operator, target)
+        h0 = sigma(self._drop(x) @ self.embedding)
+        h1 = sigma(self.convolve(self._drop(h0), self.first, operator))
+        h2 = sigma(self.convolve(self._drop(h1), self.second, operator, target))
+        index = slice(None) if target is None else target.index
+        joined = torch.cat([h0[index], h1[index], h2], dim=1)
+        return self._drop(joined) @ self.classifier
+
+    def _drop(self, x: Tensor | Operator) -> Tensor | Operator | DroppedOperator:
+        return drop(x, self.dropout, self.training)
+
+
+class GCN(TwoConvolutions):
     r"""Two-layer graph convolutional network (Kipf and Welling, ICLR 2017).
 
     .. math::
@@ -33,16 +143,31 @@ class GCN(nn.Module):
     inputs of both layers (on the stored entries where the features are sparse),
     and the L2 penalty on the first layer's weights only.
 
+    With `jumping`, the paper's GCN with jumping knowledge:
+
+    .. math::
+        H_0 = \sigma(\mathrm{dropout}(X) W_e), \quad
+        H_k = \sigma(\hat A\, \mathrm{dropout}(H_{k-1}) W_k), \quad
+        \text{logits} = \mathrm{dropout}(H_0 \Vert H_1 \Vert H_2)\, W_c
+
+    where the L2 penalty is on W_e only.
+
     Parameters
     ----------
     in_channels, out_channels
         Number of features F and of classes |Y|.
     hidden_channels
-        Width of the hidden layer.
+        Width of the hidden layers.
     activation
-        σ, "relu" or "none".
+        σ, "relu", "elu" or "none".
     dropout
-        Dropped share of each layer's input, while training.
+        Dropped share of what each layer and the classifier take, while training.
+    jumping
+        Whether an embedded node and both layers go to a classifier.
+
+    Notes
+    -----
+    The operator is Â, see `renormalised_adjacency`.
     """
 
     def __init__(
@@ -53,43 +178,24 @@ class GCN(nn.Module):
         hidden_channels: int = 64,
         activation: str = "relu",
         dropout: float = 0.5,
+        jumping: bool = False,
     ) -> None:
-        super().__init__()
-        check_integer("GCN", "in_channels", in_channels, 1)
-        check_integer("GCN", "out_channels", out_channels, 1)
-        check_integer("GCN", "hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_choice("GCN", "activation", activation, ACTIVATIONS)
-        self.dropout = check_real("GCN", "dropout", dropout, "[0, 1)")
-        self.activation = activation
-        self.first = nn.Parameter(torch.empty(in_channels, hidden_channels))
-        self.second = nn.Parameter(torch.empty(hidden_channels, out_channels))
-        self.reset_parameters()
+        super().__init__(
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            activation=activation,
+            dropout=dropout,
+            jumping=jumping,
+        )
 
-    def reset_parameters(self) -> None:
-        """Draw all weights anew (Glorot, uniform)."""
-        for weight in self.parameters():
-            nn.init.xavier_uniform_(weight)
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on."""
-        return [self.first]
-
-    def forward(
+    def convolve(
         self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
+        x: Tensor | Operator | DroppedOperator,
+        weight: Tensor,
+        operator: Operator,
         target: Target | None = None,
     ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (a_hat,) = operators
-        (last,) = operators if target is None else target.operators
-        hidden = ACTIVATIONS[self.activation](a_hat @ (self._drop(x) @ self.first))
-        hidden = functional.dropout(hidden, self.dropout, self.training)
-        return last @ (hidden @ self.second)
-
-    def _drop(self, x: Tensor | Operator) -> Tensor | Operator | DroppedOperator:
-        if not self.training or self.dropout == 0:
-            return x
-        if isinstance(x, Operator):
-            return x.dropout(self.dropout)
-        return functional.dropout(x, self.dropout)
+        """Return Â x W, or the target's rows of it."""
+        last = operator if target is None else target.operators[0]
+        return last @ (x @ weight)

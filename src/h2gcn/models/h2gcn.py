@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,24 +11,11 @@ from torch.nn import functional
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
+from h2gcn.models.parts import ACTIVATIONS, check_sizes
 from h2gcn.rings import check_memory, exact_rings, normalise
 from h2gcn.sparse import Operator, Target
 
-__all__ = ["ACTIVATIONS", "H2GCN", "ring_operators"]
-
-
-MAX_WIDTH = 65_536
-"""Of a hidden layer; more is a slip of the keyboard."""
-
-
-def _identity(r: Tensor) -> Tensor:
-    return r
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "none": _identity,
-}
+__all__ = ["H2GCN", "ring_operators"]
 
 
 def ring_operators(
@@ -86,7 +73,7 @@ class H2GCN(nn.Module):
     self_loops
         Whether the rings include the node itself (design D1 undone).
     activation
-        σ of the embedding, "relu" or "none".
+        σ of the embedding, "relu", "elu" or "none".
     nonlinear
         Embed every round: R^(k) = relu([R^(k-1) ‖ A_1 R^(k-1) ‖ A_2 R^(k-1)] W_k),
         p wide (the paper's App. D.2).
@@ -114,9 +101,7 @@ class H2GCN(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        check_integer("H2GCN", "in_channels", in_channels, 1)
-        check_integer("H2GCN", "out_channels", out_channels, 1)
-        check_integer("H2GCN", "hidden_channels", hidden_channels, 1, MAX_WIDTH)
+        check_sizes("H2GCN", in_channels, out_channels, hidden_channels)
         check_integer("H2GCN", "rounds", rounds, 0)
         check_choice("H2GCN", "activation", activation, ACTIVATIONS)
         self.dropout = check_real("H2GCN", "dropout", dropout, "[0, 1)")

@@ -1,0 +1,228 @@
+"""An epoch of every model next to PyG's own two-layer network of the same kind.
+
+An epoch is a training step (on the training nodes) and an evaluation. PyG's networks
+are those of its examples: its layers, dense features, all nodes, cached normalisation
+where the layer offers it. Both are timed in the same run, width 64, Adam.
+
+    python benchmarks/models.py cora pubmed --threads 1 2
+"""
+
+import argparse
+import itertools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from common import median_seconds, publish
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn import Graph, NodeClassifier, load_dataset
+from h2gcn.models import MODELS, build_model
+from h2gcn.operators import find_operators
+from h2gcn.scaling import fit_scaler
+from h2gcn.seeds import Seeds
+from h2gcn.sparse import Target, to_tensor
+
+VARIANTS = "h2gcn-"
+CPU = torch.device("cpu")
+
+
+class TwoLayers(nn.Module):
+    """Two of PyG's layers with dropout before each, as in its examples."""
+
+    def __init__(
+        self, first: nn.Module, second: nn.Module, dropout: float, activation: Any
+    ) -> None:
+        super().__init__()
+        self.first, self.second = first, second
+        self.dropout, self.activation = dropout, activation
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        """Return the logits of all nodes."""
+        x = functional.dropout(x, self.dropout, self.training)
+        x = self.activation(self.first(x, edges))
+        x = functional.dropout(x, self.dropout, self.training)
+        return self.second(x, edges)
+
+
+class Jumping(nn.Module):
+    """Two of PyG's layers whose outputs are concatenated before the classifier."""
+
+    def __init__(self, layers: list[nn.Module], width: int, n_classes: int) -> None:
+        super().__init__()
+        from torch_geometric.nn import JumpingKnowledge
+
+        self.layers = nn.ModuleList(layers)
+        self.jump = JumpingKnowledge("cat")
+        self.classifier = nn.Linear(width, n_classes)
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        """Return the logits of all nodes."""
+        outputs = []
+        for layer in self.layers:
+            x = functional.dropout(x, 0.5, self.training)
+            x = torch.relu(layer(x, edges))
+            outputs.append(x)
+        return self.classifier(self.jump(outputs))
+
+
+class Blocks(nn.Module):
+    """MixHop's output: the blocks of the powers, added."""
+
+    def __init__(self, layer: nn.Module, n_classes: int) -> None:
+        super().__init__()
+        self.layer, self.n_classes = layer, n_classes
+
+    def forward(self, x: Tensor, edges: Tensor) -> Tensor:
+        """Return the logits of all nodes."""
+        return self.layer(x, edges).view(len(x), -1, self.n_classes).sum(dim=1)
+
+
+def pyg_network(name: str, n_features: int, n_classes: int) -> nn.Module | None:
+    """Return PyG's network of a model, or None where PyG has no such layer."""
+    from torch_geometric.nn import (
+        MLP,
+        ChebConv,
+        GATConv,
+        GCNConv,
+        MixHopConv,
+        SAGEConv,
+        SGConv,
+    )
+
+    f, c, h = n_features, n_classes, 64
+    relu = torch.relu
+
+    def cheby(i: int, o: int) -> nn.Module:
+        return ChebConv(i, o, K=3)
+
+    networks: dict[str, Callable[[], nn.Module]] = {
+        "gcn": lambda: TwoLayers(
+            GCNConv(f, h, cached=True), GCNConv(h, c, cached=True), 0.5, relu
+        ),
+        "gcn-jk": lambda: Jumping(
+            [GCNConv(f, h, cached=True), GCNConv(h, h, cached=True)], 2 * h, c
+        ),
+        "gcn-cheby": lambda: TwoLayers(cheby(f, h), cheby(h, c), 0.5, relu),
+        "gcn-cheby-jk": lambda: Jumping([cheby(f, h), cheby(h, h)], 2 * h, c),
+        "graphsage": lambda: TwoLayers(SAGEConv(f, h), SAGEConv(h, c), 0.0, relu),
+        "graphsage-jk": lambda: Jumping([SAGEConv(f, h), SAGEConv(h, h)], 2 * h, c),
+        "gat": lambda: TwoLayers(
+            GATConv(f, 8, heads=8, dropout=0.6),
+            GATConv(64, c, heads=1, concat=False, dropout=0.6),
+            0.6,
+            functional.elu,
+        ),
+        "mixhop": lambda: TwoLayers(
+            MixHopConv(f, 21), Blocks(MixHopConv(63, c), c), 0.7, relu
+        ),
+        "sgc": lambda: SGConv(f, c, K=2, cached=True),
+        "mlp": lambda: MLP([f, h, c], dropout=0.5, norm=None),
+    }
+    return networks[name]() if name in networks else None
+
+
+def main() -> None:
+    """Time every model and publish the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("graphs", nargs="*", default=["cora", "pubmed"])
+    parser.add_argument("--models", nargs="+", default=default_models())
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--repeats", type=int, default=15)
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    rows = []
+    for name, model in itertools.product(options.graphs, options.models):
+        graph = load_dataset(name)
+        for threads in options.threads:
+            torch.set_num_threads(threads)
+            row: dict[str, Any] = {"graph": name, "model": model, "threads": threads}
+            ours = median_seconds(our_epoch(graph, model), options.repeats)
+            theirs = pyg_epoch(graph, model)
+            row["ms"] = 1e3 * ours
+            if theirs is None:
+                row |= {"PyG ms": "–", "times faster": "–"}
+            else:
+                reference = median_seconds(theirs, max(options.repeats // 3, 3))
+                row |= {"PyG ms": 1e3 * reference, "times faster": reference / ours}
+            rows.append(row)
+    publish("models", rows)
+
+
+def default_models() -> list[str]:
+    """Return all models but the ablations' variants of H2GCN."""
+    keep = ("h2gcn-1", "h2gcn-2")
+    return [n for n in MODELS if n in keep or not n.startswith(VARIANTS)]
+
+
+def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
+    """Return an epoch as `NodeClassifier` runs it; of label models, a prediction."""
+    spec, split = MODELS[model], graph.splits[0]
+    operators = find_operators(graph, model, CPU)
+    options = {"hidden_channels": 64} if "hidden_channels" in spec.options else {}
+    if model == "gat":
+        options = {"hidden_channels": 8}
+    width = graph.n_features if spec.trained else graph.n_classes
+    torch.manual_seed(0)
+    module = build_model(model, width, graph.n_classes, options)
+    train, val = (Target.of(operators, i) for i in (split.train, split.val))
+    labels = torch.from_numpy(graph.y[split.train])
+    if not spec.trained:
+        seeds = Seeds.of(graph, split.train, model).one_hot(graph, CPU)
+        if hasattr(module, "initialise"):
+            module.initialise(seeds, operators, labels, train.index)
+        return lambda: module(seeds, operators, val)
+    scaler = fit_scaler(NodeClassifier().scaling, graph.x, split.train)
+    x = to_tensor(scaler(graph.x))
+    optimiser = torch.optim.Adam(module.parameters(), fused=True)
+
+    def epoch() -> None:
+        module.train()
+        optimiser.zero_grad()
+        functional.cross_entropy(module(x, operators, train), labels).backward()
+        optimiser.step()
+        module.eval()
+        with torch.no_grad():
+            module(x, operators, val)
+
+    return epoch
+
+
+def pyg_epoch(graph: Graph, model: str) -> Callable[[], Any] | None:
+    """Return an epoch of PyG's example of a model."""
+    from torch_geometric.nn import LabelPropagation
+    from torch_geometric.transforms import NormalizeFeatures
+
+    data = NormalizeFeatures()(graph.to_pyg())
+    x, edges = data.x, data.edge_index
+    x = x.to_dense() if x.is_sparse or x.layout != torch.strided else x
+    split = graph.splits[0]
+    mask = torch.zeros(graph.n_nodes, dtype=torch.bool)
+    mask[torch.from_numpy(split.train)] = True
+    labels = torch.from_numpy(graph.y)
+    if model == "label-propagation":
+        spread = LabelPropagation(num_layers=50, alpha=0.9)
+        return lambda: spread(labels.clamp(min=0), edges, mask)
+    torch.manual_seed(0)
+    network = pyg_network(model, graph.n_features, graph.n_classes)
+    if network is None:
+        return None
+    optimiser = torch.optim.Adam(network.parameters())
+
+    def epoch() -> None:
+        network.train()
+        optimiser.zero_grad()
+        logits = network(x) if model == "mlp" else network(x, edges)
+        functional.cross_entropy(logits[mask], labels[mask]).backward()
+        optimiser.step()
+        network.eval()
+        with torch.no_grad():
+            network(x) if model == "mlp" else network(x, edges)
+
+    return epoch
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What the paper measured, as data, and the tools that run it."""

@@ -1,0 +1,62 @@
+"""Fitting a module, with what comes before the loop for the models that want it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from h2gcn.graph import Split
+from h2gcn.metrics import score
+from h2gcn.sparse import Operator, Target
+from h2gcn.training import Epoch, TrainConfig, TrainResult, train
+
+__all__ = ["fit_module"]
+
+PRIOR_EPOCHS = 400
+"""How long a prior is trained on its own, as in CPGNN's program."""
+
+
+def fit_module(
+    module: nn.Module,
+    x: Tensor | Operator,
+    operators: Sequence[Operator],
+    y: NDArray[np.int64],
+    split: Split,
+    config: TrainConfig,
+    *,
+    seed: int = 0,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> TrainResult:
+    """Fit a module in place: its prior, what it takes from the labels, its weights.
+
+    A module may have a `prior`, a submodule that is trained first and alone, and a
+    method `initialise(x, operators, labels, index)` that looks at the training labels
+    once. One without weights is only scored. Parameters as in `training.train`.
+    """
+    prior = getattr(module, "prior", None)
+    if prior is not None:
+        first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
+        train(prior, x, (), y, split, first, seed=seed)
+    start = time.perf_counter()
+    if hasattr(module, "initialise"):
+        labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
+        device = operators[0].device
+        module.eval()
+        with torch.no_grad():
+            module.initialise(x, operators, labels.to(device), index.to(device))  # type: ignore[operator]
+    if any(True for _ in module.parameters()):
+        return train(
+            module, x, operators, y, split, config, seed=seed, on_epoch=on_epoch
+        )
+    module.eval()
+    with torch.no_grad():
+        target = Target.of(operators, split.val, operators[0].device)
+        logits = module(x, operators, target).cpu().numpy()
+    val_score = score(config.metric, y[split.val], logits)
+    return TrainResult(0, val_score, (), time.perf_counter() - start)

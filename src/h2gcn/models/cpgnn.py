@@ -1,0 +1,146 @@
+"""CPGNN: a prior from the features, propagated by a learnt compatibility matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.compatibility import from_neighbours
+from h2gcn.graph import CSR
+from h2gcn.models.h2gcn import H2GCN
+from h2gcn.models.parts import ACTIVATIONS, check_sizes
+from h2gcn.rings import exact_rings
+from h2gcn.sparse import Operator, Target
+
+__all__ = ["CPGNN", "plain_adjacency"]
+
+
+def plain_adjacency(adj: CSR) -> tuple[CSR, ...]:
+    """Return A itself, binary and without self-loops, as the only operator."""
+    return tuple(exact_rings(adj, hops=1))
+
+
+class CPGNN(nn.Module):
+    r"""CPGNN with an MLP as prior (Zhu et al., AAAI 2021).
+
+    .. math::
+        \hat E = \mathrm{softmax}(\mathrm{MLP}(X)) - 1/|Y|, \quad
+        \hat B^{(0)} = \hat E, \quad
+        \hat B^{(k)} = \hat E + A \hat B^{(k-1)} \hat H, \quad
+        \text{logits} = \hat B^{(K)} + 1/|Y|
+
+    A is not normalised. Ĥ, the compatibility matrix less 1/|Y|, is a weight like any
+    other: labels that differ between neighbours are as good to it as labels that are
+    alike.
+
+    Training goes in three steps, for which the module has three hooks. `prior`, the
+    MLP (the H2GCN without a round), is trained alone. `initialise` estimates Ĥ from
+    the training labels and the prior's probabilities of all other nodes, see
+    `h2gcn.compatibility.from_neighbours`. Then everything is trained together, with
+    `penalty` added to the loss: it holds the rows of Ĥ near a sum of zero.
+
+    Where it differs from the original program: the joint loss is cross-entropy, the
+    L2 penalty on the prior's weights, and `penalty`. There both penalties enter
+    twice, by a slip, in place of the paper's term for the prior's own predictions.
+    The estimate of Ĥ is made without dropout, and leaves training nodes without
+    neighbours out, which there count as rows of zeros. As there, the beliefs are
+    taken for logits as they are.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the prior's hidden layer.
+    rounds
+        Number of rounds K; the paper has 1 and 2.
+    activation
+        Of the prior's hidden layer, "relu", "elu" or "none".
+    dropout
+        Dropped share of the prior's hidden layer, while training.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator A [n, n] (see
+    `plain_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        rounds: int = 1,
+        activation: str = "relu",
+        dropout: float = 0.5,
+    ) -> None:
+        super().__init__()
+        check_sizes("CPGNN", in_channels, out_channels, hidden_channels)
+        self.rounds = check_integer("CPGNN", "rounds", rounds, 1)
+        check_choice("CPGNN", "activation", activation, ACTIVATIONS)
+        check_real("CPGNN", "dropout", dropout, "[0, 1)")
+        self.out_channels = out_channels
+        self.prior = H2GCN(
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            hops=(),
+            rounds=0,
+            final=(0,),
+            activation=activation,
+            dropout=dropout,
+        )
+        self.compatibility = nn.Parameter(torch.empty(out_channels, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the prior's weights anew; no class is nearer to another."""
+        self.prior.reset_parameters()
+        nn.init.zeros_(self.compatibility)
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: the prior's."""
+        return self.prior.regularised()
+
+    def penalty(self) -> Tensor:
+        """Return Σ_i |Σ_j Ĥ_ij|, which the training loss takes in as it is."""
+        return self.compatibility.sum(dim=1).abs().sum()
+
+    @torch.no_grad()
+    def initialise(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        labels: Tensor,
+        index: Tensor,
+    ) -> None:
+        """Estimate Ĥ from the training labels and the prior of all other nodes."""
+        (a,) = operators
+        beliefs = self.prior(x, ()).softmax(dim=1)
+        known = functional.one_hot(labels, self.out_channels)
+        beliefs[index] = known.to(beliefs.dtype)
+        estimate = from_neighbours(a, beliefs, labels, index)
+        self.compatibility.copy_(estimate - 1 / self.out_channels)
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, [n, |Y|], or of the target's."""
+        (a,) = operators
+        (last,) = operators if target is None else target.operators
+        index = slice(None) if target is None else target.index
+        h = self.compatibility
+        prior = self.prior(x, ()).softmax(dim=1) - 1 / self.out_channels
+        beliefs = prior
+        for _ in range(self.rounds - 1):
+            beliefs = prior + a @ (beliefs @ h)
+        logits: Tensor = prior[index] + last @ (beliefs @ h) + 1 / self.out_channels
+        return logits

@@ -1,0 +1,188 @@
+"""GAT, the baseline that learns how much each neighbour counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.attention import row_softmax, weighted_sums
+from h2gcn.graph import CSR
+from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
+from h2gcn.sparse import Operator, Target
+
+__all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
+
+SLOPE = 0.2
+"""Of LeakyReLU where its argument is negative."""
+
+
+def closed_neighbourhoods(adj: CSR) -> tuple[CSR, ...]:
+    """Return A + I, binary: each node's neighbours and the node itself."""
+    own = sp.eye_array(adj.shape[0], dtype=np.float32)
+    closed = CSR(adj + own).astype(np.float32)
+    closed.data[:] = 1
+    return (closed,)
+
+
+class AttentionHeads(nn.Module):
+    r"""A layer of k attention heads side by side, each d wide, before its activation.
+
+    For every head, with p the dropped share,
+
+    .. math::
+        Z = \mathrm{drop}_p(X) W, \quad
+        e_{ij} = \mathrm{LeakyReLU}_{0.2}(a_1^\top z_i + b_1 + a_2^\top z_j + b_2),
+        \quad \alpha_{i\cdot} = \mathrm{softmax}_{j \in N(i) \cup \{i\}}(e_{ij}),
+
+    .. math::
+        \text{out}_i = \sum_j \mathrm{drop}_p(\alpha_{ij})\, \mathrm{drop}_p(z_j) + b
+
+    Parameters
+    ----------
+    in_channels
+        Columns of the input.
+    heads
+        Number of heads k.
+    width
+        Columns d of each head.
+    dropout
+        p.
+
+    Notes
+    -----
+    Shapes: `x` [n, in_channels], `operator` [m, n] with an entry wherever j counts
+    for i, `ego` [m] with the nodes that the rows stand for (all, if None), result
+    [m, k, d]. The operator's values are not used.
+
+    b₁ and b₂ act only as their sum, yet both are kept, as in the original program:
+    with one, Adam's steps and the L2 penalty would be others. The softmax hears of
+    them because LeakyReLU bends at zero.
+    """
+
+    def __init__(
+        self, in_channels: int, heads: int, width: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.weight = nn.Parameter(torch.empty(in_channels, heads, width))
+        self.attention = nn.Parameter(torch.empty(2, heads, width))
+        self.attention_bias = nn.Parameter(torch.empty(2, heads, 1))
+        self.bias = nn.Parameter(torch.empty(heads, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew (Glorot, uniform, head by head); biases are zero."""
+        in_channels, _, width = self.weight.shape
+        for weight, fans in (
+            (self.weight, in_channels + width),
+            (self.attention, width + 1),
+        ):
+            nn.init.uniform_(weight, -math.sqrt(6 / fans), math.sqrt(6 / fans))
+        nn.init.zeros_(self.attention_bias)
+        nn.init.zeros_(self.bias)
+
+    def forward(
+        self, x: Tensor | Operator, operator: Operator, ego: Tensor | None = None
+    ) -> Tensor:
+        """Return each head's weighted sums with its bias."""
+        dropped = drop(x, self.dropout, self.training)
+        z = (dropped @ self.weight.flatten(1)).unflatten(1, self.bias.shape)
+        # [2, k, n]: what a node adds to a score as ego, and what as neighbour.
+        own, other = (
+            torch.einsum("nkd,skd->skn", z, self.attention) + self.attention_bias
+        )
+        rows, columns = operator.edges
+        places = rows if ego is None else ego[rows]
+        scores = _take(own, places) + _take(other, columns)
+        alpha = row_softmax(operator, functional.leaky_relu(scores, SLOPE))
+        alpha = functional.dropout(alpha, self.dropout, self.training)
+        z = functional.dropout(z, self.dropout, self.training)
+        return weighted_sums(operator, alpha, z) + self.bias
+
+
+def _take(values: Tensor, index: Tensor) -> Tensor:
+    return values.gather(1, index.expand(len(values), -1))
+
+
+class GAT(nn.Module):
+    r"""Two-layer graph attention network (Veličković et al., ICLR 2018).
+
+    .. math::
+        H = \Vert_{h} \, \sigma(\mathrm{head}_h(X)), \quad
+        \text{logits} = \frac{1}{k'} \sum_{h} \mathrm{head}'_h(H)
+
+    with the heads of `AttentionHeads` over each node's neighbours and itself. As in
+    the original program: Glorot-uniform weights, zero biases, dropout of the inputs,
+    of the attention and, after it has been computed, of what is summed; the L2
+    penalty on all parameters (the program means to except biases, but compares
+    with names that no variable has).
+
+    Where it differs: the heads of a layer share one mask of dropped inputs, where
+    the program draws one for each; sparse features then meet all heads' weights in
+    one product.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of each head of the first layer.
+    heads, out_heads
+        Number of heads of the first and of the second layer.
+    activation
+        σ, "elu", "relu" or "none".
+    dropout
+        Dropped share of inputs, attention and summed representations, while training.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 8,
+        heads: int = 8,
+        out_heads: int = 1,
+        activation: str = "elu",
+        dropout: float = 0.6,
+    ) -> None:
+        super().__init__()
+        check_sizes("GAT", in_channels, out_channels, hidden_channels)
+        check_integer("GAT", "heads", heads, 1, MAX_WIDTH)
+        check_integer("GAT", "out_heads", out_heads, 1, MAX_WIDTH)
+        check_choice("GAT", "activation", activation, ACTIVATIONS)
+        dropout = check_real("GAT", "dropout", dropout, "[0, 1)")
+        self.activation = activation
+        width = heads * hidden_channels
+        self.first = AttentionHeads(in_channels, heads, hidden_channels, dropout)
+        self.second = AttentionHeads(width, out_heads, out_channels, dropout)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.first.reset_parameters()
+        self.second.reset_parameters()
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: all, biases too."""
+        return list(self.parameters())
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, [n, |Y|], or of the target's."""
+        (closed,) = operators
+        (last,) = operators if target is None else target.operators
+        hidden = ACTIVATIONS[self.activation](self.first(x, closed)).flatten(1)
+        ego = None if target is None else target.index
+        logits: Tensor = self.second(hidden, last, ego).mean(dim=1)
+        return logits

@@ -1,0 +1,124 @@
+"""Label propagation, the baseline that looks at labels and edges only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from h2gcn._validation import check_integer, check_real
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
+from h2gcn.rings import normalise
+from h2gcn.sparse import Operator, Target
+
+__all__ = ["LabelPropagation", "check_label_channels", "normalised_adjacency"]
+
+FLOOR = 1e-12
+"""The least probability, so that its logarithm is finite."""
+
+
+def check_label_channels(owner: str, in_channels: int, out_channels: int) -> None:
+    """Raise where the columns of `x` cannot be one for each class."""
+    check_integer(owner, "in_channels", in_channels, 1)
+    check_integer(owner, "out_channels", out_channels, 1)
+    if in_channels != out_channels:
+        raise InputError(
+            f"The 'in_channels' parameter of {owner} must be out_channels, "
+            f"{out_channels}: it takes labels, one column a class, not features. "
+            f"Got {in_channels} instead."
+        )
+
+
+def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
+    """Return S = D^-1/2 A D^-1/2, without self-loops, as the only operator."""
+    return (normalise(adj),)
+
+
+class LabelPropagation(nn.Module):
+    r"""Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
+
+    .. math::
+        F^{(0)} = Y, \quad F^{(t+1)} = \alpha\, S^h F^{(t)} + (1 - \alpha)\, Y, \quad
+        \text{logits} = \log(F_v / \textstyle\sum_c F_{vc})
+
+    Y are the training labels, one-hot, with zero rows for all other nodes. With two
+    hops (h = 2) labels pass to neighbours of neighbours, for graphs whose neighbours
+    differ but whose neighbours' neighbours are alike (Peel, SDM 2017). S² is S applied
+    twice, so a node is its own neighbour's neighbour, and a pair counts once for every
+    node between.
+
+    The original gives the limit :math:`(1 - \alpha)(I - \alpha S)^{-1} Y` as a closed
+    form; the iteration comes within :math:`\alpha^t` of it. Training labels are not
+    held fast as in Zhu and Ghahramani (2002): their nodes' scores are never asked for
+    in validation or test. Values are not cut off at 1 either, as PyG's module does:
+    at hubs that would make different classes equal.
+
+    A probability is at least 1e-12. A node that no label reaches has equal scores.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of classes |Y|, both.
+    alpha
+        α, how much a node takes from its neighbours.
+    steps
+        Number of iterations t.
+    hops
+        h, 1 or 2.
+
+    Notes
+    -----
+    Shapes: `x` [n, |Y|] the labels Y, the operator S [n, n] (see
+    `normalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    There are no weights.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        alpha: float = 0.9,
+        steps: int = 50,
+        hops: int = 1,
+    ) -> None:
+        super().__init__()
+        check_label_channels("LabelPropagation", in_channels, out_channels)
+        self.alpha = check_real("LabelPropagation", "alpha", alpha, "(0, 1)")
+        self.steps = check_integer("LabelPropagation", "steps", steps, 1)
+        self.hops = check_integer("LabelPropagation", "hops", hops, 1, 2)
+        self.out_channels = out_channels
+
+    def reset_parameters(self) -> None:
+        """Do nothing: there are no weights."""
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: none."""
+        return []
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the log-probabilities of all nodes, [n, |Y|], or of the target's."""
+        (s,) = operators
+        # The product with I is the labels themselves, whether dense or sparse.
+        labels = x @ torch.eye(self.out_channels, device=x.device)
+        scores = labels
+        for _ in range(self.steps):
+            for _ in range(self.hops):
+                scores = s @ scores
+            scores = self.alpha * scores + (1 - self.alpha) * labels
+        # Nothing is trained, so there is no step to make cheaper by the target's rows.
+        if target is not None:
+            scores = scores[target.index]
+        totals = scores.sum(dim=1, keepdim=True)
+        reached = totals > 0
+        shares = torch.where(
+            reached, scores / torch.where(reached, totals, 1), 1 / self.out_channels
+        )
+        return shares.clamp(min=FLOOR).log()

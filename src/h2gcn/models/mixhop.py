@@ -1,0 +1,188 @@
+"""MixHop, the baseline that mixes powers of the adjacency matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.exceptions import InputError
+from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
+from h2gcn.sparse import DroppedOperator, Operator, Target
+
+__all__ = ["MixHop"]
+
+VARIANCE_FLOOR = 1e-3
+"""Added to the variances in the batch normalisation."""
+LENGTH_FLOOR = 1e-6
+"""Rows of features that are shorter count as so long: those of zeros stay zero."""
+PENALTY = 1e-3
+"""Weight of the penalty on the scores of the powers."""
+
+
+class MixHop(nn.Module):
+    r"""Two-layer MixHop (Abu-El-Haija et al., ICML 2019).
+
+    With Â = D^-1/2 (A + I) D^-1/2 and the powers P,
+
+    .. math::
+        H = \sigma\Bigl(\mathrm{BN}\bigl(\Vert_{p \in P}\, \hat A^p\, \bar X
+        W_p\bigr)\Bigr), \quad
+        \text{logits} = \sum_{p \in P} \mathrm{softmax}(q)_p\,
+        \hat A^p\, \mathrm{dropout}(H)\, W'_p
+
+    where the rows of :math:`\bar X` are those of dropout(X), scaled to length 1.
+    Weights come first, and the powers share their products: for P = {0, 1, 2} the
+    first layer is XW₀ ‖ Â(XW₁ ‖ Â(XW₂)), the second Z₀ + Â(Z₁ + ÂZ₂) with
+    Z_p = softmax(q)_p · HW'_p, only |Y| columns wide.
+
+    As in the original program: Glorot-uniform weights without biases; a batch
+    normalisation with a shift β and no scale; the L2 penalty on all W and W', and
+    10⁻³ · mean(q²) beside it. The normalisation takes means and variances of all
+    nodes of the graph at hand, in evaluation too, since the program never tells its
+    layer that training is over. So every node's logits depend on all nodes.
+
+    Where it differs: features are taken as they are, where the program replaces
+    what is not zero by one; the learning rate stays the same, where the program
+    subtracts a hundredth of the first one every 40 steps.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the hidden layer, all powers together. Each has an equal share, the
+        largest power also what is left over: 64 is 21 + 21 + 22.
+    powers
+        P: distinct integers, 0 or larger, in any order.
+    activation
+        σ, "relu", "elu" or "none".
+    input_dropout
+        Dropped share of the features, while training.
+    dropout
+        Dropped share of the hidden layer, while training.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only operator Â [n, n],
+    logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. With a target, only the
+    last product is restricted to its rows.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        powers: Sequence[int] = (0, 1, 2),
+        activation: str = "relu",
+        input_dropout: float = 0.7,
+        dropout: float = 0.9,
+    ) -> None:
+        super().__init__()
+        check_sizes("MixHop", in_channels, out_channels, hidden_channels)
+        self.powers = _check_powers(powers)
+        count = len(self.powers)
+        check_integer("MixHop", "hidden_channels", hidden_channels, count, MAX_WIDTH)
+        check_choice("MixHop", "activation", activation, ACTIVATIONS)
+        self.activation = activation
+        self.input_dropout = check_real(
+            "MixHop", "input_dropout", input_dropout, "[0, 1)"
+        )
+        self.dropout = check_real("MixHop", "dropout", dropout, "[0, 1)")
+        share, rest = divmod(hidden_channels, count)
+        self.widths = [share] * (count - 1) + [share + rest]
+        self.first = nn.Parameter(torch.empty(in_channels, hidden_channels))
+        self.shift = nn.Parameter(torch.empty(hidden_channels))
+        self.second = nn.Parameter(torch.empty(hidden_channels, count, out_channels))
+        self.scores = nn.Parameter(torch.empty(count))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew (Glorot, uniform, power by power); β and q are 0."""
+        for block in (
+            *self.first.detach().split(self.widths, dim=1),
+            *self.second.detach().unbind(dim=1),
+        ):
+            bound = math.sqrt(6 / sum(block.shape))
+            block.uniform_(-bound, bound)
+        nn.init.zeros_(self.shift)
+        nn.init.zeros_(self.scores)
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: W and W'."""
+        return [self.first, self.second]
+
+    def penalty(self) -> Tensor:
+        """Return what is added to the training loss for the scores of the powers."""
+        return PENALTY * self.scores.square().mean()
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, or of the target's."""
+        (a_hat,) = operators
+        hidden = self._mix(drop(x, self.input_dropout, self.training), a_hat)
+        variance, mean = torch.var_mean(hidden, dim=0, correction=0)
+        scale = torch.rsqrt(variance + VARIANCE_FLOOR)
+        hidden = ACTIVATIONS[self.activation]((hidden - mean) * scale + self.shift)
+        hidden = functional.dropout(hidden, self.dropout, self.training)
+        (last,) = operators if target is None else target.operators
+        return self._classify(
+            hidden, a_hat, last, slice(None) if target is None else target.index
+        )
+
+    def _mix(self, x: Tensor | Operator | DroppedOperator, a_hat: Operator) -> Tensor:
+        """Return the powers' blocks side by side, [n, hidden]."""
+        lengths = x.norm(dim=1) if isinstance(x, Tensor) else x.row_norms()
+        product = (x @ self.first) / lengths.clamp_min(LENGTH_FLOOR)[:, None]
+        blocks = dict(zip(self.powers, product.split(self.widths, dim=1), strict=True))
+        joined: Tensor = blocks[self.powers[-1]]
+        for power in range(self.powers[-1] - 1, -1, -1):
+            joined = a_hat @ joined
+            if power in blocks:
+                joined = torch.cat([blocks[power], joined], dim=1)
+        return joined
+
+    def _classify(
+        self, hidden: Tensor, a_hat: Operator, last: Operator, index: Tensor | slice
+    ) -> Tensor:
+        """Return the weighted sum of the second layer's blocks, [m, |Y|]."""
+        share = torch.softmax(self.scores, dim=0)
+        weight = self.second * share[:, None]
+        z = (hidden @ weight.flatten(1)).view(len(hidden), *weight.shape[1:])
+        blocks = dict(zip(self.powers, z.unbind(1), strict=True))
+        total: Tensor = blocks[self.powers[-1]]
+        if self.powers[-1] == 0:
+            return total[index]
+        for power in range(self.powers[-1] - 1, 0, -1):
+            total = a_hat @ total
+            if power in blocks:
+                total = total + blocks[power]
+        total = last @ total
+        return total + blocks[0][index] if 0 in blocks else total
+
+
+def _check_powers(powers: object) -> tuple[int, ...]:
+    """Return the powers in ascending order, or raise."""
+    given = powers if isinstance(powers, list | tuple) else ()
+    valid = [
+        int(p)
+        for p in given
+        if isinstance(p, Integral) and not isinstance(p, bool) and int(p) >= 0
+    ]
+    if not valid or len(set(valid)) < len(given):
+        raise InputError(
+            "The 'powers' parameter of MixHop must be distinct integers, 0 or larger, "
+            f"at least one. Got {powers!r} instead."
+        )
+    return tuple(sorted(valid))

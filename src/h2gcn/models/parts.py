@@ -1,0 +1,51 @@
+"""What modules share: activations, dropout of sparse features, checks of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from h2gcn._validation import check_integer
+from h2gcn.sparse import DroppedOperator, Operator
+
+__all__ = ["ACTIVATIONS", "MAX_WIDTH", "check_sizes", "drop"]
+
+MAX_WIDTH = 65_536
+"""Of a hidden layer; more is a slip of the keyboard."""
+
+
+def _identity(r: Tensor) -> Tensor:
+    return r
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "elu": functional.elu,
+    "none": _identity,
+}
+
+
+def check_sizes(
+    owner: str, in_channels: int, out_channels: int, hidden_channels: int
+) -> None:
+    """Raise where the width of a layer is not a sensible number."""
+    check_integer(owner, "in_channels", in_channels, 1)
+    check_integer(owner, "out_channels", out_channels, 1)
+    check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
+
+
+def drop(
+    x: Tensor | Operator, probability: float, training: bool
+) -> Tensor | Operator | DroppedOperator:
+    """Return features with a share dropped; of sparse ones, the stored entries.
+
+    To drop a zero changes nothing, so both are the same dropout.
+    """
+    if not training or probability == 0:
+        return x
+    if isinstance(x, Operator):
+        return x.dropout(probability)
+    return functional.dropout(x, probability)

@@ -1,0 +1,58 @@
+"""Labels that are remembered by node id, and given to another graph."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import adjacency
+from h2gcn import Graph
+from h2gcn.exceptions import InputError
+from h2gcn.seeds import Seeds
+
+CPU = torch.device("cpu")
+
+
+def path_graph(ids: list[object], y: list[int]) -> Graph:
+    n = len(ids)
+    edges = [(i, i + 1) for i in range(n - 1)]
+    return Graph(
+        x=np.ones((n, 1)),
+        adj=adjacency(n, edges),
+        y=y,
+        classes=["red", "green", "blue"],
+        node_ids=np.array(ids),
+        name="path",
+    )
+
+
+SEEDS = Seeds.of(path_graph(["a", "b", "c", "d"], [2, 0, 1, -1]), np.array([0, 2]), "m")
+
+
+def test_rows_are_one_hot_for_the_seeds_and_zero_elsewhere() -> None:
+    graph = path_graph(["a", "b", "c", "d"], [2, 0, 1, -1])
+    expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert SEEDS.one_hot(graph, CPU).tolist() == expected
+
+
+def test_another_graph_is_given_the_labels_of_the_ids_it_shares() -> None:
+    other = path_graph(["z", "c", "y"], [0, 0, 0])
+    assert SEEDS.one_hot(other, CPU).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_a_graph_without_any_of_the_nodes_is_refused() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"path: m spreads the labels of its training nodes, by their ids, and "
+        r"none of those 2 nodes \(such as a\) is in this graph",
+    ):
+        SEEDS.one_hot(path_graph(["x", "y"], [0, 1]), CPU)
+
+
+def test_numbers_are_ids_too_and_json_keeps_them() -> None:
+    seeds = Seeds.of(path_graph([10, 20, 30], [0, 1, 2]), np.array([1]), "m")
+    again = Seeds.from_json(json.loads(json.dumps(seeds.to_json())))
+    assert again == seeds
+    graph = path_graph([20, 5], [0, 1])
+    assert again.one_hot(graph, CPU).tolist() == [[0, 1, 0], [0, 0, 0]]

@@ -1,85 +1,92 @@
-"""Find the settings of H2GCN for a benchmark, on validation nodes only.
+"""Find the setting of each model on each benchmark, on validation nodes only.
 
-The paper's grid: activation {relu, none} x dropout {0, 0.5} x l2 {1e-5, 5e-4}. Every
-setting is trained on the first splits of the dataset and ranked by its mean
-validation accuracy. Finished runs are appended to a JSON-lines file, so that a
-second start goes on where the first one stopped.
+Runs the paper's grid on the first splits of a dataset, as `h2gcn tune` does, and keeps
+every run in results/tune/DATASET-MODEL.jsonl, so that a second start goes on where the
+first one stopped. `--collect` then writes the winners to the package's presets.json,
+from which `h2gcn train` takes them.
 
-    python benchmarks/find_presets.py texas cora --splits 3 --patience 200
+    python benchmarks/find_presets.py texas cora --models gcn gat --splits 3
+    python benchmarks/find_presets.py --collect
 """
 
 import argparse
 import itertools
 import json
-import time
 import warnings
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import torch
 
-from h2gcn import NodeClassifier, load_dataset
+from h2gcn import load_dataset
 from h2gcn.exceptions import H2GCNWarning
+from h2gcn.experiments.grids import find_grid
+from h2gcn.experiments.store import Store, read_records
+from h2gcn.experiments.tuning import tune
+from h2gcn.models import MODELS
 
-GRID = {"activation": ("relu", "none"), "dropout": (0.0, 0.5), "l2": (1e-5, 5e-4)}
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "results" / "tune"
+PRESETS = ROOT / "src" / "h2gcn" / "experiments" / "presets.json"
+COMMON = ("scaling", "metric")
+"""What a benchmark gives to every model, and presets need not repeat."""
 
 
 def main() -> None:
-    """Run the grid and print the ranking."""
+    """Run the grids, or collect the winners."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--models", nargs="+", default=["h2gcn-1", "h2gcn-2"])
+    parser.add_argument("datasets", nargs="*")
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=2000)
-    parser.add_argument("--patience", type=int, default=None)
+    parser.add_argument("--patience", type=int, help="of settings that have none")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path("results/presets.jsonl"))
+    parser.add_argument("--collect", action="store_true")
     options = parser.parse_args()
+    if options.collect:
+        collect()
+        return
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore", H2GCNWarning)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    done = [json.loads(line) for line in read_lines(options.out)]
+    FOLDER.mkdir(parents=True, exist_ok=True)
     for dataset, model in itertools.product(options.datasets, options.models):
         graph = load_dataset(dataset)
-        for values in itertools.product(*GRID.values()):
-            config = dict(zip(GRID, values, strict=True))
-            config |= {"epochs": options.epochs, "patience": options.patience}
-            for split in range(options.splits):
-                key = {"dataset": dataset, "model": model, "split": split, **config}
-                if any(key.items() <= record.items() for record in done):
-                    continue
-                start = time.perf_counter()
-                clf = NodeClassifier(
-                    model, random_state=split, scaling="rows", **config
-                )
-                clf.fit(graph, split)
-                record = key | {
-                    "val_accuracy": clf.val_score_,
-                    "best_epoch": clf.best_epoch_,
-                    "epochs_run": clf.n_iter_,
-                    "seconds": round(time.perf_counter() - start, 2),
-                }
-                done.append(record)
-                with options.out.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-        rank(done, dataset, model)
+        settings = find_grid(dataset, model)
+        if options.patience:
+            settings = [{"patience": options.patience} | s for s in settings]
+        splits = graph.splits[: options.splits]
+        with Store(FOLDER / f"{dataset}-{model}.jsonl") as store:
+            ranking = tune(graph, model, settings, splits, seed=0, store=store)
+        best = ranking[0]
+        mean = 100 * (best.mean or 0)
+        print(f"{dataset:13} {model:13} {mean:6.2f} {best.setting}", flush=True)
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file, none if it is not there."""
-    return path.read_text().splitlines() if path.exists() else []
+def collect() -> None:
+    """Write the setting with the best mean validation score of each store."""
+    presets = json.loads(PRESETS.read_text("utf-8"))
+    for path in sorted(FOLDER.glob("*.jsonl")):
+        dataset, model, winner = winner_of(read_records(path))
+        presets.setdefault(dataset, {})[model] = winner
+        print(f"{dataset:13} {model:13} {winner}")
+    PRESETS.write_text(json.dumps(presets, indent=1, sort_keys=True) + "\n", "utf-8")
 
 
-def rank(records: list[dict[str, object]], dataset: str, model: str) -> None:
-    """Print the settings of a dataset and a model, best first."""
-    scores: dict[tuple[object, ...], list[float]] = {}
+def winner_of(records: list[dict[str, Any]]) -> tuple[str, str, dict[str, Any]]:
+    """Return the dataset, the model and the setting that did best."""
+    scores: dict[str, list[float]] = {}
     for record in records:
-        if (record["dataset"], record["model"]) == (dataset, model):
-            setting = tuple(record[name] for name in (*GRID, "epochs", "patience"))
-            scores.setdefault(setting, []).append(float(str(record["val_accuracy"])))
-    for setting, values in sorted(scores.items(), key=lambda item: -np.mean(item[1])):
-        mean = 100 * np.mean(values)
-        print(f"{dataset:13} {model} {setting!s:36} {mean:6.2f} ({len(values)})")
+        text = json.dumps(record["config"])
+        scores.setdefault(text, []).append(record["val_score"] or 0.0)
+    most = max(map(len, scores.values()))
+    whole = {text: sum(s) / most for text, s in scores.items() if len(s) == most}
+    config = json.loads(max(whole, key=lambda text: whole[text]))
+    common = {
+        name: value
+        for name, value in find_grid(records[0]["dataset"], "h2gcn-1")[0].items()
+        if name in COMMON
+    }
+    setting = {n: v for n, v in config.items() if n not in common or v != common[n]}
+    return records[0]["dataset"], records[0]["model"], setting
 
 
 if __name__ == "__main__":

@@ -92,6 +92,18 @@ def test_what_was_learned_comes_back(clf: NodeClassifier, saved: Path) -> None:
     assert not loaded.module_.training
 
 
+def test_options_that_are_arrays_and_labels_by_id_come_back(tmp_path: Path) -> None:
+    graph = ring_graph()
+    given = {"compatibility": np.array([[0.1, 0.9], [0.9, 0.1]]), "steps": np.int64(3)}
+    clf = NodeClassifier("linbp", options=given, random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert loaded.options["compatibility"] == [[0.1, 0.9], [0.9, 0.1]]
+    assert loaded.seeds_ == clf.seeds_
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
 def test_standard_scaling_is_stored(clf: NodeClassifier, saved: Path) -> None:
     loaded = NodeClassifier.load(saved)
     assert clf.scaler_.kind == loaded.scaler_.kind == "standard"

@@ -450,8 +450,15 @@ def test_too_many_nodes_on_one_point_are_refused() -> None:
     layout = embed(matrix(nx.star_graph(100)))
     with pytest.raises(
         InputError,
-        match=r"^geom-gcn finds 5,050 pairs of nodes that Isomap puts on one point; "
+        match=r"^geom-gcn finds 5,050 pairs of nodes that Isomap puts close together; "
         r"they need 0\.0 GB, but 0\.0 GB are free\. Instead, use h2gcn-1",
     ):
         latent_pairs(layout, 100, available=1_000_000)
     assert len(latent_pairs(layout, 100, available=1_100_000)) == 5050
+
+
+def test_the_search_does_not_hold_many_more_pairs_than_are_wanted() -> None:
+    layout = random_layout(500, 1)
+    wanted = 600
+    room = 2 * wanted * geometry.BYTES_PER_PAIR
+    assert len(latent_pairs(layout, wanted, available=room)) == wanted

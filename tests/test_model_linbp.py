@@ -22,6 +22,8 @@ STAR = adjacency(301, [(0, v) for v in range(1, 301)])
 GRAPHS = {**NAMED, "six": SIX}
 MIXED = [[0.1, 0.6, 0.3], [0.6, 0.3, 0.1], [0.3, 0.1, 0.6]]
 """Symmetric and doubly stochastic; each class has another favourite."""
+SKEWED = [[0.1, 0.7, 0.2], [0.5, 0.5, 0.0], [0.0, 0.4, 0.6]]
+"""Rows that sum to one, and no more."""
 
 
 @pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
@@ -74,17 +76,18 @@ def over_typical_size(b: Matrix, y: Matrix) -> Matrix:
     return b / np.mean(sizes) if sizes else b
 
 
+@pytest.mark.parametrize("h", [MIXED, SKEWED], ids=["symmetric", "skewed"])
 @pytest.mark.parametrize("echo", [True, False])
 @pytest.mark.parametrize(("scale", "steps"), [(0.5, 10), (0.9, 1), (0.2, 3)])
 def test_logits_are_the_beliefs_over_their_typical_size(
-    adj: sp.csr_array, echo: bool, scale: float, steps: int
+    adj: sp.csr_array, h: list[list[float]], echo: bool, scale: float, steps: int
 ) -> None:
     n = adj.shape[0]
     x, operators = one_hot(n, {0: 1, n - 1: 2}), operators_of(adj)
     y = x.double().numpy()
-    h_hat = coupling(adj, np.array(MIXED), scale, echo)
+    h_hat = coupling(adj, np.array(h), scale, echo)
     expected = over_typical_size(beliefs_by_loops(adj, y, h_hat, steps, echo), y)
-    module = LinBP(3, 3, compatibility=MIXED, scale=scale, steps=steps, echo=echo)
+    module = LinBP(3, 3, compatibility=h, scale=scale, steps=steps, echo=echo)
     index = np.array([n - 1, 0, 0])
     target = Target.of(operators, index)
     for mode in (module.eval, module.train):

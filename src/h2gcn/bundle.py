@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,7 @@ def save_bundle(
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
     weights = save({k: v.contiguous().cpu() for k, v in tensors.items()})
-    params = {
-        name: value.item() if isinstance(value, np.generic) else value
-        for name, value in classifier.params_.items()
-    }
+    params = _plain(classifier.params_)
     if not isinstance(params["random_state"], int | None):
         params["random_state"] = classifier.seed_
     manifest: dict[str, Any] = {
@@ -207,6 +205,15 @@ def _device_here(name: str) -> torch.device:
         return find_device(name)
     except InputError:
         return find_device("auto")
+
+
+def _plain(value: Any) -> Any:
+    """Return arrays and numpy's numbers as what JSON can hold, at any depth."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value
 
 
 def _json(manifest: dict[str, Any]) -> bytes:

@@ -46,7 +46,7 @@ SKEWNESS = 1e-6
 SMALL = 200
 """Up to how many nodes all eigenvectors are computed, not only the leading ones."""
 BYTES_PER_DISTANCE = 8
-"""The n² geodesics are float64, and become the kernel in place: ties need double."""
+"""The n² geodesics are float64, for ties, and become the kernel in place."""
 BYTES_PER_NODE = 1024
 """What the eigen-solver (20 vectors and their copies) and Dijkstra take besides."""
 BYTES_PER_PAIR = 200
@@ -263,7 +263,7 @@ def latent_pairs(
     limit = available_memory() if available is None else available
     if pairs * BYTES_PER_PAIR > limit:
         raise InputError(
-            f"geom-gcn finds {pairs:,} pairs of nodes that Isomap puts on one point; "
+            f"geom-gcn finds {pairs:,} pairs of nodes that Isomap puts close together; "
             f"they need {pairs * BYTES_PER_PAIR / 1e9:,.1f} GB, but {limit / 1e9:,.1f} "
             f"GB are free. Instead, {WAY_OUT}."
         )

@@ -3,42 +3,111 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn.cli.settings import DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from h2gcn.models import ModelSpec
+
 __all__ = ["command"]
+
+_DESIGNS = "D1 ego and neighbours apart · D2 two-hop ring · D3 all rounds combined"
 
 
 def command(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="One model, in full.", show_default=False),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
 ) -> None:
-    """List the models, and which of the paper's designs each follows.
+    """List the models and their options, and which of the paper's designs each follows.
 
     D1: a node is kept apart from its neighbours. D2: neighbours two steps away are
     looked at on their own. D3: every round's result reaches the classifier.
     """
     from h2gcn.cli.output import table
-    from h2gcn.models import ALIASES, MODELS
+    from h2gcn.models import ALIASES, MODELS, find_model
 
+    if name is not None:
+        found = find_model(name)
+        name = ALIASES.get(name, name)
+        if as_json:
+            print(json.dumps(_entry(name, found)))
+        else:
+            _show(name, found)
+        return
     if as_json:
-        listed = [
-            {
-                "name": name,
-                "designs": spec.designs.split(),
-                "summary": spec.summary,
-                "paper": spec.paper,
-                "arguments": dict(spec.fixed),
-            }
-            for name, spec in MODELS.items()
-        ]
+        listed = [_entry(name, spec) for name, spec in MODELS.items()]
         print(json.dumps({"models": listed, "aliases": ALIASES}))
         return
+    usual = MODELS[DEFAULT_MODEL].options
     rows = [
-        (name, spec.summary, spec.designs or "–", spec.paper)
+        (name, spec.designs or "–", f"{spec.summary}\n{_options(spec, usual)}")
         for name, spec in MODELS.items()
     ]
-    table("models", ("name", "what", "designs", "paper"), rows, text=4)
-    print("D1 ego and neighbours apart · D2 two-hop ring · D3 all rounds combined")
+    table("models", ("name", "designs", "what; paper; options"), rows, text=3)
+    print(_DESIGNS)
+    print(f"usual options: {_listed(usual)}")
+    print("h2gcn models NAME tells more of one")
+
+
+def _options(spec: ModelSpec, usual: Mapping[str, Any]) -> str:
+    """Return a model's paper and options, those that most models have in a word."""
+    if not usual.items() <= spec.options.items():
+        return f"{spec.paper}; {_listed(spec.options) or 'no options'}"
+    more = {k: v for k, v in spec.options.items() if k not in usual}
+    return f"{spec.paper}; usual options" + (f", {_listed(more)}" if more else "")
+
+
+def _listed(options: Mapping[str, Any]) -> str:
+    from h2gcn.cli.models_text import setting_text
+
+    return ", ".join(f"{name} {setting_text(v)}" for name, v in options.items())
+
+
+def _entry(name: str, spec: ModelSpec) -> dict[str, Any]:
+    rates = {"learning_rate": spec.learning_rate, "l2": spec.l2}
+    return {
+        "name": name,
+        "designs": spec.designs.split(),
+        "summary": spec.summary,
+        "paper": spec.paper,
+        "arguments": dict(spec.fixed),
+        "options": spec.options,
+        "training": rates if spec.trained else {},
+    }
+
+
+def _show(name: str, spec: ModelSpec) -> None:
+    """Print all there is to say about a model."""
+    from h2gcn.cli.models_text import about, option_texts, setting_text
+    from h2gcn.cli.output import table
+    from h2gcn.models import ALIASES
+
+    also = [other for other, model in ALIASES.items() if model == name]
+    print(f"{name}: {spec.summary}")
+    print(f"paper: {spec.paper}; designs: {spec.designs or 'none'}")
+    if also:
+        print(f"also called {', '.join(also)}")
+    print(f"\n{about(spec.module)}\n")
+    if spec.fixed:
+        fixed = [f"{k} {setting_text(v) or '–'}" for k, v in spec.fixed.items()]
+        print(f"here with {', '.join(fixed)}\n")
+    texts = option_texts(spec.module)
+    texts |= {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
+    rows = [
+        (option, setting_text(value), texts.get(option, ""))
+        for option, value in spec.settings.items()
+    ]
+    if rows:
+        table("", ("option", "default", "what"), rows, text=3)
+    print(f"h2gcn train SOURCE --model {name} --option NAME=VALUE")
+    if spec.trained:
+        print("  and --learning-rate, --l2 for the training")

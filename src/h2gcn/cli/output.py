@@ -5,13 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from h2gcn.experiments.trials import Progress as RunProgress
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch
 
-__all__ = ["percent", "progress_bar", "say", "say_what_was_read", "table"]
+__all__ = [
+    "percent",
+    "progress_bar",
+    "runs_bar",
+    "say",
+    "say_what_was_read",
+    "table",
+]
 
 _TOLD = {
     ("leakage", "error"),
@@ -71,6 +81,37 @@ def progress_bar(
         yield update
 
 
+@contextmanager
+def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[RunProgress], None]]:
+    """Show runs done, the best score so far and the time left on a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("run {task.completed:.0f}/{task.total:.0f}"),
+        TextColumn("best {task.fields[best]} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: list[TaskID] = []
+
+        def update(runs: RunProgress) -> None:
+            if not tasks:
+                # Begun here: what was there from before tells nothing of the speed.
+                total, there = runs.total, runs.found
+                tasks.append(
+                    bar.add_task(title, total=total, completed=there, best="–")
+                )
+            bar.update(tasks[0], completed=runs.done, best=percent(runs.best))
+
+        yield update
+
+
 def table(
     title: str,
     columns: Sequence[str],
@@ -89,9 +130,14 @@ def table(
         console.print(Text(title, style="bold"))
     shown = Table(box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
-        shown.add_column(Text(column), justify="left" if number < text else "right")
+        side: Literal["left", "right"] = "left" if number < text else "right"
+        # Folded and not cut off where the terminal is too narrow.
+        shown.add_column(Text(column, overflow="fold"), justify=side, overflow="fold")
     for row in rows:
         shown.add_row(*(Text(str(cell)) for cell in row))
+    boundless = console.options.update(width=sys.maxsize)
+    if console.measure(shown, options=boundless).maximum > console.width:
+        shown.collapse_padding = True
     console.print(shown)
 
 

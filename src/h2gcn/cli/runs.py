@@ -16,11 +16,19 @@ from h2gcn.card import graph_card
 from h2gcn.cli.output import percent, progress_bar, say, say_what_was_read, table
 from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
-from h2gcn.graph import Graph
+from h2gcn.graph import Graph, Split
 from h2gcn.io.options import TableOptions
 from h2gcn.preparation import check_labels, find_seed, find_split
 
-__all__ = ["Run", "report", "run_splits", "say_saved", "show"]
+__all__ = [
+    "Run",
+    "find_splits",
+    "report",
+    "run_splits",
+    "say_saved",
+    "set_threads",
+    "show",
+]
 
 MAX_CLASSES_SHOWN = 12
 SMALL_GRAPH = 500_000
@@ -61,10 +69,7 @@ def run_splits(
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
     NodeClassifier(model, **config).check_params()
     check_labels(graph)
-    splits = [
-        find_split(graph, number if graph.splits else None, find_seed(seed + number))
-        for number in numbers
-    ]
+    splits = find_splits(graph, numbers, seed)
     if not quiet:
         say_what_was_read(graph, splits)
     set_threads(graph)
@@ -89,6 +94,14 @@ def run_splits(
             raise
         say(f"interrupted; {len(runs)} of {len(numbers)} splits are kept")
     return runs
+
+
+def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:
+    """Return some of the data's splits, or random ones where they bring none."""
+    return [
+        find_split(graph, number if graph.splits else None, find_seed(seed + number))
+        for number in numbers
+    ]
 
 
 def set_threads(graph: Graph) -> None:

@@ -159,6 +159,7 @@ MODELS: dict[str, ModelSpec] = {
         "no features: labels spread through a compatibility matrix",
         paper="Gatterbauer et al. 2015",
         inputs="labels",
+        local=False,
     ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(

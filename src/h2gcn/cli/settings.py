@@ -1,0 +1,131 @@
+"""How settings come from a file and from options of the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from h2gcn.exceptions import InputError
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "Device",
+    "Model",
+    "find_settings",
+    "merge",
+    "parse_options",
+]
+
+DEFAULT_MODEL = "h2gcn-1"
+Model = Annotated[
+    str | None,
+    typer.Option(help="A name of 'h2gcn models'.", show_default=DEFAULT_MODEL),
+]
+Device = Annotated[
+    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")
+]
+
+
+def find_settings(
+    path: Path | None, model: str | None
+) -> tuple[str, dict[str, Any] | None]:
+    """Return which model to use, and the settings of a file if one is given.
+
+    Parameters
+    ----------
+    path
+        What 'h2gcn tune' wrote as best.json, or an object with arguments of
+        `NodeClassifier`.
+    model
+        The model of the command line, None where none was given.
+    """
+    from h2gcn.models import ALIASES, find_model
+
+    if path is None:
+        find_model(model or DEFAULT_MODEL)
+        return model or DEFAULT_MODEL, None
+    named, settings = _read(path)
+    if named is None or model is None:
+        model = model or named or DEFAULT_MODEL
+    elif ALIASES.get(named, named) != ALIASES.get(model, model):
+        raise InputError(
+            f"{path}: holds settings of {named}, but --model is {model}; leave "
+            "--model out, or name another file"
+        )
+    find_model(model)
+    return model, settings
+
+
+def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise InputError(f"{path}: not JSON") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: must hold one JSON object, of settings by name")
+    model = content.get("model")
+    if not isinstance(model, str | None):
+        raise InputError(f"{path}: 'model' must be a name. Got {model!r}.")
+    if isinstance(content.get("settings"), dict):  # as 'h2gcn tune' writes it
+        content = content["settings"]
+    settings = {name: value for name, value in content.items() if name != "model"}
+    _check_names(path, settings)
+    return model, settings
+
+
+def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
+    from h2gcn._validation import nearest
+    from h2gcn.estimator import NodeClassifier
+
+    known = [name for name in NodeClassifier().get_params() if name != "random_state"]
+    for name in settings:
+        if name == "random_state":
+            raise InputError(f"{path}: 'random_state' is what --seed is for")
+        if name not in known:
+            raise InputError(
+                f"{path}: there is no setting {name!r}.{nearest(name, known)} "
+                "The options of a model go into 'options'."
+            )
+    if not isinstance(settings.get("options"), dict | None):
+        raise InputError(f"{path}: 'options' must be an object of the model's options")
+
+
+def parse_options(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the model's options of texts like "heads=4"."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not (name.strip() and sign and value.strip()):
+            raise InputError(f"--option must be NAME=VALUE. Got {text!r}.")
+        try:
+            options[name.strip()] = json.loads(value)
+        except ValueError:
+            options[name.strip()] = value.strip()
+    return options
+
+
+def merge(
+    base: Mapping[str, Any], given: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return settings in which those of the command line win.
+
+    Parameters
+    ----------
+    base
+        Arguments of `NodeClassifier`: a preset, or what a file holds.
+    given
+        Such arguments of the command line; None was not given.
+    options
+        The model's own, of the command line.
+    """
+    said = {name: value for name, value in given.items() if value is not None}
+    old = dict(base.get("options") or {})
+    kept = {name: value for name, value in old.items() if name not in said}
+    both = kept | dict(options)
+    return dict(base) | said | ({"options": both} if both or old else {})

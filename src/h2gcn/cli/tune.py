@@ -1,0 +1,152 @@
+"""`h2gcn tune`: find good settings on validation nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from h2gcn.cli import source as src
+from h2gcn.cli.settings import Device, Model, find_settings, merge
+from h2gcn.exceptions import H2GCNWarning, InputError
+
+__all__ = ["command"]
+
+N_TRIALS = 50
+_SETTINGS = "Settings (of every run, instead of the grid's)"
+
+
+def command(
+    source: src.Source = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder for everything.", show_default="tuned-<name>-<model>"
+        ),
+    ] = None,
+    model: Model = None,
+    n_splits: Annotated[
+        int, typer.Option("--splits", help="On the first so many splits.", min=1)
+    ] = 3,
+    search: Annotated[
+        str, typer.Option(help="grid: the paper's. optuna: that first, then beyond.")
+    ] = "grid",
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            help="With --search optuna: settings to try, in all.",
+            min=1,
+            show_default=str(N_TRIALS),
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Of split, weights and dropout.", min=0, max=2**31)
+    ] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
+    ] = False,
+    nodes: src.Nodes = None,
+    edges: src.Edges = None,
+    id_column: src.IdColumn = None,
+    label_column: src.LabelColumn = None,
+    feature: src.Feature = None,
+    categorical: src.Categorical = None,
+    source_column: src.SourceColumn = None,
+    target_column: src.TargetColumn = None,
+    drop_unknown: src.DropUnknown = False,
+    undirected: src.Undirected = False,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="At most so many epochs.",
+            rich_help_panel=_SETTINGS,
+            show_default=False,
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after so many epochs without a better validation score.",
+            rich_help_panel=_SETTINGS,
+            show_default=False,
+        ),
+    ] = None,
+    device: Device = None,
+) -> None:
+    """Find good settings of a model for SOURCE, by their scores on validation nodes.
+
+    Test nodes are not looked at. Every run is kept as it ends, and the same command
+    goes on where an earlier one was stopped. Data that bring no split are split
+    60/20/20, each class alike, as many times as --splits says.
+    """
+    import warnings
+
+    from h2gcn.cli.output import say_what_was_read
+    from h2gcn.cli.runs import find_splits, set_threads
+    from h2gcn.cli.tuned import Folder, Work
+    from h2gcn.cli.tuned_text import result_of, show, source_arguments
+    from h2gcn.estimator import NodeClassifier
+    from h2gcn.experiments.grids import find_grid
+    from h2gcn.experiments.trials import without_test
+    from h2gcn.experiments.tuning import distinct
+    from h2gcn.preparation import check_labels
+
+    model, _ = find_settings(None, model)
+    n_trials = _check_search(search, trials)
+    if out is not None:
+        Folder(out).check()
+    if quiet:
+        warnings.simplefilter("ignore", H2GCNWarning)
+    options = src.table_options(
+        id_column,
+        label_column,
+        feature,
+        categorical,
+        source_column,
+        target_column,
+        drop_unknown,
+        undirected,
+    )
+    graph = src.load_source(source, nodes, edges, options)
+    folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
+    folder.check()
+    if 0 < len(graph.splits) < n_splits:
+        raise InputError(f"--splits {n_splits}: the data have {len(graph.splits)}.")
+    given = {"epochs": epochs, "patience": patience}
+    # By the name that was asked for: one's own file may be called texas.npz.
+    grid = distinct(merge(s, given, {}) for s in find_grid(source or "", model))
+    for setting in grid:
+        NodeClassifier(model, device=device or "auto", **setting).check_params()
+    check_labels(graph)
+    numbers = range(n_splits)
+    splits = [without_test(split) for split in find_splits(graph, numbers, seed)]
+    if not quiet:
+        say_what_was_read(graph, splits)
+    set_threads(graph)
+    work = Work(graph, model, splits, seed, device or "auto", folder, quiet)
+    ranking = work.rank(grid, n_trials)
+    work.save(ranking[0], options)
+    result = result_of(work, ranking, search)
+    if as_json:
+        print(json.dumps(result, allow_nan=False))
+    else:
+        show(result, graph, source_arguments(source, nodes, edges, options))
+
+
+def _check_search(search: str, trials: int | None) -> int | None:
+    """Return how many settings to try, None for those of the grid."""
+    from h2gcn.experiments.tuning import check_optuna
+
+    if search not in ("grid", "optuna"):
+        raise InputError(f"--search must be grid or optuna. Got {search!r}.")
+    if search == "optuna":
+        check_optuna()
+        return trials or N_TRIALS
+    if trials is not None:
+        raise InputError("--trials is for --search optuna; the grid is tried whole.")
+    return None

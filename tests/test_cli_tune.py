@@ -135,6 +135,16 @@ def test_a_second_start_does_only_what_is_missing(
     assert (out / "best.json").is_file()
 
 
+def test_another_winner_replaces_the_saved_one(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    for seed in (0, 1):
+        options = ("--out", tmp_path / "t", "-q", "--model", "mlp", "--seed", seed)
+        assert run("tune", source, *options, *QUICK)[0] == 0
+        assert json.loads((tmp_path / "t" / "best.json").read_text())["seed"] == seed
+        assert NodeClassifier.load(tmp_path / "t" / "model").random_state == seed
+
+
 def test_ctrl_c_keeps_the_finished_runs(
     run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,8 +196,9 @@ def test_a_search_beyond_the_grid(run: Run, source: Path, tmp_path: Path) -> Non
     assert len(read_records(out / "trials.jsonl")) == 12
     code, said, _ = run(*search, 6)
     assert code == 0
-    assert "learning" in said
-    assert "hidden" in said
+    header = said.split("─")[0].split()
+    for word in ("activation", "dropout", "hidden", "channels", "learning", "rate"):
+        assert word in header, "whole, in 80 columns"
     assert len(read_records(out / "trials.jsonl")) == 12
 
 

@@ -416,6 +416,21 @@ def test_a_search_does_not_count_the_trials_of_another(
     assert all(r.setting["epochs"] == 5 for r in found)
 
 
+def test_another_seed_is_another_search(
+    small_graph: Graph, store: Store, scores: Callable[..., None]
+) -> None:
+    scores(preference)
+    found = [
+        search(small_graph, "gcn", GRID, SPLITS, n_trials=8, seed=seed, store=store)
+        for seed in (0, 1)
+    ]
+    assert len(store) == 2 * 8 * 2
+    settings = [[r.setting for r in ranking] for ranking in found]
+    assert [s for s in settings[0] if s in settings[1]] == [
+        s for s in settings[0] if s in GRID
+    ]
+
+
 def test_a_search_finds_what_the_grid_has_not(
     small_graph: Graph, store: Store, scores: Callable[..., None]
 ) -> None:
@@ -501,6 +516,7 @@ def test_a_space_that_is_used_up_ends_the_search() -> None:
     results: list[Ranked] = []
     while (setting := space.propose(results, seed=0)) is not None:
         results.append(Ranked(setting, 0.5, None, 1, 0.0))
+        assert len(results) <= 5
     assert sorted(r.setting["hidden_channels"] for r in results) == [
         16,
         32,

@@ -42,7 +42,8 @@ def fit_module(
     prior = getattr(module, "prior", None)
     if prior is not None:
         first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
-        train(prior, x, (), y, split, first, seed=seed)
+        if train(prior, x, (), y, split, first, seed=seed).interrupted:
+            raise KeyboardInterrupt  # a prior alone is not the model
     start = time.perf_counter()
     if hasattr(module, "initialise"):
         labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))

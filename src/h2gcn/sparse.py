@@ -176,7 +176,9 @@ class DroppedOperator:
 
     def _transpose(self) -> Matrix:
         order = self._operator.transposed_order
-        return with_values(self._operator.transposed, self._values[order])
+        return with_values(
+            self._operator.transposed, self._values.index_select(0, order)
+        )
 
 
 class SampledOperator(DroppedOperator):

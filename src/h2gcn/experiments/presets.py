@@ -29,8 +29,8 @@ def find_preset(name: str, model: str) -> dict[str, Any]:
     patience where the grid has none.
     """
     model = ALIASES.get(model, model)
-    family = name.split("/")[0]
-    known = _presets()
+    synthetic = (f for f in ("syn-cora", "syn-products") if name.startswith(f))
+    family, known = next(synthetic, name), _presets()
     if family not in DATASETS and family not in known:
         return dict(OWN_DATA)
     grid = find_grid(name, model)

@@ -1,0 +1,195 @@
+"""What an experiment leaves: its tables and figures as one object for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from h2gcn.experiments.cells import Cell, mark_best, measured, not_run
+from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
+from h2gcn.experiments.paper import published
+from h2gcn.experiments.plan import Run
+from h2gcn.experiments.protocols import Protocol
+
+__all__ = ["Records", "Reported", "accuracy_table", "degree_result", "line_figures"]
+
+Records = Mapping[str, Mapping[str, Any]]
+"""The records of the store by key."""
+
+Reported = Mapping[tuple[str, str], Sequence[Run]]
+"""The runs of each model and column."""
+
+
+def accuracy_table(
+    experiment: Experiment,
+    protocol: Protocol,
+    reported: Reported,
+    records: Records,
+) -> dict[str, Any]:
+    """Return the table of an experiment: models by columns, the paper's beside.
+
+    Parameters
+    ----------
+    experiment, protocol
+        What was run; columns that the protocol leaves out are there as "not run".
+    reported
+        The runs of each model and column.
+    records
+        Those that are done.
+    """
+    columns = {
+        column: {
+            model: _cell(experiment, model, column, reported, records)
+            for model in experiment.models
+        }
+        for column in experiment.columns
+    }
+    for cells in columns.values():
+        mark_best(cells)
+    rows = [
+        {"name": model, "cells": [columns[column][model] for column in columns]}
+        for model in experiment.models
+    ]
+    return {
+        "name": experiment.name,
+        "title": f"{experiment.title} ({protocol.name} protocol)",
+        "corner": "model",
+        "columns": list(experiment.columns),
+        "unit": "%",
+        "decimals": 2,
+        "rows": rows,
+    }
+
+
+def _cell(
+    experiment: Experiment,
+    model: str,
+    column: str,
+    reported: Reported,
+    records: Records,
+) -> Cell:
+    paper = published(experiment.paper, model, column)
+    runs = reported.get((model, column), ())
+    done = [run for run in runs if _done(records.get(run.key))]
+    if not done:
+        return not_run(paper)
+    note = "" if len(done) == len(runs) else f"{len(done)} of {len(runs)} runs"
+    values = [records[run.key]["test_accuracy"] for run in done]
+    return measured(values, [_name(run) for run in done], paper, note)
+
+
+def line_figures(
+    experiment: Experiment, table: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the figures of an experiment over h, out of its table."""
+    rows = {row["name"]: row["cells"] for row in table["rows"]}
+    return [
+        {
+            "name": name,
+            "title": title,
+            "x_label": "edge homophily ratio h",
+            "y_label": "test accuracy (%)",
+            "series": [
+                _series(model, table["columns"], rows[model]) for model in models
+            ],
+        }
+        for name, (title, models) in experiment.figures.items()
+    ]
+
+
+def _series(
+    model: str, columns: Sequence[str], cells: Sequence[Cell]
+) -> dict[str, Any]:
+    there = [
+        (h, cell)
+        for h, cell in zip(columns, cells, strict=True)
+        if cell["mean"] is not None
+    ]
+    return {
+        "name": model,
+        "x": [float(h) for h, _ in there],
+        "mean": [cell["mean"] for _, cell in there],
+        "std": [cell["std"] for _, cell in there],
+        "runs": [cell["values"] for _, cell in there],
+        "paper": [
+            None if cell["paper"] is None else cell["paper"]["mean"]
+            for _, cell in there
+        ],
+    }
+
+
+def degree_result(
+    protocol: Protocol, reported: Reported, records: Records
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the table and the figure of accuracy by degree, a row a model and h."""
+    experiment = EXPERIMENTS["degree"]
+    counted = {
+        (model, column): _by_degree(runs, records)
+        for (model, column), runs in reported.items()
+    }
+    ranges = sorted({degrees for counts in counted.values() for degrees in counts})
+    names = [_range_name(*degrees) for degrees in ranges]
+    rows = []
+    for (model, column), counts in sorted(counted.items()):
+        cells = [
+            measured(counts[degrees], [], None)
+            if counts.get(degrees)
+            else not_run(None)
+            for degrees in ranges
+        ]
+        rows.append({"name": f"{model}, h = {float(column):g}", "cells": cells})
+    table = {
+        "name": experiment.name,
+        "title": f"{experiment.title} ({protocol.name} protocol)",
+        "corner": "model \\ degree",
+        "columns": names,
+        "unit": "%",
+        "decimals": 2,
+        "rows": rows,
+    }
+    figure = {
+        "name": experiment.name,
+        "title": experiment.title,
+        "kind": "bars",
+        "x_label": "degree of the node",
+        "y_label": "test accuracy (%)",
+        "series": [
+            {
+                "name": row["name"],
+                "x": names,
+                "mean": [cell["mean"] for cell in row["cells"]],
+                "std": [cell["std"] for cell in row["cells"]],
+                "runs": [cell["values"] for cell in row["cells"]],
+                "paper": [None] * len(names),
+            }
+            for row in rows
+        ],
+    }
+    return table, figure
+
+
+def _by_degree(
+    runs: Sequence[Run], records: Records
+) -> dict[tuple[int, int], list[float]]:
+    """Return the accuracy of each run in each range of degrees."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for run in runs:
+        record = records.get(run.key)
+        if record is None or not _done(record):
+            continue
+        for low, high, n, right in record["by_degree"]:
+            if n:
+                found.setdefault((low, high), []).append(right / n)
+    return found
+
+
+def _range_name(low: int, high: int) -> str:
+    return f"{low}" if low == high else f"{low}–{high}"
+
+
+def _done(record: Mapping[str, Any] | None) -> bool:
+    return record is not None and record.get("test_accuracy") is not None
+
+
+def _name(run: Run) -> str:
+    return run.dataset if run.dataset.startswith("syn-") else f"split {run.split}"

@@ -1,0 +1,130 @@
+"""Cells beside the paper's, what is best in a column, and average ranks."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from h2gcn.experiments.cells import (
+    mark_best,
+    measured,
+    not_run,
+    paired_interval,
+    verdict,
+)
+from h2gcn.experiments.paper import Published, published, published_rows
+from h2gcn.experiments.ranks import average_ranks, ranks_table
+
+SPLITS = ["split 0", "split 1", "split 2"]
+
+
+def test_a_cell_is_mean_and_sample_deviation_in_percent() -> None:
+    cell = measured([0.5, 0.7, 0.6], SPLITS, Published(59.0, 2.0))
+    assert cell["mean"] == pytest.approx(60)
+    assert cell["std"] == pytest.approx(10)
+    assert (cell["n"], cell["runs"]) == (3, SPLITS)
+    assert cell["difference"] == pytest.approx(1)
+    assert (cell["verdict"], cell["best"]) == ("within", False)
+
+
+def test_one_run_has_no_deviation() -> None:
+    assert measured([0.5], ["split 0"], None)["std"] is None
+
+
+@pytest.mark.parametrize(
+    ("mean", "paper", "said"),
+    [
+        (82.0, Published(80.0, 2.0), "within"),
+        (82.01, Published(80.0, 2.0), "better"),
+        (78.0, Published(80.0, 2.0), "within"),
+        (77.99, Published(80.0, 2.0), "worse"),
+        (80.0, Published(80.0, None), "within"),
+        (79.9, Published(80.0, None), "worse"),
+        (80.1, Published(80.0, None), "better"),
+        (80.0, None, "none"),
+    ],
+)
+def test_the_verdict_is_by_one_deviation_of_the_paper(
+    mean: float, paper: Published | None, said: str
+) -> None:
+    assert verdict(mean, paper) == said
+
+
+def test_what_was_not_run_says_so_and_keeps_the_papers_figure() -> None:
+    cell = not_run(Published(80.0, 2.0), "no data")
+    assert (cell["verdict"], cell["mean"], cell["note"]) == ("not run", None, "no data")
+    assert cell["paper"] == {"mean": 80.0, "std": 2.0}
+
+
+def test_the_interval_is_scipys_paired_t_test() -> None:
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=10), rng.normal(size=10)
+    expected = stats.ttest_rel(one, two).confidence_interval(0.95)
+    np.testing.assert_allclose(paired_interval(one, two), tuple(expected))
+
+
+def test_a_single_pair_says_nothing() -> None:
+    assert paired_interval([2.0], [1.0]) == (-math.inf, math.inf)
+
+
+def test_the_best_is_marked_only_beyond_the_noise() -> None:
+    steady = {
+        "a": measured([0.81, 0.71, 0.91], SPLITS, None),
+        "b": measured([0.80, 0.70, 0.90], SPLITS, None),
+        "c": not_run(None),
+    }
+    mark_best(steady)
+    assert [cell["best"] for cell in steady.values()] == [True, False, False]
+    assert steady["a"]["note"] == "ahead of b by 1.0 to 1.0 (95 %, paired)"
+    noisy = {
+        "a": measured([0.9, 0.7, 0.8], SPLITS, None),
+        "b": measured([0.7, 0.9, 0.7], SPLITS, None),
+    }
+    mark_best(noisy)
+    assert not any(cell["best"] for cell in noisy.values())
+
+
+def test_nothing_is_best_where_the_runs_are_of_different_splits() -> None:
+    cells = {
+        "a": measured([0.91, 0.92], SPLITS[:2], None),
+        "b": measured([0.11, 0.12], SPLITS[1:], None),
+    }
+    mark_best(cells)
+    assert not cells["a"]["best"]
+
+
+def test_the_papers_average_ranks_come_out_of_its_own_table() -> None:
+    real = {
+        model: {name: cell[0] for name, cell in row.items() if cell is not None}
+        for model, row in published_rows("real").items()
+    }
+    ranks = average_ranks(real)
+    for model, row in published_rows("ranks").items():
+        for group, rank in row.items():
+            assert ranks[model][group] == pytest.approx(rank, abs=0.0501), (model, group)
+
+
+def test_the_table_of_ranks_counts_only_what_all_models_ran() -> None:
+    cells = [measured([0.9], ["split 0"], None), measured([0.5], ["split 0"], None)]
+    real = {
+        "columns": ["cora", "texas"],
+        "rows": [
+            {"name": "h2gcn-1", "cells": cells},
+            {"name": "gcn", "cells": [cells[1], not_run(None)]},
+        ],
+    }
+    table = ranks_table(real)
+    shown = {
+        row["name"]: [cell["mean"] for cell in row["cells"]] for row in table["rows"]
+    }
+    assert shown == {"h2gcn-1": [None, 1.0, 1.0], "gcn": [None, 2.0, 2.0]}
+    assert table["title"] == "Average rank of the models on cora"
+
+
+def test_the_papers_figures_are_found_by_model_and_column() -> None:
+    assert published("real", "h2gcn-1", "texas") == (84.86, 6.77)
+    assert published("real", "geom-gcn", "texas") == (67.57, None)
+    assert published("real", "geom-gcn", "cora-full") is None
+    assert published("syn-cora", "gcn", "0.10") == (37.14, 4.6)
+    assert published("real", "sgc", "texas") is None

@@ -24,7 +24,7 @@ def operators_of(name: str) -> tuple[Operator, ...]:
 def test_a_model_without_weights_is_scored_and_not_trained() -> None:
     seeds = torch.zeros(5, 2)
     seeds[[0, 1, 4], [0, 1, 0]] = 1
-    module = build_model("label-propagation", 2, 2, {})
+    module = build_model("label-propagation", 2, 2, {"alpha": 0.1})
     result = fit_module(
         module, seeds, operators_of("label-propagation"), Y, SPLIT, TrainConfig()
     )
@@ -44,7 +44,7 @@ def test_the_prior_is_trained_first_and_the_labels_are_shown_once(
         calls.append("prior" if model is module.prior else "whole")
         return original(model, *args, **options)  # type: ignore[arg-type]
 
-    def initialise(x: Tensor, ops: object, labels: Tensor, index: Tensor) -> None:
+    def initialise(_: Tensor, __: object, labels: Tensor, index: Tensor) -> None:
         assert not torch.is_grad_enabled()
         assert labels.tolist() == [0, 1, 0]
         assert index.tolist() == [0, 1, 4]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["STYLES", "Style", "styles_of"]
+__all__ = ["MARKERS", "STYLES", "Style", "styles_of"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,23 @@ STYLES = (
 
 Dots are left to the paper's lines.
 """
+
+MARKERS = {
+    "o": "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
+    "s": "M-3.6-3.6h7.2v7.2h-7.2z",
+    "^": "M0-4.8L4.6 3.4H-4.6z",
+    "v": "M0 4.8L4.6-3.4H-4.6z",
+    "<": "M-4.8 0L3.4 4.6V-4.6z",
+    ">": "M4.8 0L-3.4 4.6V-4.6z",
+    "D": "M0-5L5 0 0 5-5 0z",
+    "d": "M0-5.6L3.4 0 0 5.6-3.4 0z",
+    "P": "M-1.7-4.9h3.4v3.2h3.2v3.4h-3.2v3.2h-3.4v-3.2h-3.2v-3.4h3.2z",
+    "X": "M-4.7-2.3L-2.3-4.7 0-2.3 2.3-4.7 4.7-2.3 2.3 0 4.7 2.3 2.3 4.7 0 2.3-2.3"
+    " 4.7-4.7 2.3-2.3 0z",
+    "*": "M0-5.8L1.6-1.9 5.5-1.8 2.4.8 3.4 4.7 0 2.4-3.4 4.7-2.4.8-5.5-1.8-1.6-1.9z",
+    "h": "M0-5L4.4-2.5V2.5L0 5-4.4 2.5V-2.5z",
+}
+"""Outlines of matplotlib's markers around (0, 0)."""
 
 _PLACES = {
     **{"h2gcn-1": 0, "h2gcn-2": 1, "graphsage": 2, "gcn-cheby": 3, "mixhop": 4},

@@ -7,7 +7,7 @@ from typing import Any
 
 from h2gcn.experiments import _table_words as words
 
-__all__ = ["about", "cell_notes"]
+__all__ = ["about", "cell_notes", "reading"]
 
 MAX_CARDS = 12
 """Up to so many graphs are told one by one beneath a table."""
@@ -29,15 +29,19 @@ def about(result: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
     How figures were made, how they are judged, the protocol, the versions, the
     graphs and the result's notes.
     """
-    cells = [cell for row in table["rows"] for cell in row["cells"]]
     return [
-        *_how_made(cells, table),
-        *_how_judged(cells, table),
+        *reading(table),
         f"Protocol: {result.get('protocol') or 'not known'}. Versions: "
         f"{', '.join(_versions(result))}.",
         *_graphs(result.get("cards") or {}),
         *map(str, result.get("notes") or ()),
     ]
+
+
+def reading(table: Mapping[str, Any]) -> list[str]:
+    """Return how the figures of a table were made and are judged."""
+    cells = [cell for row in table["rows"] for cell in row["cells"]]
+    return [*_how_made(cells, table), *_how_judged(cells, table)]
 
 
 def _how_made(

@@ -87,7 +87,10 @@ def papers(cell: Cell, table: Table) -> str:
     paper = cell.get("paper")
     if paper is None or paper.get("mean") is None:
         return NONE
-    return _pair(paper["mean"], paper.get("std"), table)
+    mean, count = paper["mean"], isinstance(cell.get("mean"), int)
+    return _pair(
+        int(mean) if count and mean == int(mean) else mean, paper.get("std"), table
+    )
 
 
 def category(cell: Cell, table: Table) -> str:

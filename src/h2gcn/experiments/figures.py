@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from h2gcn.experiments._series import Series, categories, floats, has_values
 from h2gcn.experiments._styles import STYLES, Style, styles_of
 from h2gcn.io.write import atomic_write
 
@@ -25,6 +27,8 @@ ROW = 0.24
 DOTS_PER_INCH = 200
 MANY, MARKED = 25, 12
 """A line with more points than the first has about as many markers as the second."""
+LONGEST = 68
+"""Characters in a line of the title."""
 PER_ROW = 4
 """Names in a row of the legend; fewer where they are long."""
 FAINT = "#444444"
@@ -83,14 +87,14 @@ def _draw(figure: Mapping[str, Any]) -> Figure:
     there = [
         (one, STYLES[place])
         for one, place in zip(figure["series"], places, strict=True)
-        if _any(one["mean"])
+        if has_values(one["mean"])
     ]
     series, styles = [one for one, _ in there], [style for _, style in there]
     per_row = _per_row([str(one["name"]) for one in series])
     rows = math.ceil((len(series) + 1) / per_row)
     drawn = Figure(figsize=(WIDTH, HEIGHT + ROW * rows), layout="constrained")
     axes = drawn.add_subplot()
-    axes.set_title(_text(figure["title"]), fontsize=11)
+    axes.set_title(fill(_text(figure["title"]), LONGEST), fontsize=11)
     axes.set_xlabel(_text(figure.get("x_label") or ""))
     axes.set_ylabel(_text(figure.get("y_label") or ""))
     if not series:
@@ -99,7 +103,7 @@ def _draw(figure: Mapping[str, Any]) -> Figure:
         return drawn
     bars = figure.get("kind", "lines") == "bars"
     shown = (_bars if bars else _lines)(axes, series, styles)
-    if any(_any(one.get("paper")) for one in series):
+    if any(has_values(one.get("paper")) for one in series):
         dotted = Line2D([], [], color=FAINT, linestyle=":", linewidth=1.3)
         shown.append((dotted, "the paper"))
     _ticks(axes, figure, series)
@@ -109,18 +113,18 @@ def _draw(figure: Mapping[str, Any]) -> Figure:
 
 
 def _lines(
-    axes: Axes, series: Sequence[Mapping[str, Any]], styles: Sequence[Style]
+    axes: Axes, series: Sequence[Series], styles: Sequence[Style]
 ) -> list[tuple[Any, str]]:
     """Draw lines with bands; return what the legend shows."""
     shown: list[tuple[Any, str]] = []
-    categories = _categories(series)
+    places = categories(series)
     for one, style in zip(series, styles, strict=True):
-        x = [categories[v] if categories else float(v) for v in one["x"]]
-        mean, std = _floats(one["mean"]), _floats(one.get("std"), len(x))
+        x = [places[v] if places else float(v) for v in one["x"]]
+        mean, std = floats(one["mean"]), floats(one.get("std"), len(x))
         low = [m - s for m, s in zip(mean, std, strict=True)]
         high = [m + s for m, s in zip(mean, std, strict=True)]
         axes.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0)
-        paper = _floats(one.get("paper"), len(x))
+        paper = floats(one.get("paper"), len(x))
         axes.plot(x, paper, color=style.colour, ls=":", lw=1.3, alpha=0.55)
         (line,) = axes.plot(
             x,
@@ -139,38 +143,36 @@ def _lines(
 
 
 def _bars(
-    axes: Axes, series: Sequence[Mapping[str, Any]], styles: Sequence[Style]
+    axes: Axes, series: Sequence[Series], styles: Sequence[Style]
 ) -> list[tuple[Any, str]]:
     """Draw groups of bars; return what the legend shows."""
     shown: list[tuple[Any, str]] = []
-    categories = _categories(series, always=True)
+    places = categories(series, always=True)
     width = 0.8 / len(series)
     axes.grid(visible=False, axis="x")
     for i, (one, style) in enumerate(zip(series, styles, strict=True)):
-        at = [categories[v] + (i - (len(series) - 1) / 2) * width for v in one["x"]]
-        std = _floats(one.get("std"), len(at))
+        at = [places[v] + (i - (len(series) - 1) / 2) * width for v in one["x"]]
+        std = floats(one.get("std"), len(at))
         look: dict[str, Any] = {"facecolor": style.colour, "edgecolor": "white"}
         look["hatch"] = style.hatch
-        axes.bar(at, _floats(one["mean"]), width * 0.92, **look)
-        axes.errorbar(at, _floats(one["mean"]), std, fmt="none", ecolor=FAINT, lw=1)
-        for x, value in zip(at, _floats(one.get("paper"), len(at)), strict=True):
+        axes.bar(at, floats(one["mean"]), width * 0.92, **look)
+        axes.errorbar(at, floats(one["mean"]), std, fmt="none", ecolor=FAINT, lw=1)
+        for x, value in zip(at, floats(one.get("paper"), len(at)), strict=True):
             ends = [x - width / 2, x + width / 2]
             axes.plot(ends, [value, value], color="black", ls=":", lw=1.3)
         shown.append((Patch(**look), _text(one["name"])))
     return shown
 
 
-def _ticks(
-    axes: Axes, figure: Mapping[str, Any], series: Sequence[Mapping[str, Any]]
-) -> None:
+def _ticks(axes: Axes, figure: Mapping[str, Any], series: Sequence[Series]) -> None:
     bars = figure.get("kind", "lines") == "bars"
-    categories = _categories(series, always=bars)
+    places = categories(series, always=bars)
     ticks = figure.get("x_ticks")
-    if categories:
-        texts = [_text(name) for name in categories]
+    if places:
+        texts = [_text(name) for name in places]
         tilted = sum(map(len, texts)) > 60
         axes.set_xticks(
-            list(categories.values()),
+            list(places.values()),
             texts,
             rotation=30 if tilted else 0,
             ha="right" if tilted else "center",
@@ -179,30 +181,9 @@ def _ticks(
         axes.set_xticks([float(t) for t in ticks], [f"{float(t):g}" for t in ticks])
 
 
-def _categories(
-    series: Sequence[Mapping[str, Any]], *, always: bool = False
-) -> dict[Any, int]:
-    """Return the place of each x that is a name; {} where all x are numbers."""
-    x = [value for one in series for value in one["x"]]
-    if not always and all(isinstance(value, (int, float)) for value in x):
-        return {}
-    return {value: place for place, value in enumerate(dict.fromkeys(x))}
-
-
 def _per_row(names: Sequence[str]) -> int:
     longest = max([9, *map(len, names)])
     return max(1, min(PER_ROW, 76 // (longest + 8), len(names) + 1))
-
-
-def _floats(values: Sequence[float | None] | None, n: int = 0) -> list[float]:
-    """Return values with NaN for what is not there; lines and bands have gaps there."""
-    if values is None:
-        return [math.nan] * n
-    return [math.nan if value is None else float(value) for value in values]
-
-
-def _any(values: Sequence[float | None] | None) -> bool:
-    return any(value is not None for value in values or ())
 
 
 def _text(text: object) -> str:

@@ -129,7 +129,7 @@ def degree_result(
     }
     ranges = sorted({degrees for counts in counted.values() for degrees in counts})
     names = [_range_name(*degrees) for degrees in ranges]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for (model, column), counts in sorted(counted.items()):
         cells = [
             measured(counts[degrees], [], None)

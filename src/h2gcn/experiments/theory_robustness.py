@@ -1,5 +1,7 @@
 """Theorem 1 as tables and figures: perturbing constructed graphs."""
 
+from collections.abc import Iterable, Sequence
+
 from h2gcn import theory
 from h2gcn.experiments.theory_entries import Entry, cell, figure, row, series, table
 
@@ -7,6 +9,12 @@ __all__ = ["robustness_figures", "robustness_tables"]
 
 LAYERS = {"(A+I)XW": True, "AXW": False}
 """The two layers of the theorem, and whether they have self-loops."""
+FIXED = {
+    "homophily": "d = 20, 5 classes",
+    "classes": "h = 0.1, d = 20",
+    "degree": "h = 0.1, 5 classes",
+}
+"""What each of the appendix's plots holds fixed."""
 
 
 def robustness_figures() -> list[Entry]:
@@ -18,41 +26,23 @@ def robustness_figures() -> list[Entry]:
     homophily = [k / 50 for k in range(51)]
     classes, degrees = range(2, 21), range(1, 51)
     return [
-        _plot(
-            "homophily",
-            "h",
-            homophily,
-            "d = 20, 5 classes",
-            [(h, 20, 5) for h in homophily],
-        ),
-        _plot(
-            "classes",
-            "number of classes",
-            classes,
-            "h = 0.1, d = 20",
-            [(0.1, 20, c) for c in classes],
-        ),
-        _plot(
-            "degree",
-            "degree d",
-            degrees,
-            "h = 0.1, 5 classes",
-            [(0.1, d, 5) for d in degrees],
-        ),
+        _plot("homophily", "h", homophily, [(h, 20, 5) for h in homophily]),
+        _plot("classes", "number of classes", classes, [(0.1, 20, c) for c in classes]),
+        _plot("degree", "degree d", degrees, [(0.1, d, 5) for d in degrees]),
     ]
 
 
-def _plot(name, label, x, fixed, cases):
+def _plot(
+    name: str, label: str, x: Iterable[float], cases: Sequence[tuple[float, int, int]]
+) -> Entry:
+    """Return |δ| of both layers at each (h, d, number of classes)."""
     lines = []
     for layer, loops in LAYERS.items():
-        found = [
-            [abs(theory.found_perturbation(*case, self_loops=loops))] for case in cases
-        ]
-        needed = [
-            abs(theory.perturbation_needed(*case, self_loops=loops)) for case in cases
-        ]
-        lines.append(series(layer, x, found, paper=needed))
-    title = f"Theorem 1: the perturbation that loses a node's class, {fixed}"
+        found = [theory.found_perturbation(*case, self_loops=loops) for case in cases]
+        needed = [theory.perturbation_needed(*case, self_loops=loops) for case in cases]
+        runs, paper = [[abs(amount)] for amount in found], [abs(a) for a in needed]
+        lines.append(series(layer, x, runs, paper=paper))
+    title = f"Theorem 1: the perturbation that loses a node's class, {FIXED[name]}"
     return figure(f"theorem-1-{name}", title, label, "|δ|", lines)
 
 
@@ -60,9 +50,9 @@ def robustness_tables() -> list[Entry]:
     """Return what was found on graphs of whole edges, and the threshold of h."""
     cases = [(k / 5, 20, 5) for k in range(6)]
     cases += [(0.1, 20, c) for c in (2, 3, 4, 7, 10, 19)]
-    names = ["h = {:g}, d = {}, {} classes".format(*case) for case in cases]
     rows = [
-        row(name, _whole_edges(*case)) for name, case in zip(names, cases, strict=True)
+        row(f"h = {h:g}, d = {d}, {c} classes", _whole_edges(h, d, c))
+        for h, d, c in cases
     ]
     columns = ["|δ1|, (A+I)XW", "|δ2|, AXW", "whole edges, (A+I)XW", "whole edges, AXW"]
     title = "Theorem 1: the smallest perturbation, found on graphs of whole edges"

@@ -1,6 +1,7 @@
 """Theorem 3 as a table and figures: energy above the cuts of the spectrum."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from h2gcn import theory
 from h2gcn.experiments.theory_entries import Entry, cell, figure, row, series, table
@@ -102,5 +103,6 @@ def _two_labelings(kind: str, classes: int) -> Entry:
     )
 
 
-def _signal(labels: np.ndarray, classes: int) -> theory.Signal:
+def _signal(labels: NDArray[np.int64], classes: int) -> theory.Signal:
+    """Return two classes as 0 and 1, [n], more of them as one-hot rows, [n, C]."""
     return np.eye(classes)[labels] if classes > 2 else labels

@@ -14,8 +14,8 @@ neighbour of v is like any other neighbour of u. On a tree that is so, and P² i
 A ring of distance exactly 2 leaves out the walks that close a triangle; under
 homophily those mostly end in v's own class. In a sparse graph they are few. In a dense
 one the theorem fails for N_2 as the paper defines it (at *exactly* 2 hops): see
-`block_model_two_hop`, and two cliques joined by a perfect matching, where every
-neighbour has the same shares and nobody in N_2(v) is of v's class.
+`block_model_two_hop`, and two cliques joined by a perfect matching, where all nodes
+have the same share h of neighbours of their class and nobody in N_2(v) is of v's.
 
 The uniform ρ is more than is needed: [P²]_ii ≥ [P²]_ij for every symmetric P with equal
 diagonal entries of P² (Cauchy–Schwarz), so for the circular matrix of the paper's
@@ -24,12 +24,12 @@ synthetic graphs too.
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlog1py
 
-from h2gcn._label_counts import edge_ends
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph
-from h2gcn.rings import exact_rings
+from h2gcn.homophily import ring_homophily
 
 __all__ = [
     "block_model_two_hop",
@@ -138,7 +138,8 @@ def broadcast_tree(
 def measured_two_hop(graph: Graph) -> tuple[float, float]:
     """Measure how often a node two hops away is of one's own class, and of another.
 
-    Over all ordered pairs at shortest distance exactly 2.
+    Over all ordered pairs at shortest distance exactly 2; NaN, with a warning, where
+    there is none.
 
     Returns
     -------
@@ -156,9 +157,8 @@ def measured_two_hop(graph: Graph) -> tuple[float, float]:
     """
     # One share over all pairs: with a row for each class, the few hubs, which decide
     # how many pairs a class takes part in, would bias the mean of the rows.
-    ends = edge_ends(exact_rings(graph.adj, hops=2)[1], graph)
-    own = float(ends.trace() / ends.sum())
-    return own, (1 - own) / (graph.n_classes - 1)
+    own = ring_homophily(graph, hops=2)[1]
+    return own, (1 - own) / max(graph.n_classes - 1, 1)
 
 
 def block_model_two_hop(
@@ -199,10 +199,13 @@ def block_model_two_hop(
             f"The 'degree' parameter of {owner} must leave room for all neighbours "
             f"among {n} nodes a class. Got {degree!r} instead."
         )
-    # Third nodes: of the pair's own classes, and of all the others.
-    apart = (1 - p * p) ** (n - 2) * (1 - q * q) ** (n * (n_classes - 1))
-    equal = (n - 1) * (1 - p) * (1 - apart)
-    apart = (1 - p * q) ** (2 * (n - 1)) * (1 - q * q) ** (n * (n_classes - 2))
-    unequal = n * (1 - q) * (1 - apart)
+    # Third nodes: of the pair's own classes, and of all the others. Logarithms keep
+    # what 1 − (1 − p²)^n would lose where p² is near the rounding of 1.
+    apart = xlog1py(n - 2, -p * p) + xlog1py(n * (n_classes - 1), -q * q)
+    equal = (n - 1) * (1 - p) * abs(np.expm1(apart))
+    apart = xlog1py(2 * (n - 1), -p * q) + xlog1py(n * (n_classes - 2), -q * q)
+    unequal = n * (1 - q) * abs(np.expm1(apart))
     total = equal + (n_classes - 1) * unequal
+    if not total:
+        raise InputError(f"{owner}: no two nodes of such a graph are at distance 2.")
     return float(equal / total), float(unequal / total)

@@ -1,0 +1,41 @@
+"""`h2gcn report`: all results of a folder on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["command"]
+
+
+def command(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="The folder that reproduce wrote to."),
+    ] = Path("results"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The .html file to write; RESULTS/report.html if none."
+        ),
+    ] = None,
+) -> None:
+    """Make one HTML page of all results in the folder RESULTS.
+
+    It shows every table and figure beside the paper's, the graphs, what was not run
+    and what failed. The page needs no network and no other file.
+    """
+    from h2gcn.cli.output import say
+    from h2gcn.experiments.report import read_results, render_html, summary_line
+    from h2gcn.io.write import atomic_write, check_suffix
+
+    file = results / "report.html" if out is None else out
+    check_suffix(file, (".html", ".htm"))
+    found = read_results(results)
+    page = render_html(found)
+    with atomic_write(file) as beside:
+        beside.write_text(page, encoding="utf-8")
+    say(f"wrote {file}")
+    print(summary_line(found))

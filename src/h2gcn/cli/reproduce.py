@@ -1,0 +1,117 @@
+"""`h2gcn reproduce`: a table or figure of the paper from nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from h2gcn.experiments.plan import Run
+    from h2gcn.experiments.runner import Pool
+
+__all__ = ["command"]
+
+FAILED = 1
+"""Exit code when a run failed; the others are in the tables."""
+
+
+def command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table-1, syn-cora, syn-cora-own, syn-products, ablation, degree, "
+            "real, ranks, statistics, theory or all.",
+            show_default=False,
+        ),
+    ],
+    protocol: Annotated[
+        str, typer.Option(help="paper, standard, or quick (minutes, for a look).")
+    ] = "standard",
+    out: Annotated[Path, typer.Option(help="The folder for everything.")] = Path(
+        "results"
+    ),
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Processes side by side, one thread each.",
+            min=1,
+            show_default="one a core",
+        ),
+    ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Send the runs to a Ray cluster: host:port, or auto.",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no tables.")
+    ] = False,
+) -> int:
+    """Rebuild a table or figure of the paper, ours beside the paper's.
+
+    Settings are chosen on validation nodes. Finished runs are kept one by one in
+    OUT/runs.jsonl; the same command does only what is missing. Tables come as
+    Markdown, CSV and LaTeX, figures as SVG and PNG, all of it in OUT/report.html.
+    """
+    import warnings
+
+    from h2gcn.cli.output import say
+    from h2gcn.cli.reproduced import plan_bar
+    from h2gcn.exceptions import H2GCNWarning
+    from h2gcn.experiments.definitions import find_experiments
+    from h2gcn.experiments.outputs import RUNS, make_folder, write_result
+    from h2gcn.experiments.protocols import find_protocol
+    from h2gcn.experiments.report import write_report
+    from h2gcn.experiments.reproduce import reproduce
+    from h2gcn.experiments.runner import run_plan
+    from h2gcn.experiments.store import Store
+    from h2gcn.experiments.tables import show
+
+    names, how = find_experiments(name), find_protocol(protocol)
+    warnings.simplefilter("ignore", H2GCNWarning)
+    failed = 0
+    with Store(make_folder(out) / RUNS) as store, _pool(jobs, ray) as pool:
+        for experiment in names:
+
+            def execute(runs: Sequence[Run], title: str = experiment) -> None:
+                with plan_bar(title, show=not quiet) as on_event:
+                    run_plan(runs, store, pool=pool, on_event=on_event)
+
+            result = reproduce(experiment, how, store, execute)
+            write_result(out, result)
+            failed += len(result["failed"])
+            for reason in result["not_run"]:
+                say(f"not run: {reason}")
+            for failure in result["failed"]:
+                say(
+                    "failed: {dataset} {model} split {split}: {error}".format(**failure)
+                )
+            if not quiet:
+                for table in result["tables"]:
+                    show(result, table)
+                print(f"{experiment}: tables and figures are in {out / experiment}")
+    report = write_report(out, out / "report.html")
+    print(f"everything on one page: {report}")
+    if failed:
+        say(f"{failed} runs failed; the same command tries them again")
+    return FAILED if failed else 0
+
+
+def _pool(jobs: int | None, ray: str | None) -> AbstractContextManager[Pool]:
+    from h2gcn.exceptions import InputError
+    from h2gcn.experiments.local_pool import LocalPool
+    from h2gcn.experiments.ray_pool import RayPool
+
+    if ray is None:
+        return LocalPool(jobs)
+    if jobs is not None:
+        raise InputError("--jobs and --ray: one or the other")
+    return RayPool(ray)

@@ -1,0 +1,55 @@
+"""The files that an experiment leaves: its result, its tables, its figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from h2gcn.exceptions import InputError
+from h2gcn.experiments import tables
+from h2gcn.io.write import atomic_write
+
+__all__ = ["RUNS", "make_folder", "write_result"]
+
+RUNS = "runs.jsonl"
+"""The store in the folder of results."""
+_WRITERS = {".md": tables.markdown, ".csv": tables.csv_text, ".tex": tables.latex}
+
+
+def make_folder(path: Path) -> Path:
+    """Return a folder that can be written to, made if it was not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be made a folder ({error.strerror})"
+        ) from None
+    return path
+
+
+def write_result(out: Path, result: Mapping[str, Any]) -> list[Path]:
+    """Write a result to the folder of its experiment; return the files.
+
+    Parameters
+    ----------
+    out
+        The folder of all results.
+    result
+        As `h2gcn.experiments.reproduce.reproduce` returns it.
+    """
+    from h2gcn.experiments.figures import draw
+
+    folder = make_folder(out / result["experiment"])
+    texts = {"result.json": json.dumps(result, ensure_ascii=False, allow_nan=False)}
+    for table in result["tables"]:
+        for suffix, render in _WRITERS.items():
+            texts[f"{table['name']}{suffix}"] = render(result, table)
+    for name, text in texts.items():
+        with atomic_write(folder / name) as beside:
+            beside.write_text(text, encoding="utf-8")
+    written = [folder / name for name in texts]
+    for figure in result["figures"]:
+        written += draw(figure, folder / figure["name"])
+    return written

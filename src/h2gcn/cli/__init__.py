@@ -10,7 +10,18 @@ from typing import Any
 
 import typer
 
-from h2gcn.cli import datasets, demo, diagnose, generate, models, predict, train, tune
+from h2gcn.cli import (
+    datasets,
+    demo,
+    diagnose,
+    generate,
+    models,
+    predict,
+    report,
+    reproduce,
+    train,
+    tune,
+)
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["app", "entry_point", "main"]
@@ -26,7 +37,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (demo, diagnose, train, tune, predict, generate, datasets, models):
+for _module in (
+    *(demo, diagnose, train, predict, tune, generate),
+    *(reproduce, report, datasets, models),
+):
     app.command(_module.__name__.rpartition(".")[2])(_module.command)
 
 INTERRUPTED = 130

@@ -69,11 +69,12 @@ def command(
     from h2gcn.experiments.definitions import find_experiments
     from h2gcn.experiments.outputs import RUNS, make_folder, write_result
     from h2gcn.experiments.protocols import find_protocol
-    from h2gcn.experiments.report import write_report
+    from h2gcn.experiments.report import read_results, render_html
     from h2gcn.experiments.reproduce import reproduce
     from h2gcn.experiments.runner import run_plan
     from h2gcn.experiments.store import Store
     from h2gcn.experiments.tables import show
+    from h2gcn.io.write import atomic_write
 
     names, how = find_experiments(name), find_protocol(protocol)
     warnings.simplefilter("ignore", H2GCNWarning)
@@ -98,8 +99,9 @@ def command(
                 for table in result["tables"]:
                     show(result, table)
                 print(f"{experiment}: tables and figures are in {out / experiment}")
-    report = write_report(out, out / "report.html")
-    print(f"everything on one page: {report}")
+    with atomic_write(out / "report.html") as beside:
+        beside.write_text(render_html(read_results(out)), encoding="utf-8")
+    print(f"everything on one page: {out / 'report.html'}")
     if failed:
         say(f"{failed} runs failed; the same command tries them again")
     return FAILED if failed else 0

@@ -15,11 +15,17 @@ MAX_CARDS = 12
 
 def cell_notes(table: Mapping[str, Any]) -> list[str]:
     """Return what must be said of single cells, with their places."""
+    places: dict[str, list[str]] = {}
+    filled = 0
+    for row in table["rows"]:
+        for column, cell in zip(table["columns"], row["cells"], strict=True):
+            filled += cell.get("mean") is not None
+            if cell.get("note"):
+                where = f"{row['name']}, {column}"
+                places.setdefault(_sentence(cell["note"]), []).append(where)
     return [
-        f"{row['name']}, {column}: {_sentence(cell['note'])}"
-        for row in table["rows"]
-        for column, cell in zip(table["columns"], row["cells"], strict=True)
-        if cell.get("note")
+        f"{'every cell' if 1 < filled == len(where) else '; '.join(where)}: {note}"
+        for note, where in places.items()
     ]
 
 
@@ -54,7 +60,11 @@ def _how_made(
         runs = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
         yield f"Mean ± sample standard deviation of {runs} runs{unit}."
     elif unit and done:
-        yield f"One run a cell{unit}."
+        yield (
+            f"One run a cell{unit}."
+            if words.of_models(table)
+            else f"In {table['unit']}."
+        )
     names = {tuple(cell.get("runs") or ()) for cell in done}
     if len(names) == 1 and (one := names.pop()):
         yield f"Runs: {', '.join(one)}."
@@ -64,7 +74,7 @@ def _how_judged(
     cells: Sequence[Mapping[str, Any]], table: Mapping[str, Any]
 ) -> Iterator[str]:
     kinds = {words.category(cell, table) for cell in cells}
-    if kinds & {"better", "worse", "within"} and "differs" not in kinds:
+    if kinds & {"better", "worse", "within"} and words.of_models(table):
         yield (
             "Verdict on ours: within one standard deviation of the paper's mean (the "
             "paper's deviation), else better or worse by how much."

@@ -37,6 +37,8 @@ def show(
             head = Text(words.plain(columns[i]), justify="right")
             shown.add_column(head, justify="right", overflow="fold")
         for line in lines:
+            if line.beneath and all(line.cells[i] == words.NONE for i in block):
+                continue
             indent, faint = ("  ", "dim") if line.beneath else ("", "")
             cells = [_styled(line, i, faint) for i in block]
             name = Text(indent + words.plain(line.name), style=faint)

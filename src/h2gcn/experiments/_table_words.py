@@ -13,6 +13,7 @@ __all__ = [
     "category",
     "lines",
     "number",
+    "of_models",
     "ours",
     "papers",
     "plain",
@@ -93,6 +94,11 @@ def papers(cell: Cell, table: Table) -> str:
     )
 
 
+def of_models(table: Table) -> bool:
+    """Return whether the rows of a table are models, of which one can be better."""
+    return str(table.get("corner", "model")).startswith("model")
+
+
 def category(cell: Cell, table: Table) -> str:
     """Return what a cell counts as.
 
@@ -100,8 +106,7 @@ def category(cell: Cell, table: Table) -> str:
     "differs" where rows are no models, since a graph is not better with more nodes.
     """
     told = NOT_RUN if cell.get("mean") is None else str(cell.get("verdict", "none"))
-    ranked = str(table.get("corner", "model")).startswith("model")
-    return told if ranked or told not in ("better", "worse") else "differs"
+    return told if of_models(table) or told not in ("better", "worse") else "differs"
 
 
 def verdict(cell: Cell, table: Table) -> str:

@@ -25,7 +25,10 @@ __all__ = ["MissingData", "find_checksum", "has_products", "open_graph"]
 REMEMBERED = 3
 """Graphs that a process keeps: those that its next runs are likely to be on."""
 
-_GENERATED = re.compile(r"(syn-products|syn-cora-own)/h([01]\.\d\d)-r([1-9]\d*)")
+_GENERATED = re.compile(
+    r"(?P<family>syn-products|syn-cora-own)(-(?P<nodes>[1-9]\d{2,6}))?"
+    r"/h(?P<h>0\.\d\d|1\.00)-r(?P<number>[1-9]\d*)"
+)
 
 
 class MissingData(InputError):
@@ -41,7 +44,8 @@ def open_graph(name: str) -> Graph:
         A benchmark's, such as `cora` or `syn-cora/h0.10-r1`. `syn-products/h0.10-r1`
         and `syn-cora-own/h0.10-r1` are generated: homophily 0.10, first of the graphs
         that have it. The former take ogbn-products' features where the data root has
-        them, else Gaussians; the latter take Cora's.
+        them, else Gaussians; the latter take Cora's. `syn-products-2000/h0.10-r1` has
+        2,000 nodes.
 
     Raises
     ------
@@ -65,13 +69,15 @@ def has_products() -> bool:
 def _open(name: str, root: Path) -> Graph:
     if (match := _GENERATED.fullmatch(name)) is None:
         return _load(name, root)
-    family, h, number = match.groups()
-    shape = "syn-products" if family == "syn-products" else "syn-cora"
+    family, h = match["family"], float(match["h"])
+    shape = PRESETS["syn-products" if family == "syn-products" else "syn-cora"].copy()
+    if match["nodes"]:
+        shape["n_nodes"] = int(match["nodes"])
     return generate_graph(
-        **PRESETS[shape],
-        homophily=float(h),
+        **shape,
+        homophily=h,
         features=_features(name, family, root),
-        seed=1000 * int(number) + round(100 * float(h)),
+        seed=1000 * int(match["number"]) + round(100 * h),
         name=name,
     )
 

@@ -72,7 +72,9 @@ def ranks_table(real: Mapping[str, Any]) -> dict[str, Any]:
     present = {name: row for name, row in scores.items() if row}
     ranks = average_ranks(present)
     used = [
-        b for b in sum(GROUPS.values(), ()) if all(b in r for r in present.values())
+        b
+        for b in sum(GROUPS.values(), ())
+        if present and all(b in row for row in present.values())
     ]
     paper = published_rows("ranks")
     columns = [*GROUPS, "overall"]

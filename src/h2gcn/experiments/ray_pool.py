@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Self
@@ -19,6 +21,8 @@ __all__ = ["RayPool"]
 
 _SECONDS_TO_REACH = 5.0
 """Ray itself goes on for minutes."""
+_REFUSALS = (ImportError, OSError, OverflowError, RuntimeError, ValueError)
+"""What a connection may end with, besides Ray's own errors."""
 
 
 class RayPool:
@@ -31,7 +35,6 @@ class RayPool:
     ----------
     address
         `host:port` of the cluster, or `auto` for the one that runs on this machine.
-        Where this process has a connection already, that is used.
     work
         What is done with a run, a function that can be imported.
     """
@@ -44,9 +47,7 @@ class RayPool:
                 "to use a cluster, Ray is needed: pip install 'h2gcn[ray]'"
             )
         self._ray: Any = import_module("ray")
-        self._connected = not self._ray.is_initialized()
-        if self._connected:
-            _connect(self._ray, address)
+        _connect(self._ray, address)
         task = self._ray.remote(
             num_cpus=1,
             max_retries=ATTEMPTS - 1,
@@ -77,7 +78,9 @@ class RayPool:
 
     def next(self) -> tuple[Run, Record]:
         """Wait for a run that was submitted to finish, and return its record."""
-        (first, *_), _ = self._ray.wait(list(self._runs))
+        # Ray prints to stdout that a worker died, among the results of a program.
+        with redirect_stdout(sys.stderr):
+            (first, *_), _ = self._ray.wait(list(self._runs))
         run = self._runs.pop(first)
         try:
             record: Record = self._ray.get(first)
@@ -86,12 +89,11 @@ class RayPool:
         return run, record
 
     def close(self) -> None:
-        """End what is under way, and the connection if it was made here."""
+        """End what is under way, and the connection."""
         for reference in self._runs:
             self._ray.cancel(reference, force=True)
         self._runs = {}
-        if self._connected:
-            self._ray.shutdown()
+        self._ray.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -112,13 +114,14 @@ def _connect(ray: Any, address: str) -> None:
     """Connect to a cluster, or say in one line why that cannot be."""
     given = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     host, _, port = given.removeprefix("ray://").rpartition(":")
+    hint = "'ray start --head' starts one on this machine"
     try:
         if host and port.isdigit():
             socket.create_connection((host, int(port)), _SECONDS_TO_REACH).close()
+            hint = "where it asks for a token, set RAY_AUTH_MODE=token here too"
         ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
-    except (OSError, RuntimeError, ValueError, ImportError) as error:
+    except (ray.exceptions.RayError, *_REFUSALS) as error:
         why = str(error).strip().splitlines()[0] if str(error) else "no answer"
         raise InputError(
-            f"no Ray cluster can be reached at {given!r} ({why}); 'ray start --head' "
-            "starts one on this machine"
+            f"no Ray cluster can be reached at {given!r} ({why}); {hint}"
         ) from None

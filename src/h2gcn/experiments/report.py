@@ -73,12 +73,11 @@ def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what came out, a sentence each."""
     total = _total(results)
     judged = total["better"] + total["within"] + total["worse"]
-    said = [
-        f"{_count(len(results), 'experiment')}; no figure beside one of the paper's."
-    ]
+    experiments = _count(len(results), "experiment")
+    said = [f"{experiments}; no figure of a model beside the paper's."]
     if judged:
         said = [
-            f"{_count(len(results), 'experiment')}, {_count(judged, 'figure')} beside "
+            f"{experiments}, {_count(judged, 'figure')} beside "
             f"the paper's: {total['within']:,} within one standard deviation, "
             f"{total['better']:,} better, {total['worse']:,} worse."
         ]

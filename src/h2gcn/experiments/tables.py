@@ -63,7 +63,8 @@ def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     """Return a table as CSV, a line a cell, with all that `markdown` tells.
 
     Figures are not rounded; nothing stands for "not there". Every line repeats the
-    protocol, the versions and the notes, so that files can be joined and cut.
+    protocol and the versions, so that files can be joined and cut; the notes, which
+    may be long, are on the first line.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -74,8 +75,8 @@ def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
         result.get("protocol", ""),
         result.get("version", ""),
         "; ".join(f"{name} {value}" for name, value in environment.items()),
-        " ".join(map(str, result.get("notes") or ())),
     )
+    notes = " ".join(map(str, result.get("notes") or ()))
     for row in table["rows"]:
         for column, cell in zip(table["columns"], row["cells"], strict=True):
             paper = cell.get("paper") or {}
@@ -87,9 +88,10 @@ def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
                     *(paper.get("mean"), paper.get("std"), cell.get("difference")),
                     words.category(cell, table),
                     *("yes" if cell.get("best") else "no", cell.get("note", "")),
-                    *ending,
+                    *(*ending, notes),
                 )
             )
+            notes = ""
     return file.getvalue()
 
 

@@ -370,12 +370,15 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
 def test_kill_9_loses_nothing_that_has_finished(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    path = tmp_path / "runs.jsonl"
-    runs = [toy("wait", seconds=0.05, split=number) for number in range(40)]
+    path, note = tmp_path / "runs.jsonl", tmp_path / "note"
+    # The first run keeps a worker busy for ever, which must die with its driver.
+    runs = [toy("wait once", note=str(note))]
+    runs += [toy("wait", seconds=0.05, split=number) for number in range(40)]
     finished, n_finished = b"", 0
     for more in (3, 1, 6):
         driver = start(runs)
-        wait_for(lambda: n_lines(path) >= n_finished + more)  # noqa: B023
+        enough = n_finished + more
+        wait_for(lambda: n_lines(path) >= enough and note.exists())  # noqa: B023
         workers = psutil.Process(driver.pid).children()
         driver.kill()
         driver.communicate()
@@ -411,8 +414,9 @@ def test_ctrl_c_stops_at_once_and_the_next_start_goes_on(
     assert complaints.count("KeyboardInterrupt") == 1, "the workers say nothing"
     assert not psutil.wait_procs(workers, timeout=PATIENCE)[1]
     finished = path.read_bytes()
-    assert finished.count(b"\n") == 3
+    n_finished = finished.count(b"\n")
+    assert n_finished in (2, 3), "a line that was not yet on the disk is taken back"
     said, _ = start(runs).communicate(timeout=PATIENCE)
-    assert said.split() == ["3", "4"]
+    assert said.split() == [str(n_finished), "4"]
     assert path.read_bytes().startswith(finished)
     assert n_lines(path) == 4

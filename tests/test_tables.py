@@ -53,6 +53,8 @@ def read_csv(text: str) -> list[dict[str, str]]:
         ({"mean": 70.5}, ("70.50", "–", "–")),
         ({"mean": 2708}, ("2,708", "–", "–")),
         ({"mean": None, "verdict": "not run"}, ("not run", "–", "–")),
+        # Run, and found to have no value.
+        ({"mean": None, "verdict": "none"}, ("–", "–", "–")),
         (
             {"mean": 1.0, "paper": {"mean": 3.0, "std": 2.5}, "verdict": "within"}
             | {"difference": -2.0},

@@ -91,7 +91,7 @@ def styles_of(names: Sequence[str]) -> list[int]:
     taken = set(known.values())
     free = [place for place in range(len(STYLES)) if place not in taken]
     used: set[int] = set()
-    places = []
+    places: list[int] = []
     for name in names:
         place = known.get(name)
         if place is None or place in used:

@@ -77,9 +77,9 @@ def number(value: float | None, decimals: int = 2) -> str:
 
 
 def ours(cell: Cell, table: Table) -> str:
-    """Return our figure: mean ± deviation, or that it was not run."""
+    """Return our figure: mean ± deviation, or that it was not run or has no value."""
     if cell.get("mean") is None:
-        return NOT_RUN
+        return NOT_RUN if category(cell, table) == NOT_RUN else NONE
     return _pair(cell["mean"], cell.get("std"), table)
 
 
@@ -105,7 +105,9 @@ def category(cell: Cell, table: Table) -> str:
     "better", "within", "worse", "none" (nothing to compare with) or "not run"; and
     "differs" where rows are no models, since a graph is not better with more nodes.
     """
-    told = NOT_RUN if cell.get("mean") is None else str(cell.get("verdict", "none"))
+    if cell.get("mean") is None:
+        return "none" if cell.get("verdict") == "none" else NOT_RUN
+    told = str(cell.get("verdict", "none"))
     return told if of_models(table) or told not in ("better", "worse") else "differs"
 
 

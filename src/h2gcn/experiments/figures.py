@@ -27,7 +27,7 @@ ROW = 0.24
 DOTS_PER_INCH = 200
 MANY, MARKED = 25, 12
 """A line with more points than the first has about as many markers as the second."""
-LONGEST = 68
+LONGEST = 72
 """Characters in a line of the title."""
 PER_ROW = 4
 """Names in a row of the legend; fewer where they are long."""

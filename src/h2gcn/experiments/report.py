@@ -78,7 +78,7 @@ def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
     if judged:
         said = [
             f"{experiments}, {_count(judged, 'figure')} beside "
-            f"the paper's: {total['within']:,} within one standard deviation, "
+            f"the paper's: {total['within']:,} within one standard deviation or equal, "
             f"{total['better']:,} better, {total['worse']:,} worse."
         ]
     failed = sum(len(result.get("failed") or ()) for result in results)

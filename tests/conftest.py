@@ -1,6 +1,7 @@
 """Small named graphs that all tests share, and where the benchmark data are."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import hypothesis
@@ -72,11 +73,12 @@ def data_root() -> Path:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say plainly at the end when the benchmark data were not there."""
+    """Say plainly at the end what was left out, and why."""
     skipped = terminalreporter.stats.get("skipped", [])
-    left_out = sum("left out" in str(report.longrepr) for report in skipped)
-    if left_out:
-        terminalreporter.write_line(
-            f"{left_out} tests were left out: they want the benchmark files "
-            "($H2GCN_DATA)."
-        )
+    reasons = Counter(
+        str(report.longrepr).partition("left out: ")[2].strip("')")
+        for report in skipped
+        if "left out: " in str(report.longrepr)
+    )
+    for reason, number in reasons.items():
+        terminalreporter.write_line(f"{number} tests were left out: {reason}.")

@@ -102,7 +102,10 @@ def test_the_papers_average_ranks_come_out_of_its_own_table() -> None:
     ranks = average_ranks(real)
     for model, row in published_rows("ranks").items():
         for group, rank in row.items():
-            assert ranks[model][group] == pytest.approx(rank, abs=0.0501), (model, group)
+            assert ranks[model][group] == pytest.approx(rank, abs=0.0501), (
+                model,
+                group,
+            )
 
 
 def test_the_table_of_ranks_counts_only_what_all_models_ran() -> None:

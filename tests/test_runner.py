@@ -346,15 +346,16 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a program that runs a plan; return it."""
+    drivers = []
     (tmp_path / "driver.py").write_text(DRIVER)
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
 
     def call(runs: list[Run]) -> subprocess.Popen[str]:
         plan = tmp_path / "plan.json"
         plan.write_text(json.dumps([run.to_json() for run in runs]))
-        return subprocess.Popen(
+        driver = subprocess.Popen(
             [sys.executable, "driver.py", "plan.json", "runs.jsonl"],
             cwd=tmp_path,
             env=os.environ | {"PYTHONPATH": path},
@@ -363,8 +364,13 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
             text=True,
             start_new_session=True,
         )
+        drivers.append(driver)
+        return driver
 
-    return call
+    yield call
+    for driver in drivers:
+        driver.kill()
+        driver.communicate(timeout=PATIENCE)
 
 
 def test_kill_9_loses_nothing_that_has_finished(
@@ -381,7 +387,7 @@ def test_kill_9_loses_nothing_that_has_finished(
         wait_for(lambda: n_lines(path) >= enough and note.exists())  # noqa: B023
         workers = psutil.Process(driver.pid).children()
         driver.kill()
-        driver.communicate()
+        driver.communicate(timeout=PATIENCE)
         assert not psutil.wait_procs(workers, timeout=PATIENCE)[1], "they live on"
         content = path.read_bytes()
         assert content.startswith(finished)

@@ -266,6 +266,14 @@ def test_latex_is_a_booktabs_table() -> None:
     assert [row.count("&") for row in rows] == [3] * len(rows) == [3] * 7
 
 
+def test_a_wide_latex_table_lies_on_its_side() -> None:
+    given = as_paper("syn-cora")
+    text = latex(given, given["tables"][0])
+    assert text.count("{sidewaystable}") == 2
+    assert text.startswith(r"% \usepackage{booktabs,rotating}")
+    assert "sideways" not in latex(small(), small()["tables"][0])
+
+
 def test_latex_escapes_what_it_would_read() -> None:
     text = latex(result(notes=[]), table({r"50% & #1_{x}^2 ~\$": [cell(1.0)]}, ["≤"]))
     assert (

@@ -162,7 +162,7 @@ class _Worker:
 def _serve(connection: Connection, work: Callable[[Run], Record]) -> None:
     """Work on one run after the other for as long as somebody wants it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the parent to deal with
-    pass
+    threading.Thread(target=_die_with_parent, daemon=True).start()
     connection.send(None)
     with suppress(EOFError, OSError):
         while True:

@@ -19,6 +19,8 @@ CSV_COLUMNS = (
     *("paper_mean", "paper_std", "difference", "verdict", "best", "note"),
     *("unit", "protocol", "version", "environment", "notes"),
 )
+UPRIGHT = 6
+"""Columns of a LaTeX table that have room across a page."""
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|])")
 _LATEX = {
     **{sign: rf"\{sign}" for sign in "&%$#_{}"},
@@ -96,8 +98,13 @@ def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
 
 
 def latex(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    """Return a table for LaTeX with booktabs, as narrow as the text at most."""
+    """Return a table for LaTeX with booktabs, as wide as the text at most.
+
+    One with many columns lies on its side, or its figures could not be read.
+    """
     columns = table["columns"]
+    sideways = len(columns) > UPRIGHT
+    kind = "sidewaystable" if sideways else "table"
     label = re.sub(r"[^A-Za-z0-9]+", "-", str(table["name"])).strip("-")
     body: list[str] = []
     for line in words.lines(table):
@@ -113,11 +120,12 @@ def latex(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     said = [*about(result, table), *cell_notes(table)]
     return "\n".join(
         [
-            r"% \usepackage{booktabs,graphicx}",
-            r"\begin{table}[t]",
+            rf"% \usepackage{{booktabs,{'rotating' if sideways else 'graphicx'}}}",
+            rf"\begin{{{kind}}}" + ("" if sideways else "[t]"),
             r"\centering",
             rf"\caption{{{_tex(table['title'])}}}",
             rf"\label{{tab:{label}}}",
+            r"\medskip",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{l{'r' * len(columns)}}}",
             r"\toprule",
@@ -128,7 +136,7 @@ def latex(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
             r"\end{tabular}}",
             r"\par\smallskip\footnotesize\raggedright",
             *map(_tex, said),
-            r"\end{table}",
+            rf"\end{{{kind}}}",
             "",
         ]
     )

@@ -27,6 +27,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/rings.py
 	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/runner.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

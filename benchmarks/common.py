@@ -25,6 +25,24 @@ def median_seconds(function: Callable[[], Any], repeats: int) -> float:
     return statistics.median(times)
 
 
+def paired_medians(
+    first: Callable[[], Any], second: Callable[[], Any], repeats: int
+) -> tuple[float, float]:
+    """Return the median times of two functions that are called in turn.
+
+    Whatever else the machine does then slows both alike.
+    """
+    first()
+    second()
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for function, seconds in zip((first, second), times, strict=True):
+            start = time.perf_counter()
+            function()
+            seconds.append(time.perf_counter() - start)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
 def peak_gigabytes() -> float:
     """Return the largest memory that this process has had."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

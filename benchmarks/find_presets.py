@@ -22,7 +22,8 @@ from h2gcn import load_dataset
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.experiments.grids import find_grid
 from h2gcn.experiments.store import Store, read_records
-from h2gcn.experiments.tuning import tune
+from h2gcn.experiments.trials import sum_up
+from h2gcn.experiments.tuning import rank, tune
 from h2gcn.models import MODELS
 
 ROOT = Path(__file__).parents[1]
@@ -72,14 +73,16 @@ def collect() -> None:
 
 
 def winner_of(records: list[dict[str, Any]]) -> tuple[str, str, dict[str, Any]]:
-    """Return the dataset, the model and the setting that did best."""
-    scores: dict[str, list[float]] = {}
+    """Return the dataset, the model and the setting that did best.
+
+    Settings that did not run on as many splits as others are left out.
+    """
+    runs: dict[str, list[dict[str, Any]]] = {}
     for record in records:
-        text = json.dumps(record["config"])
-        scores.setdefault(text, []).append(record["val_score"] or 0.0)
-    most = max(map(len, scores.values()))
-    whole = {text: sum(s) / most for text, s in scores.items() if len(s) == most}
-    config = json.loads(max(whole, key=lambda text: whole[text]))
+        runs.setdefault(json.dumps(record["config"]), []).append(record)
+    results = [sum_up(json.loads(text), of_one) for text, of_one in runs.items()]
+    most = max(result.n for result in results)
+    config = rank([result for result in results if result.n == most])[0].setting
     common = {
         name: value
         for name, value in find_grid(records[0]["dataset"], "h2gcn-1")[0].items()

@@ -106,10 +106,13 @@ def shortfalls() -> str:
     lines = []
     for model in (*H2GCN, *OTHERS):
         for dataset in FOUR:
-            if "**short**" in cell(dataset, model):
+            paper, result = published("real", model, dataset), read(dataset, model)
+            if result is None:
+                lines.append(f"- {model} on {dataset}: not run yet.")
+            elif mark(100 * result["test_accuracy"]["mean"], paper):
                 reason = REASONS.get((dataset, model), "not known yet")
                 lines.append(f"- {model} on {dataset}: {reason}.")
-    return "\n".join(lines or ["- nothing."]) + "\n"
+    return "\n".join(lines or ["- nothing: every cell was run, none is short."]) + "\n"
 
 
 def settings_table() -> str:

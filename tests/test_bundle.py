@@ -3,6 +3,7 @@
 import errno
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from conftest import adjacency
 from h2gcn import Graph, NodeClassifier, __version__, bundle
 from h2gcn.bundle import MANIFEST, WEIGHTS, load_bundle, read_manifest, save_bundle
 from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
 
 N = 30
 
@@ -100,6 +102,31 @@ def test_options_that_are_arrays_and_labels_by_id_come_back(tmp_path: Path) -> N
     loaded = NodeClassifier.load(tmp_path / "model")
     assert loaded.options["compatibility"] == [[0.1, 0.9], [0.9, 0.1]]
     assert loaded.seeds_ == clf.seeds_
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+def test_labels_of_a_graph_without_ids_are_for_that_graph_alone(tmp_path: Path) -> None:
+    graph = ring_graph()
+    clf = NodeClassifier("label-propagation", random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    other = replace(graph, adj=CSR(graph.adj.shape))
+    with pytest.raises(InputError, match="have no ids; only that graph can be predict"):
+        loaded.predict(other)
+
+
+def test_a_bundle_that_knows_nothing_of_edges_is_read(tmp_path: Path) -> None:
+    graph = ring_graph()
+    clf = NodeClassifier("label-propagation", random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    manifest = read_manifest(tmp_path / "model")
+    assert len(manifest["seeds"].pop("edges")) == 64
+    manifest["sha256"] = bundle._digest(manifest)
+    (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
+    loaded = NodeClassifier.load(tmp_path / "model")
     logits = clf.predict_logits(graph)
     assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
 

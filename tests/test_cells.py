@@ -42,6 +42,8 @@ def test_one_run_has_no_deviation() -> None:
         (80.0, Published(80.0, None), "within"),
         (79.9, Published(80.0, None), "worse"),
         (80.1, Published(80.0, None), "better"),
+        # Beside a deviation of 0.00 every figure would be off.
+        (99.9, Published(100.0, 0.0), "worse"),
         (80.0, None, "none"),
     ],
 )
@@ -49,6 +51,25 @@ def test_the_verdict_is_by_one_deviation_of_the_paper(
     mean: float, paper: Published | None, said: str
 ) -> None:
     assert verdict(mean, paper) == said
+    # Where the paper has a deviation, ours is no measure.
+    if paper is not None and paper.std:
+        assert verdict(mean, paper, 50.0) == said
+
+
+@pytest.mark.parametrize("papers", [None, 0.0])
+def test_without_a_deviation_of_the_paper_ours_is_the_measure(
+    papers: float | None,
+) -> None:
+    paper = Published(80.0, papers)
+    means = (78.9, 79.1, 80.9, 81.1)
+    told = [verdict(mean, paper, 1.0) for mean in means]
+    assert told == ["worse", "within", "within", "better"]
+    nearly = [
+        verdict(mean, paper, std) for mean in (80.004, 80.006) for std in (0.0, None)
+    ]
+    assert nearly == ["within", "within", "better", "better"]
+    assert measured([0.78, 0.80], SPLITS[:2], paper)["verdict"] == "within"
+    assert measured([0.79], SPLITS[:1], paper)["verdict"] == "worse"
 
 
 def test_what_was_not_run_says_so_and_keeps_the_papers_figure() -> None:
@@ -83,6 +104,58 @@ def test_the_best_is_marked_only_beyond_the_noise() -> None:
     }
     mark_best(noisy)
     assert not any(cell["best"] for cell in noisy.values())
+
+
+def test_the_best_must_lead_every_model_and_not_only_the_runner_up() -> None:
+    cells = {
+        "lead": measured([0.81, 0.81, 0.81], SPLITS, None),
+        "steady": measured([0.80, 0.80, 0.80], SPLITS, None),
+        "wild": measured([0.60, 0.90, 0.75], SPLITS, None),
+    }
+    mark_best({name: cells[name] for name in ("lead", "steady")})
+    assert cells["lead"]["best"]
+    mark_best(cells)
+    assert not cells["lead"]["best"]
+    assert cells["lead"]["against"] == "steady"
+
+
+def test_a_model_with_other_runs_cannot_be_compared_and_is_left_out() -> None:
+    cells = {
+        "lead": measured([0.81, 0.71, 0.91], SPLITS, None),
+        "other": measured([0.80, 0.82], SPLITS[:2], None),
+        "same": measured([0.70, 0.60, 0.80], SPLITS, None),
+    }
+    mark_best(cells)
+    assert [cell["best"] for cell in cells.values()] == [True, False, False]
+    assert [cell["against"] for cell in cells.values()] == ["same", None, "lead"]
+
+
+def test_each_cell_has_its_interval_against_the_best_other() -> None:
+    rng = np.random.default_rng(1)
+    cells = {
+        name: measured(rng.uniform(0.5, 0.9, 3).tolist(), SPLITS, None)
+        for name in "abcd"
+    }
+    mark_best(cells)
+    for name, cell in cells.items():
+        others = {other: one["mean"] for other, one in cells.items() if other != name}
+        assert cell["against"] == max(others, key=lambda other: others[other])
+        paired = stats.ttest_rel(cell["values"], cells[cell["against"]]["values"])
+        expected = tuple(paired.confidence_interval(0.95))
+        np.testing.assert_allclose(cell["interval"], expected)
+
+
+def test_one_pair_has_no_interval_and_what_was_not_run_nothing() -> None:
+    cells = {
+        "a": measured([0.9], SPLITS[:1], None),
+        "b": measured([0.8], SPLITS[:1], None),
+        "c": not_run(None),
+    }
+    mark_best(cells)
+    assert [cell["against"] for cell in cells.values()] == ["b", "a", None]
+    assert [cell["interval"] for cell in cells.values()] == [None] * 3
+    assert not cells["a"]["best"]
+    assert cells["a"]["note"] == ""
 
 
 def test_nothing_is_best_where_the_runs_are_of_different_splits() -> None:

@@ -81,6 +81,7 @@ def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> N
     code, said, _ = run("predict", model, folder, "--out", out)
     assert code == 0
     assert "12 nodes written" in said
+    assert "% of 48 known labels agree (any training nodes included)" in said
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["node"] for row in rows] == [f"p{i:02}" for i in range(0, 60, 5)]
     assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
@@ -116,7 +117,12 @@ def test_train_json_is_one_object(run: Run, folder: Path) -> None:
     result = json.loads(out)
     assert result["dataset"] == "people"
     assert result["model"] == "h2gcn-1"
-    assert result["config"]["epochs"] == 30
+    used = result["config"]
+    assert used["epochs"] == 30
+    assert used["random_state"] == list(range(10))
+    # What was left to the model, as the model had it.
+    assert (used["learning_rate"], used["l2"], used["dropout"]) == (0.01, 5e-4, 0.5)
+    assert (used["activation"], used["hidden_channels"]) == ("relu", 64)
     assert result["graph"]["nodes"] == 60
     assert len(result["splits"]) == 10
     for name in ("split", "best_epoch", "val_accuracy", "test_accuracy", "seconds"):
@@ -410,6 +416,54 @@ def test_options_of_generate_out_of_range(
 ) -> None:
     fails(run("generate", "--out", tmp_path / "g.npz", option, value), rule)
     assert list(tmp_path.iterdir()) == []
+
+
+NOT_TRAINED = {
+    "label-propagation": "alpha, steps",
+    "linbp": "compatibility, echo, scale, steps",
+}
+
+
+@pytest.mark.parametrize("model", NOT_TRAINED)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--epochs", 3),
+        ("--patience", 3),
+        ("--stopping", "score"),
+        ("--optimizer", "adam"),
+        ("--scaling", "none"),
+    ],
+)
+def test_settings_of_a_training_that_a_model_has_not(
+    run: Run, folder: Path, model: str, option: str, value: object
+) -> None:
+    result = run("train", folder, "--model", model, option, value)
+    fails(
+        result,
+        f"the model {model} is not trained: {option} has no meaning for it. "
+        f"Its options: {NOT_TRAINED[model]}.",
+    )
+    assert len(result[2].splitlines()) == 1, "nothing else is said"
+
+
+def test_two_settings_of_a_training_that_a_model_has_not(
+    run: Run, folder: Path
+) -> None:
+    result = run("train", folder, "--model", "linbp", *QUICK)
+    fails(result, "--epochs and --patience have no meaning for it")
+
+
+@pytest.mark.parametrize("model", NOT_TRAINED)
+def test_what_a_model_without_training_has(run: Run, folder: Path, model: str) -> None:
+    # One's own data have a preset with patience, which nobody asked for here.
+    options = ("--metric", "roc_auc", "--option", "steps=3", "--json", "-q")
+    code, out, err = run("train", folder, "--model", model, *options)
+    assert code == 0, err
+    used = json.loads(out)["config"]
+    assert used["options"]["steps"] == 3
+    assert used["options"].keys() == set(NOT_TRAINED[model].split(", "))
+    assert used["learning_rate"] is None
 
 
 def test_an_unknown_option_or_command(run: Run, folder: Path) -> None:

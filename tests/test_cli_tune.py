@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -263,6 +264,9 @@ def test_a_setting_that_fails_is_told(
         (("--splits", 0), ("--splits",)),
         (("--epochs", 0), ("at least 1",)),
         (("--patience", 0), ("at least 1",)),
+        (("--scaling", "row"), ("'rows'",)),
+        (("--metric", "f1"), ("'roc_auc'",)),
+        (("--model", "linbp", "--scaling", "rows"), ("is not trained: --scaling",)),
         (("--device", "tpu"), ("'cpu'",)),
         (("--seed", -1), ("seed",)),
     ],
@@ -294,15 +298,88 @@ def test_a_folder_in_use_is_refused(run: Run, source: Path, tmp_path: Path) -> N
     fails(result, "trials.jsonl", "another program is writing to it")
 
 
-def test_more_splits_than_the_data_have(
+@pytest.mark.parametrize(("own", "used"), [(0, 3), (1, 1), (2, 2), (5, 3)])
+def test_three_splits_or_as_many_as_the_data_bring(
+    run: Run,
+    small_graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: int,
+    used: int,
+) -> None:
+    nodes = np.arange(30)
+    splits = [Split(*np.split(np.roll(nodes, 4 * i), [12, 20])) for i in range(own)]
+    graph = replace(small_graph, splits=splits)
+    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
+    options = ("--out", tmp_path / "t", "--json", "-q", "--model", "gat")
+    command = ("tune", "x", *options, "--epochs", 2)
+    assert json.loads(run(*command)[1])["splits"] == used
+    if own == 2:
+        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.")
+    if own == 5:
+        assert json.loads(run(*command, "--splits", 4)[1])["splits"] == 4
+
+
+def test_score_and_scaling_of_every_run(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    options = ("--metric", "roc_auc", "--scaling", "standard", "--epochs", 3)
+    command = ("tune", source, "--out", out, "--model", "graphsage", *options)
+    code, said, notes = run(*command, "--splits", 1)
+    assert code == 0, notes
+    assert "val ROC-AUC %" in " ".join(said.split())
+    searched = ("--search", "optuna", "--trials", 6, "--json", "-q")
+    result = json.loads(run(*command, "--splits", 1, *searched)[1])
+    assert result["metric"] == "roc_auc"
+    assert result["runs"] == {"found": 4, "new": 2}, "beyond the grid too"
+    records = read_records(out / "trials.jsonl")
+    assert len(records) == 6
+    for record in records:
+        assert record["config"]["metric"] == "roc_auc"
+        assert record["config"]["scaling"] == "standard"
+        assert "val_accuracy" not in record
+    best = json.loads((out / "best.json").read_text())
+    assert best["validation"]["metric"] == "roc_auc"
+    loaded = NodeClassifier.load(out / "model")
+    assert (loaded.metric, loaded.scaler_.kind) == ("roc_auc", "standard")
+
+
+def test_the_command_line_wins_over_the_grid(
     run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = np.split(np.arange(30), [12, 20])
-    graph = replace(small_graph, splits=[Split(*parts), Split(*parts[::-1])])
+    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: small_graph)
+    command = ("tune", "minesweeper", "--model", "gat", "--json", "-q", *QUICK)
+    first = json.loads(run(*command, "--out", tmp_path / "t")[1])
+    assert first["best"]["settings"]["scaling"] == "standard"
+    assert first["metric"] == "roc_auc"
+    given = ("--metric", "accuracy", "--scaling", "none")
+    second = json.loads(run(*command, *given, "--out", tmp_path / "u")[1])
+    assert second["best"]["settings"]["scaling"] == "none"
+    assert second["metric"] == "accuracy"
+
+
+def test_roc_auc_is_for_two_classes(
+    run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = replace(small_graph, y=np.arange(30) % 3, classes=None)
     monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
-    options = ("tune", "x", "--out", tmp_path / "t", "-q", "--epochs", 2)
-    fails(run(*options), "--splits 3: the data have 2.")
-    assert run(*options, "--splits", 2)[0] == 0
+    result = run("tune", "x", "--out", tmp_path / "t", "--metric", "roc_auc")
+    fails(result, "--metric roc_auc: for two classes. small has 3.")
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_model_that_no_grid_names_can_be_tuned(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, "new", MODELS["gcn"])
+    options = ("--out", tmp_path / "t", "--model", "new", "--json", "-q", *QUICK)
+    result = json.loads(run("tune", source, *options)[1])
+    settings = [row["settings"] for row in result["ranking"]]
+    assert settings == [{"patience": 100, "epochs": 5}]
+
+
+def test_what_patience_is_holds_for_every_stopping_rule(run: Run) -> None:
+    said = " ".join(run("tune", "--help")[1].split())
+    assert "Epochs that the stopping rule waits." in said
 
 
 def test_a_search_without_optuna_says_how_to_get_it(
@@ -376,6 +453,9 @@ def test_options_on_the_line_win(run: Run, source: Path, tmp_path: Path) -> None
     assert used["options"] == {"heads": 4, "out_heads": 2}
     assert used["dropout"] == 0.1
     assert used["patience"] is None, "no preset beside a file"
+    file = write(tmp_path / "s.json", {"epochs": 3, "dropout": 0.3})
+    used = config(run, source, "--settings", file, "--option", "dropout=0.1")
+    assert used["dropout"] == 0.1, "by whichever name it is given"
 
 
 def test_a_file_without_a_model_goes_with_any(
@@ -433,7 +513,8 @@ def test_train_takes_the_models_own_options(run: Run, source: Path) -> None:
     line = ("--optimizer", "sgd", "--stopping", "loss-or-score", "--epochs", 2)
     options = ("--option", "heads=3", "--option", "activation=relu")
     used = config(run, source, "--model", "gat", *line, *options)
-    assert used["options"] == {"heads": 3, "activation": "relu"}
+    assert used["options"] == {"heads": 3, "out_heads": 1}
+    assert used["activation"] == "relu"
     assert (used["optimizer"], used["stopping"]) == ("sgd", "loss-or-score")
 
 
@@ -485,6 +566,29 @@ def test_a_formula_is_written_plainly(run: Run) -> None:
         "A\N{COMBINING CIRCUMFLEX ACCENT}", "Â"
     )
     assert "0.00025" in said, "its own L2 penalty"
+
+
+JUMPING = [name for name, spec in MODELS.items() if spec.fixed.get("jumping")]
+
+
+@pytest.mark.parametrize("name", JUMPING)
+def test_jumping_knowledge_has_a_formula_of_its_own(run: Run, name: str) -> None:
+    (logits,) = re.findall(r"^    logits = .*", run("models", name)[1], re.MULTILINE)
+    assert "H_1 ‖ H_2" in logits, "the classifier sees both layers"
+    assert logits.endswith("W_c")
+    plain = run("models", name.removesuffix("-jk"))[1]
+    assert len(re.findall("logits = ", plain)) == 1
+    assert "H_1 ‖ H_2" not in plain
+
+
+def test_what_a_formula_uses_is_defined(run: Run) -> None:
+    assert JUMPING == ["gcn-jk", "gcn-cheby-jk", "graphsage-jk"]
+    for name in JUMPING[:2]:
+        assert "    H_0 = σ(dropout(X) W_e)\n" in run("models", name)[1]
+    cheby = run("models", "gcn-cheby-jk")[1]
+    assert "    g_W(X) = Σ" in cheby
+    assert "    H_1 = σ(g_{W^(1)}(H_0))\n" in cheby
+    assert "    H_1 = σ([X ‖ M X] W_1)\n" in run("models", "graphsage-jk")[1]
 
 
 def test_a_model_by_its_other_name_and_a_misspelt_one(run: Run) -> None:

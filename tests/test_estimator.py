@@ -97,6 +97,59 @@ def test_a_model_gets_the_options_it_is_given() -> None:
     module = clf.fit(ring_graph()).module_
     assert module.first.shape == (4, 7)
     assert module.dropout == 0.2
+    assert (clf.params_["dropout"], clf.params_["hidden_channels"]) == (0.2, 7)
+    assert clf.params_["options"] == {}
+    assert clf.get_params()["options"] == {"dropout": 0.2}
+    again = classifier().set_params(**clf.params_).fit(ring_graph())
+    assert again.module_.dropout == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "option"),
+    [("dropout", 0.1, 0.2), ("activation", "elu", "elu"), ("hidden_channels", 4, 8)],
+)
+def test_an_option_is_given_one_way_only(name: str, given: Any, option: Any) -> None:
+    clf = classifier(**{name: given, "options": {name: option}})
+    message = (
+        f"The '{name}' parameter of NodeClassifier is given twice: {given!r}, and "
+        f"{option!r} in 'options'."
+    )
+    for use in (clf.check_params, clf.resolved_params, lambda: clf.fit(ring_graph())):
+        with pytest.raises(InputError, match=re.escape(message)):
+            use()
+
+
+def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
+    # Next to class 0 is class 1, next to 1 is 2, next to 2 is 0.
+    turn = np.eye(3)[[1, 2, 0]]
+    graph = ring_graph(n_classes=3, classes=np.array(["c", "a", "b"]))
+    clf = classifier(model="linbp", options={"compatibility": turn, "steps": 1})
+    clf.check_params(3)
+    clf.fit(graph, Split(train=[0, 13, 26], val=[1], test=[]))
+    # Rows follow classes_: neighbours of 0, which is c, are a; of 13, a, are b; of
+    # 26, b, are c.
+    assert clf.classes_.tolist() == ["c", "a", "b"]
+    found = clf.predict(graph, [29, 1, 12, 14, 25, 27]).tolist()
+    assert found == ["a", "a", "b", "b", "c", "c"]
+    with pytest.raises(InputError, match=r"'compatibility' .* must be 2 x 2 numbers"):
+        clf.check_params()
+    with pytest.raises(InputError, match=r"'compatibility' .* must be 2 x 2 numbers"):
+        clf.fit(ring_graph())
+
+
+@pytest.mark.parametrize("model", ["label-propagation", "linbp"])
+def test_nodes_that_no_label_reaches_are_counted_aloud(model: str) -> None:
+    edges = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)]
+    y = np.array([0, 1, 0, 1, 0, 1, 0, 1])
+    graph = Graph(x=np.ones((8, 1)), adj=adjacency(8, edges), y=y)
+    clf = classifier(model=model).fit(graph, Split(train=[0, 1], val=[2, 3], test=[4]))
+    said = "^4 nodes cannot be reached from any labelled one: all classes are equally "
+    with pytest.warns(H2GCNWarning, match=said):
+        shares = clf.predict_proba(graph)
+    np.testing.assert_allclose(shares[4:], 0.5)
+    with pytest.warns(H2GCNWarning, match="^1 node cannot be .* likely for it$"):
+        clf.predict(graph, [0, 2, 7])
+    clf.predict(graph, [0, 2, 3])  # a warning would be an error
 
 
 @pytest.mark.parametrize(

@@ -192,11 +192,16 @@ def test_the_large_file_is_read_once_for_a_graph(root: Path) -> None:
     np.testing.assert_array_equal(again, first)
 
 
-def test_syn_products_takes_the_features_that_are_there(root: Path) -> None:
+def test_syn_products_with_the_features_of_ogb_has_a_name_of_its_own(
+    root: Path,
+) -> None:
     assert not has_products()
+    with pytest.raises(MissingData, match="features of ogbn-products are not there"):
+        open_graph("syn-products-ogb/h0.50-r1")
     write_products(root, np.arange(10_500) % 10)
     assert has_products()
-    graph = open_graph("syn-products/h0.50-r1")
+    assert open_graph("syn-products/h0.50-r1").n_features == 100
+    graph = open_graph("syn-products-ogb/h0.50-r1")
     assert (graph.n_nodes, graph.n_features) == (10000, 3)
     assert len(set(graph.x[:, 0].tolist())) == 10000
 

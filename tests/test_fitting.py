@@ -1,5 +1,7 @@
 """What comes before the loop: a prior, a look at the labels, or no loop at all."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -55,6 +57,29 @@ def test_the_prior_is_trained_first_and_the_labels_are_shown_once(
     config = TrainConfig(epochs=3)
     fit_module(module, torch.eye(5)[:, :3], operators_of("cpgnn"), Y, SPLIT, config)
     assert calls == ["prior", "labels", "whole"]
+
+
+def test_the_seconds_are_those_of_the_prior_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, seen = [0.0], []
+    module = build_model("cpgnn", 3, 2, {})
+    original = h2gcn.fitting.train
+
+    def slow(model: nn.Module, *args: object, **options: object) -> TrainResult:
+        clock[0] += 100 if model is module.prior else 7
+        return original(model, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(h2gcn.fitting, "train", slow)
+    clocks = SimpleNamespace(perf_counter=lambda: clock[0])
+    monkeypatch.setattr(h2gcn.fitting, "time", clocks)
+    config = TrainConfig(epochs=3)
+    x = torch.eye(5)[:, :3]
+    result = fit_module(
+        module, x, operators_of("cpgnn"), Y, SPLIT, config, on_epoch=seen.append
+    )
+    assert result.seconds == 107
+    assert len(seen) == len(result.history) == 3
 
 
 def test_ctrl_c_in_the_prior_ends_it_all(monkeypatch: pytest.MonkeyPatch) -> None:

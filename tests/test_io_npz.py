@@ -142,6 +142,17 @@ def test_round_trip_of_the_shared_graph(tmp_path: Path, small_graph: Graph) -> N
     assert equal(small_graph, read_npz(tmp_path / "small.npz"))
 
 
+@pytest.mark.parametrize("ids", [None, list("abc"), ["0", "1", "2"], [2, 0, 1]])
+def test_a_round_trip_gives_no_ids_and_takes_none(
+    tmp_path: Path, ids: list[object] | None
+) -> None:
+    given = None if ids is None else np.array(ids)
+    graph = replace(rich_graph(dense=True, directed=False), node_ids=given)
+    assert graph.has_ids == replace(graph, name="copy").has_ids == (ids is not None)
+    write_npz(graph, tmp_path / "g.npz")
+    assert read_npz(tmp_path / "g.npz").has_ids == graph.has_ids
+
+
 def test_only_npz_is_written(tmp_path: Path, small_graph: Graph) -> None:
     with pytest.raises(InputError, match=r"must end in \.npz"):
         write_npz(small_graph, tmp_path / "small.bin")

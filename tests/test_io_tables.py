@@ -152,6 +152,34 @@ def test_columns_without_use_are_noted(folder: Path) -> None:
     assert "column 'weight' of edges.csv is not used" in text
 
 
+NOTHING_TO_USE = {
+    "id and label": ("id,label\n007,x\nb,\nc,y\n", []),
+    "id alone": ("id\n007\nb\nc\n", []),
+    "text": ("id,city\n007,Rome\nb,Oslo\nc,\n", ["column 'city' holds text"]),
+}
+
+
+@pytest.mark.parametrize("nodes", NOTHING_TO_USE)
+def test_degrees_stand_in_where_no_column_is_a_feature(
+    folder: Path, nodes: str
+) -> None:
+    content, said = NOTHING_TO_USE[nodes]
+    graph = read_graph(write(folder, nodes=content))
+    assert graph.feature_names == ("log1p_degree", "log1p_neighbour_degree", "one")
+    # The path 007 - b - c.
+    expected = [[np.log(2), np.log(3), 1], [np.log(3), np.log(2), 1]]
+    assert np.allclose(graph.x, [*expected, expected[0]])
+    notes = " | ".join(graph.record.notes)
+    for words in (*said, "the input has no node features; log1p of the degree"):
+        assert words in notes
+
+
+def test_no_degrees_where_there_is_a_feature(folder: Path) -> None:
+    assert not any(
+        "no node features" in note for note in read_graph(folder).record.notes
+    )
+
+
 @pytest.mark.parametrize(
     "header", ["src,dst", "FROM,TO", "v,u", "w,target,source", "first,second"]
 )
@@ -285,11 +313,6 @@ NODE_MISTAKES = {
         'id,t,f\na,"x\ny",1\nb,z,\n',
         r"missing value at line 4, node 'b'",
     ),
-    "no features": (
-        "id,city\na,Rome\n",
-        r"no numeric column was found .*'city' holds text.*--categorical",
-    ),
-    "id alone": ("id\na\n", r"no numeric column was found .*no others"),
 }
 
 
@@ -337,6 +360,8 @@ OPTION_MISTAKES = {
         {"feature_columns": ("void",)},
         r"Got a missing value at line 2, node '007'",
     ),
+    "no such feature": ({"feature_columns": ("ages",)}, "no column 'ages'"),
+    "no such category": ({"categorical": ("town",)}, "no column 'town'"),
     "label as a feature": ({"categorical": ("label",)}, "holds the labels"),
     "id as a feature": ({"feature_columns": ("id",)}, "holds the ids"),
     "one end twice": (
@@ -353,6 +378,23 @@ def test_mistakes_in_the_options(folder: Path, mistake: str) -> None:
     write(folder, nodes=NODES.replace("\n", ",\n").replace("city,", "city,void"))
     with pytest.raises(InputError, match=message):
         read_graph(folder, options=TableOptions(**values))
+
+
+@pytest.mark.parametrize(
+    "values", [{"feature_columns": ("age",)}, {"categorical": ("city",)}]
+)
+def test_columns_that_are_asked_for_are_not_replaced(
+    folder: Path, values: dict[str, tuple[str, ...]]
+) -> None:
+    write(folder, nodes="id,label\n007,cat\nb,\nc,dog\n")
+    with pytest.raises(InputError, match="there is no column"):
+        read_graph(folder, options=TableOptions(**values))
+
+
+def test_categories_without_a_value_are_not_replaced(folder: Path) -> None:
+    write(folder, nodes="id,city\n007,\nb,\nc,\n")
+    with pytest.raises(InputError, match=r"no feature is left: .*\('city'\)"):
+        read_graph(folder, options=TableOptions(categorical=("city",)))
 
 
 def test_text_that_is_not_utf8(folder: Path) -> None:

@@ -217,3 +217,24 @@ def test_there_are_no_weights() -> None:
 def test_bad_options_are_named(options: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LabelPropagation(**({"in_channels": 3, "out_channels": 3} | options))
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+@pytest.mark.parametrize("steps", [1, 2, 50])
+def test_the_nodes_that_are_reached_have_a_score(
+    adj: sp.csr_array, hops: int, steps: int
+) -> None:
+    n = adj.shape[0]
+    x = one_hot(n, {0: 1})
+    scores = propagated(adj, x.double().numpy(), 0.9, steps, hops)
+    module = LabelPropagation(3, 3, steps=steps, hops=hops)
+    reached = module.reached(x, operators_of(adj))
+    assert reached.tolist() == (scores.sum(axis=1) > 0).tolist()
+
+
+def test_a_node_that_hears_two_classes_equally_well_is_reached() -> None:
+    x, operators = one_hot(5, {1: 0, 3: 1}, 2), operators_of(NAMED["path"])
+    module = LabelPropagation(2, 2)
+    logits = module(x, operators)
+    assert logits[2, 0] == logits[2, 1]
+    assert module.reached(x, operators).all()

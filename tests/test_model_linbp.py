@@ -150,6 +150,11 @@ def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
     logits = LinBP(3, 3, compatibility=MIXED)(one_hot(6, {0: 1}), operators_of(SIX))
     assert logits[5].tolist() == [0, 0, 0]
     assert (logits[:5].std(dim=1) > 0).all()
+    module = LinBP(3, 3, compatibility=MIXED)
+    assert module.reached(one_hot(6, {0: 1}), operators_of(SIX)).tolist() == [
+        *5 * [True],
+        False,
+    ]
 
 
 @pytest.mark.parametrize("labels", [{}, {0: 1, 1: 0, 2: 2, 3: 1, 4: 0, 5: 2}])
@@ -289,6 +294,8 @@ def test_a_uniform_compatibility_passes_nothing_on(h: list[list[float]] | None) 
     logits = LinBP(2, 2, compatibility=h)(x, operators_of(SIX))
     assert logits[0].tolist() == [0.5, -0.5]
     assert not logits[1:].any()
+    reached = LinBP(2, 2, compatibility=h).reached(x, operators_of(SIX))
+    assert reached.tolist() == [True] + 5 * [False]
 
 
 def test_rounding_is_not_taken_for_compatibility() -> None:
@@ -338,6 +345,11 @@ MATRIX = (
             {"steps": 0},
             r"The 'steps' parameter of LinBP must be an integer, at least 1\. Got 0 ",
         ),
+        (
+            {"echo": "no"},
+            r"The 'echo' parameter of LinBP must be True or False\. Got 'no' instead\.",
+        ),
+        ({"echo": 1}, r"The 'echo' parameter of LinBP must be True or False\. Got 1 "),
         ({"compatibility": MIXED}, MATRIX + r"the shape \(3, 3\) instead\."),
         ({"compatibility": [1, 2]}, MATRIX + r"the shape \(2,\) instead\."),
         ({"compatibility": 0.5}, MATRIX + r"the shape \(\) instead\."),

@@ -1,5 +1,6 @@
 """One battery for every model, GCN against its formula, and the table of names."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,11 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, GCN, MODELS, build_model, find_model
 from h2gcn.sparse import Operator, Target
 from h2gcn.synthetic import GaussianFeatures, generate_graph
+
+# Not every node of these graphs is near a label; what is said then is tested elsewhere.
+some_unreached = pytest.mark.filterwarnings(
+    "ignore:.* cannot be reached from any:h2gcn.exceptions.H2GCNWarning"
+)
 
 
 @pytest.fixture(params=MODELS)
@@ -190,6 +196,16 @@ def test_operators_leave_the_graph_as_it_was_and_come_out_the_same(name: str) ->
         np.testing.assert_array_equal(first.indices, second.indices)
 
 
+@pytest.mark.parametrize("value", ["false", 0, None])
+def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None:
+    spec = MODELS[name]
+    for option, default in (spec.options | dict(spec.fixed)).items():
+        if isinstance(default, bool):
+            message = rf"The '{option}' parameter of \w+ must be True or False\. Got"
+            with pytest.raises(InputError, match=message):
+                spec.module(3, 3, **dict(spec.fixed) | {option: value})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -215,6 +231,7 @@ def test_bad_options_are_named(
 # --------------------------------------------------------- for every model, fitted
 
 
+@some_unreached
 def test_the_same_seed_gives_the_same_logits_to_the_bit(name: str) -> None:
     graph = small_synthetic()
     one, two, other = (
@@ -242,21 +259,50 @@ def test_fifty_epochs_stay_finite_and_learn(name: str) -> None:
         assert torch.isfinite(weight).all()
 
 
+@pytest.mark.parametrize("name", trained_models())
+def test_fifty_epochs_at_its_own_defaults_stay_finite(name: str) -> None:
+    graph = small_synthetic()
+    clf = NodeClassifier(name, epochs=50, random_state=0).fit(graph)
+    assert len(clf.history_) == 50
+    assert np.isfinite([epoch.loss for epoch in clf.history_]).all()
+    assert np.isfinite(clf.predict_logits(graph)).all()
+    for weight in clf.module_.parameters():
+        assert torch.isfinite(weight).all()
+
+
+@some_unreached
 def test_a_model_predicts_on_a_graph_with_other_nodes(name: str) -> None:
-    clf = NodeClassifier(name, epochs=3, random_state=0).fit(small_synthetic())
-    new = small_synthetic(n_nodes=45, seed=8)
+    graph, new = small_synthetic(), small_synthetic(n_nodes=45, seed=8)
+    if not MODELS[name].trained:
+        # Labels are for nodes that both graphs have: here n20 to n59.
+        graph = replace(graph, node_ids=np.array([f"n{i}" for i in range(60)]))
+        new = replace(new, node_ids=np.array([f"n{i}" for i in range(20, 65)]))
+    clf = NodeClassifier(name, epochs=3, random_state=0).fit(graph)
     module = clf.module_
     if clf.seeds_ is None:
         x = torch.from_numpy(np.asarray(clf.scaler_(new.x)))
     else:
         x = clf.seeds_.one_hot(new, torch.device("cpu"))
-        assert 0 < x.sum() < len(clf.seeds_.ids)
+        shared = clf.split_.train[clf.split_.train >= 20]
+        assert 0 < len(shared) < len(clf.seeds_.ids)
+        assert x.sum() == len(shared)
+        assert x[shared - 20].argmax(dim=1).tolist() == graph.y[shared].tolist()
     with torch.no_grad():
         expected = module(x, operators_of(name, new.adj)).numpy()
     assert expected.shape == (45, 3)
     np.testing.assert_array_equal(clf.predict_logits(new), expected)
 
 
+@some_unreached
+@pytest.mark.parametrize("name", sorted(set(MODELS) - set(trained_models())))
+def test_numbers_of_nodes_are_not_taken_for_ids(name: str) -> None:
+    clf = NodeClassifier(name).fit(small_synthetic())
+    assert clf.predict(small_synthetic()).shape == (60,)
+    with pytest.raises(InputError, match="have no ids; only that graph can be predict"):
+        clf.predict(small_synthetic(seed=8))
+
+
+@some_unreached
 def test_a_model_that_was_saved_gives_the_same_logits(
     name: str, tmp_path: Path
 ) -> None:
@@ -268,6 +314,7 @@ def test_a_model_that_was_saved_gives_the_same_logits(
     assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
 
 
+@some_unreached
 def test_a_graph_with_isolated_nodes_and_parts_can_be_fitted(name: str) -> None:
     edges = [(i, i + 1) for i in range(0, 18, 2)] + [(0, 3), (5, 8)]
     y = np.arange(20) % 2

@@ -1,5 +1,9 @@
 """The settings that `h2gcn train` starts from."""
 
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from h2gcn import NodeClassifier
@@ -51,3 +55,46 @@ def test_the_papers_choices_hold_for_all_graphs_of_a_synthetic_benchmark(
 def test_a_preset_can_be_changed_without_harm() -> None:
     find_preset("cora", "h2gcn-1")["dropout"] = 0.9
     assert find_preset("cora", "h2gcn-1")["dropout"] == 0.5
+
+
+# ----------------------------------------------------------------- how they are found
+
+
+def winner_of(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the winner's setting, as `find_presets.py --collect` keeps it."""
+    script = Path(__file__).parents[1] / "benchmarks" / "find_presets.py"
+    spec = spec_from_file_location("find_presets", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    dataset, model, setting = module.winner_of(records)
+    assert (dataset, model) == ("texas", "gcn")
+    return dict(setting)
+
+
+def records(l2: float, *scores: float | None) -> list[dict[str, Any]]:
+    """Return a setting's runs, one a split; None is a failure."""
+    return [
+        {
+            "key": f"{l2} {split}",
+            "dataset": "texas",
+            "model": "gcn",
+            "config": {"scaling": "rows", "metric": "accuracy", "l2": l2},
+            "seconds": 1.0,
+            "val_score": score,
+        }
+        | ({"error": "training diverged"} if score is None else {})
+        for split, score in enumerate(scores)
+    ]
+
+
+def test_the_best_mean_wins_and_what_the_benchmark_gives_is_left_out() -> None:
+    runs = records(0.1, 0.5, 0.9) + records(0.2, 0.7, 0.8) + records(0.3, 0.8, 0.7)
+    assert winner_of(runs) == {"l2": 0.2}, "on a tie the first"
+
+
+def test_a_setting_that_did_not_run_everywhere_cannot_win() -> None:
+    whole = records(0.1, 0.5, 0.5)
+    assert winner_of(records(0.2, 0.9) + whole) == {"l2": 0.1}
+    assert winner_of(records(0.2, 0.9, None) + whole) == {"l2": 0.1}

@@ -1,4 +1,4 @@
-"""The README's commands and code run as they stand."""
+"""The README's commands and code run as they stand; paths lead somewhere."""
 
 import re
 import shlex
@@ -11,6 +11,7 @@ from h2gcn.io import read_graph, write_tables
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 README = Path(__file__).parents[1] / "README.md"
+CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 BLOCKS = dict(
     re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", README.read_text(), re.S)
 )
@@ -73,3 +74,17 @@ def test_every_python_block_is_tested() -> None:
 @pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README.read_text()))
 def test_links_lead_somewhere(target: str) -> None:
     assert (README.parent / target).exists()
+
+
+@pytest.mark.parametrize(
+    "path", re.findall(r"`([\w./]+/[\w./]*)", CONTRIBUTING.read_text())
+)
+def test_contributors_are_sent_to_files_that_exist(path: str) -> None:
+    root = README.parent
+    assert (root / path).exists() or (root / "src" / "h2gcn" / path).exists()
+
+
+def test_contributors_hear_of_what_a_model_may_have() -> None:
+    text = CONTRIBUTING.read_text()
+    for hook in ("`prior`", "`initialise(", "`penalty()`", '`inputs="labels"`'):
+        assert hook in text

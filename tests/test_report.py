@@ -185,6 +185,29 @@ def test_graphs_are_not_counted_as_better_or_worse() -> None:
     assert "no figure of a model beside the paper's" in page.text
 
 
+def test_the_headline_counts_models_apart_from_graphs_and_theorems() -> None:
+    paper = {"mean": 3.0, "std": None}
+    same = cell(3, paper=paper, verdict="within", difference=0)
+    other = cell(5, paper=paper, verdict="none", difference=2)
+    graphs = table({"cora": [same, same, other]}, ["a", "b", "c"], corner="dataset")
+    degrees = table({"gcn": [cell(2.0, verdict="better", paper=paper)]}, ["1"])
+    degrees["corner"] = "model \\ degree"
+    one = result(tables=[small()["tables"][0], degrees, graphs])
+    text = Page(render_html([one])).text
+    assert (
+        "4 figures of models beside the paper's: 1 within one standard deviation or "
+        "equal, 2 better, 1 worse."
+    ) in text
+    told = "3 figures of graphs and theorems beside the paper's: 2 in agreement, 1 not."
+    assert told in text
+    assert "graphs and theorems" not in Page(render_html([small()])).text
+
+
+def test_the_page_shows_the_notes_of_a_table() -> None:
+    shown = table({"a": [cell(1.0)]}, ["x"], notes=[EVIL])
+    assert Page(render_html([result(tables=[shown])])).text.count(EVIL) == 1
+
+
 def test_a_cell_shows_ours_the_papers_and_the_verdict() -> None:
     html = render_html([small()])
     (best,) = re.findall(r'<td data-v="70.5".*?</td>', html, re.DOTALL)
@@ -333,6 +356,14 @@ BAD: dict[str, Any] = {
     "a mean": (
         result(tables=[table({"gcn": [cell("x")]}, ["texas"])]),  # type: ignore[arg-type]
         "row 'gcn': 'mean' is of the wrong kind",
+    ),
+    "an interval": (
+        result(tables=[table({"gcn": [cell(1.0, interval=[1.0])]}, ["texas"])]),
+        "row 'gcn': 'interval' must be two numbers",
+    ),
+    "notes": (
+        result(tables=[table({}, [], notes="x")]),
+        "table 0: 'notes' is of the wrong kind",
     ),
     "series": (
         result(figures=[figure([{"name": "a", "x": [1], "mean": [1, 2]}])]),

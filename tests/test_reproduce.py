@@ -2,17 +2,24 @@
 
 import csv
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from h2gcn.cli import main
-from h2gcn.experiments import definitions, protocols, reproduce
+from h2gcn.experiments import at_hand, definitions, protocols
+from h2gcn.experiments.at_hand import with_the_graphs_there
 from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
 from h2gcn.experiments.execute import execute as execute_one
+from h2gcn.experiments.execute import failure
+from h2gcn.experiments.plan import Run
 from h2gcn.experiments.protocols import PROTOCOLS, Protocol
+from h2gcn.experiments.reproduce import reproduce
 from h2gcn.experiments.store import Store, read_records
+from h2gcn.experiments.trained import _select, trained
 
 TINY = Protocol(
     "tiny",
@@ -69,7 +76,7 @@ def test_one_command_leaves_store_tables_figures_and_report(
 
 
 def in_this_process(store: Store) -> Any:
-    """Return an `Execute` that counts and needs no workers."""
+    """Return an `Execute` that needs no workers."""
 
     def execute(runs: Any) -> None:
         for one in runs:
@@ -79,33 +86,138 @@ def in_this_process(store: Store) -> Any:
     return execute
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "runs.jsonl") as opened:
+        yield opened
+
+
+def two_columns(*models: str, **options: Any) -> Experiment:
+    return Experiment("syn-products", "t", models, ("0.10", "0.90"), **options)
+
+
 def test_a_run_that_fails_is_told_and_does_not_stop_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(
-        EXPERIMENTS,
-        "syn-products",
-        Experiment("syn-products", "t", ("mlp", "gcn"), ("0.10",), "syn-products"),
-    )
+    experiment = two_columns("mlp", "gcn", synthetic="syn-products")
+    monkeypatch.setitem(EXPERIMENTS, "syn-products", experiment)
     broken = {"mlp": {"learning_rate": -1.0}, "gcn": {"epochs": 2}}
     monkeypatch.setattr(
         protocols, "find_preset", lambda _, model: {"scaling": "none"} | broken[model]
     )
-    with Store(tmp_path / "runs.jsonl") as store:
-        result = reproduce.reproduce(
-            "syn-products", TINY, store, in_this_process(store)
-        )
-    assert [failure["model"] for failure in result["failed"]] == ["mlp", "mlp"]
-    assert "learning_rate" in result["failed"][0]["error"]
+    assert run("syn-products", "--out", tmp_path, "--jobs", 1, "--quiet") == 1
+    told = capsys.readouterr().err
+    assert told.count("failed: syn-products-200/") == 4
+    assert "learning_rate" in told
+    assert "4 runs failed; the same command tries them again" in told
+    result = json.loads((tmp_path / "syn-products" / "result.json").read_text("utf-8"))
     cells = {row["name"]: row["cells"][0] for row in result["tables"][0]["rows"]}
     assert cells["mlp"]["verdict"] == "not run"
     assert cells["gcn"]["n"] == 2
+    # The next start tries what failed, and nothing else.
+    appended = len((tmp_path / "runs.jsonl").read_text().splitlines())
+    assert run("syn-products", "--out", tmp_path, "--jobs", 1, "--quiet") == 1
+    again = (tmp_path / "runs.jsonl").read_text().splitlines()[appended:]
+    assert [json.loads(line)["model"] for line in again] == ["mlp"] * 4
 
 
-def test_missing_data_are_named_and_the_table_says_not_run(tmp_path: Path) -> None:
-    with Store(tmp_path / "runs.jsonl") as store:
-        result = reproduce.reproduce("real", TINY, store, in_this_process(store))
-        ranks = reproduce.reproduce("ranks", TINY, store, in_this_process(store))
+def fake(val: dict[float, float], test: dict[float, float], store: Store) -> Any:
+    """Return an `Execute` whose scores follow from the dropout alone."""
+
+    def execute(runs: Any) -> None:
+        for one in runs:
+            if one.key in store:
+                continue
+            dropout = one.config["dropout"]
+            record = failure(one, "") | {
+                "val_accuracy": val[dropout],
+                "test_accuracy": test[dropout],
+                "checksum": "0",
+                "by_degree": [],
+            }
+            store.append({k: v for k, v in record.items() if k != "error"})
+
+    return execute
+
+
+GRID = Protocol("grid", "a grid", judged=None, graphs=2, synthetic_grid=True)
+
+
+def test_the_setting_is_chosen_on_validation_nodes_and_never_on_test_nodes(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        protocols, "find_grid", lambda *_: [{"dropout": 0.0}, {"dropout": 0.5}]
+    )
+    execute = fake({0.0: 0.8, 0.5: 0.7}, {0.0: 0.1, 0.5: 0.9}, store)
+    result = trained(
+        two_columns("mlp", synthetic="syn-products"),
+        replace(GRID, synthetic_nodes=200),
+        store,
+        execute,
+    )
+    assert [setting["config"] for setting in result["settings"]] == [
+        {"dropout": 0.0}
+    ] * 2
+    assert [c["mean"] for c in result["tables"][0]["rows"][0]["cells"]] == [10.0, 10.0]
+    selected = {r["config"]["dropout"] for r in store.records if r["selected"]}
+    assert selected == {0.0}
+    assert len(store.records) == 2 * 2 * 2
+
+
+def test_what_a_table_no_longer_reports_is_not_selected(store: Store) -> None:
+    first = Run("real", "texas", "mlp", {"dropout": 0.0}, 0)
+    second = Run("real", "texas", "mlp", {"dropout": 0.5}, 0)
+    broken = Run("real", "texas", "mlp", {"dropout": 0.9}, 0)
+    fake({0.0: 0.5, 0.5: 0.5}, {0.0: 0.5, 0.5: 0.5}, store)([first, second])
+    store.append(failure(broken, "Traceback\nValueError: x"))
+    _select(store, "standard/real", [[first, broken]])
+    _select(store, "quick/real", [[first]])
+    _select(store, "standard/real", [[second, broken]])
+    by = {r["config"]["dropout"]: r.get("reported_by", []) for r in store.records}
+    assert by == {0.0: ["quick/real"], 0.5: ["standard/real"], 0.9: []}
+    assert [r["selected"] for r in store.records] == [True, True, False]
+
+
+def test_an_experiment_that_is_stopped_leaves_the_columns_it_finished(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "find_preset", lambda *_: {"dropout": 0.0})
+    whole = fake({0.0: 0.5}, {0.0: 0.5}, store)
+    results: list[dict[str, Any]] = []
+
+    def stopped(runs: Any) -> None:
+        if any("h0.90" in one.dataset for one in runs):
+            raise KeyboardInterrupt
+        whole(runs)
+
+    experiment = two_columns("mlp", synthetic="syn-products")
+    with pytest.raises(KeyboardInterrupt):
+        trained(experiment, TINY, store, stopped, results.append)
+    cells = results[-1]["tables"][0]["rows"][0]["cells"]
+    assert [cell["verdict"] for cell in cells] == ["none", "not run"]
+    # What is there can be summed up without running anything.
+    nothing = trained(experiment, TINY, store, lambda _: None)
+    assert nothing["tables"][0]["rows"][0]["cells"][0]["n"] == 2
+
+
+def test_without_its_grid_a_cell_is_not_run(store: Store) -> None:
+    result = trained(
+        two_columns("h2gcn-1", synthetic="syn-products"),
+        replace(GRID, synthetic_nodes=200),
+        store,
+        lambda _: None,
+    )
+    verdicts = [cell["verdict"] for cell in result["tables"][0]["rows"][0]["cells"]]
+    assert verdicts == ["not run"] * 2
+    assert result["settings"] == []
+
+
+def test_missing_data_are_named_and_the_table_says_not_run(
+    store: Store, tmp_path: Path
+) -> None:
+    result = reproduce("real", TINY, store, in_this_process(store))
+    ranks = reproduce("ranks", TINY, store, in_this_process(store))
     assert result["not_run"][0].startswith("texas: ")
     assert str(tmp_path / "no-data") in result["not_run"][0]
     assert "wisconsin" in result["not_run"][1]
@@ -116,16 +228,63 @@ def test_missing_data_are_named_and_the_table_says_not_run(tmp_path: Path) -> No
     assert ranks["tables"][0]["title"].endswith("on no benchmark")
 
 
+def test_statistics_of_what_can_be_generated_are_there_without_data(
+    store: Store,
+) -> None:
+    result = reproduce("statistics", TINY, store, in_this_process(store))
+    real, synthetic = result["tables"]
+    assert {c["verdict"] for row in real["rows"] for c in row["cells"]} == {"not run"}
+    shown = {row["name"]: row["cells"][0]["mean"] for row in synthetic["rows"]}
+    assert shown["syn-products-200/h0.10-r1"] == 200
+    assert "syn-products-200/h0.10-r1" in result["cards"]
+
+
 def test_without_the_authors_graphs_ours_are_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    missing = reproduce._at_hand(EXPERIMENTS["syn-cora"], TINY)
-    assert missing.synthetic == "syn-cora-own"
-    assert "of our generator" in reproduce._notes(missing, TINY)[1]
-    monkeypatch.setattr(reproduce, "open_graph", lambda _: None)
-    there = reproduce._at_hand(EXPERIMENTS["syn-cora"], TINY)
+    assert with_the_graphs_there(EXPERIMENTS["syn-cora"], TINY).synthetic == (
+        "syn-cora-own"
+    )
+    monkeypatch.setattr(at_hand, "open_graph", lambda _: None)
+    there = with_the_graphs_there(EXPERIMENTS["syn-cora"], TINY)
     assert there.synthetic == "syn-cora"
-    assert "the authors' own" in reproduce._notes(there, TINY)[1]
+
+
+def test_the_features_of_ogbn_products_are_taken_where_they_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = EXPERIMENTS["syn-products"]
+    assert with_the_graphs_there(experiment, TINY).synthetic == "syn-products"
+    monkeypatch.setattr(at_hand, "has_products", lambda: True)
+    there = with_the_graphs_there(experiment, TINY)
+    assert there.units("0.10", TINY)[0] == ("syn-products-ogb-200/h0.10-r1", 0)
+
+
+def test_one_protocol_does_not_take_the_place_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "degree").mkdir()
+    result = {"experiment": "degree", "title": "t", "protocol": "standard"}
+    (tmp_path / "degree" / "result.json").write_text(
+        json.dumps(result | {"tables": [], "figures": []})
+    )
+    assert run("degree", "--out", tmp_path) == 2
+    assert "holds results of the standard protocol" in capsys.readouterr().err
+    assert not (tmp_path / "runs.jsonl").exists()
+
+
+def test_a_store_of_something_else_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "runs.jsonl").write_text('{"format": 1, "key": "a"}\n')
+    assert run("degree", "--out", tmp_path) == 2
+    assert "the record a lacks config, dataset," in capsys.readouterr().err
+
+
+def test_table_1_takes_the_settings_of_its_whole_benchmark() -> None:
+    experiment = EXPERIMENTS["table-1"]
+    assert experiment.chooser().columns == EXPERIMENTS["syn-cora"].columns
+    assert experiment.chooser().models == experiment.models
 
 
 @pytest.mark.parametrize(

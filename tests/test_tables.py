@@ -65,6 +65,12 @@ def read_csv(text: str) -> list[dict[str, str]]:
             | {"difference": 0.0},
             ("3.80", "3.80", "as the paper"),
         ),
+        # Judged by our deviation, since the paper has none.
+        (
+            {"mean": 3.9, "std": 0.2, "paper": {"mean": 3.8, "std": None}}
+            | {"verdict": "within", "difference": 0.1},
+            ("3.90 ± 0.20", "3.80", "within 1 sd"),
+        ),
         (
             {"mean": 9.0, "paper": {"mean": 3.0, "std": None}, "verdict": "better"}
             | {"difference": 6.0},
@@ -100,6 +106,10 @@ def test_a_graph_is_not_better_with_more_nodes() -> None:
     assert (words.ours(more, where), words.papers(more, where)) == ("3,330", "3,327")
     fewer = more | {"verdict": "worse", "difference": -3}
     assert words.verdict(fewer, where) == "differs by −3"
+    unjudged = more | {"verdict": "none"}
+    assert words.category(unjudged, where) == "differs"
+    assert words.category(more | {"verdict": "within"}, where) == "within"
+    assert words.category(cell(5), where) == "none"
 
 
 # -------------------------------------------------------------------------- all forms
@@ -110,6 +120,11 @@ def test_every_form_names_protocol_versions_and_notes(render: Render) -> None:
     text = " ".join(render(given, given["tables"][0]).split())
     for told in ("quick", "0.1.0", "2.6.0", "Example CPU", "Made up."):
         assert told in text
+
+
+def test_every_form_has_the_notes_of_the_table(render: Render) -> None:
+    shown = table({"a": [cell(1.0)]}, ["x"], notes=["A gap of 3 points."])
+    assert render(result(), shown).count("A gap of 3 points.") == 1
 
 
 def test_every_form_has_the_verdict_of_every_cell(render: Render) -> None:
@@ -191,7 +206,9 @@ def test_a_note_that_cells_share_is_said_once() -> None:
 def test_verdicts_are_explained_only_where_rows_are_models() -> None:
     one = cell(1.0, paper={"mean": 1.0, "std": None}, verdict="within", difference=0.0)
     shown = {"a": [one]}
-    assert "Verdict on ours" in markdown(result(), table(shown, ["x"]))
+    text = markdown(result(), table(shown, ["x"]))
+    assert "Verdict on ours" in text
+    assert "the paper's deviation; ours where it gives none, or 0.00" in text
     other = markdown(result(), table(shown, ["x"], corner="graph"))
     assert "Verdict on ours" not in other
     assert "- In %.\n" in other
@@ -227,6 +244,10 @@ def test_csv_has_a_line_a_cell_with_figures_as_they_are() -> None:
     assert [float(v) for v in first["values"].split()] == one["values"]
     assert float(first["paper_std"]) == 0.89
     assert float(first["difference"]) == one["difference"]
+    assert first["runs"].split("; ") == one["runs"] == [f"split {i}" for i in range(3)]
+    assert first["against"] == one["against"] != ""
+    interval = [float(first[f"interval_{end}"]) for end in ("low", "high")]
+    assert interval == one["interval"]
 
 
 def test_csv_repeats_protocol_and_versions_but_not_the_notes() -> None:
@@ -246,6 +267,8 @@ def test_csv_leaves_blank_what_is_not_there() -> None:
     ]
     assert (not_run["mean"], not_run["std"], not_run["values"]) == ("", "", "")
     assert (not_run["paper_mean"], not_run["best"]) == ("70.0", "no")
+    blank = ("runs", "against", "interval_low", "interval_high")
+    assert [not_run[name] for name in blank] == [""] * 4
 
 
 def test_csv_keeps_names_with_commas_quotes_and_line_breaks() -> None:

@@ -8,9 +8,11 @@ import math
 from collections.abc import Iterable
 from numbers import Integral, Real
 
+import numpy as np
+
 from h2gcn.exceptions import InputError
 
-__all__ = ["check_choice", "check_integer", "check_real", "nearest"]
+__all__ = ["check_bool", "check_choice", "check_integer", "check_real", "nearest"]
 
 
 def _fail(owner: str, name: str, rule: str, value: object) -> InputError:
@@ -23,6 +25,13 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     """Return " Did you mean …?" with the nearest of the choices, or ""."""
     close = difflib.get_close_matches(word.lower(), list(choices), n=3, cutoff=0.5)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def check_bool(owner: str, name: str, value: object) -> bool:
+    """Return `value` if it is True or False, else raise: "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise _fail(owner, name, "True or False", value)
+    return bool(value)
 
 
 def check_choice(owner: str, name: str, value: object, choices: Iterable[str]) -> str:

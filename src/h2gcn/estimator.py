@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
 from h2gcn._validation import check_choice
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
 from h2gcn.models import build_model, find_model
@@ -34,6 +35,9 @@ from h2gcn.training import Epoch, TrainConfig, seeded
 
 __all__ = ["NodeClassifier"]
 
+NAMED = ("dropout", "activation", "hidden_channels")
+"""The options of a model that are parameters of the classifier too."""
+
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies the nodes of a graph, with any model of the paper.
@@ -48,7 +52,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         None is the model's own: for H2GCN 0.01, 5e-4, 0.5, "relu" and 64. `h2gcn
         models` lists those of the others.
     options
-        What else the model has, by name, such as `{"heads": 4}` of gat.
+        What else the model has, by name, such as `{"heads": 4}` of gat. Dropout,
+        activation and hidden channels can be given here instead, but not twice.
     scaling
         "auto", "rows" (each divided by its sum), "standard" (z-scores fitted on
         the training nodes) or "none".
@@ -146,7 +151,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
                 f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
             )
-        config, device = self.check_params()
+        config, device = self.check_params(graph.n_classes)
         seed = find_seed(self.random_state)
         check_labels(graph)
         split = find_split(graph, split, seed)
@@ -195,8 +200,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.interrupted_ = result.interrupted
         return self
 
-    def check_params(self) -> tuple[TrainConfig, torch.device]:
-        """Raise where a parameter is out of its range; `fit` does so first."""
+    def check_params(self, n_classes: int = 2) -> tuple[TrainConfig, torch.device]:
+        """Raise where a parameter is out of its range; `fit` does so first.
+
+        Parameters
+        ----------
+        n_classes
+            Number of classes, which some options must fit.
+        """
         spec = find_model(self.model)
         check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
         config = TrainConfig(
@@ -210,18 +221,20 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         device = find_device(self.device)
         with seeded(0):
-            self._build(1, 2)
+            # That a graph has too few classes is said by those who look at labels.
+            self._build(1, max(n_classes, 2))
         return config, device
 
     def resolved_params(self) -> dict[str, Any]:
         """Return the parameters with the model's own in place of None."""
-        params: dict[str, Any] = self.get_params()
+        named, options = self._lifted()
+        params: dict[str, Any] = self.get_params() | named
         own = find_model(self.model).settings
         params |= {
             name: own[name] for name in own.keys() & params if params[name] is None
         }
         more = {name: own[name] for name in own if name not in params}
-        return params | {"options": more | dict(self.options or {})}
+        return params | {"options": more | options}
 
     def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n]."""
@@ -256,6 +269,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             target = Target.of(operators, _check_nodes(graph, nodes), device)
         self.module_.eval()
         with torch.no_grad():
+            if self.seeds_ is not None:
+                reached = self.module_.reached(x, operators)  # type: ignore[operator]
+                _warn_of_unreached(reached if target is None else reached[target.index])
             logits: torch.Tensor = self.module_(x, operators, target)
         return logits.cpu().numpy()
 
@@ -288,17 +304,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _build(self, n_features: int, n_classes: int) -> torch.nn.Module:
         spec = find_model(self.model)
-        named = ["dropout", "activation", "hidden_channels"]
-        if not spec.trained:
-            named += ["learning_rate", "l2"]  # which it has not, and says so
-        given = {name: getattr(self, name) for name in named}
-        options = {name: value for name, value in given.items() if value is not None}
+        named, options = self._lifted()
+        if not spec.trained:  # it has neither, and says so
+            named |= {"learning_rate": self.learning_rate, "l2": self.l2}
+        given = {name: value for name, value in named.items() if value is not None}
         return build_model(
             self.model,
             n_features if spec.trained else n_classes,
             n_classes,
-            options | dict(self.options or {}),
+            given | options,
         )
+
+    def _lifted(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the options with a parameter of their own, and the others."""
+        options = dict(self.options or {})
+        named = {name: getattr(self, name) for name in NAMED}
+        for name in NAMED:
+            if name not in options:
+                continue
+            if named[name] is not None:
+                raise InputError(
+                    f"The '{name}' parameter of NodeClassifier is given twice: "
+                    f"{named[name]!r}, and {options[name]!r} in 'options'."
+                )
+            named[name] = options.pop(name)
+        return named, options
 
 
 def _input(
@@ -312,6 +342,19 @@ def _input(
     if seeds is not None:
         return seeds.one_hot(graph, device)
     return to_tensor(scaler(align_features(graph, names)), device)
+
+
+def _warn_of_unreached(reached: torch.Tensor) -> None:
+    """Say for how many nodes a model that spreads labels knows nothing."""
+    count = int((~reached).sum())
+    if count:
+        nodes, them = ("node", "it") if count == 1 else ("nodes", "them")
+        warnings.warn(
+            f"{count:,} {nodes} cannot be reached from any labelled one: all classes "
+            f"are equally likely for {them}",
+            H2GCNWarning,
+            stacklevel=3,
+        )
 
 
 def _check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:

@@ -37,14 +37,15 @@ def fit_module(
 
     A module may have a `prior`, a submodule that is trained first and alone, and a
     method `initialise(x, operators, labels, index)` that looks at the training labels
-    once. One without weights is only scored. Parameters as in `training.train`.
+    once. One without weights is only scored. Parameters as in `training.train`, but
+    `on_epoch` does not see the prior's epochs; the seconds are those of it all.
     """
+    start = time.perf_counter()
     prior = getattr(module, "prior", None)
     if prior is not None:
         first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
         if train(prior, x, (), y, split, first, seed=seed).interrupted:
             raise KeyboardInterrupt  # a prior alone is not the model
-    start = time.perf_counter()
     if hasattr(module, "initialise"):
         labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
         device = operators[0].device
@@ -52,9 +53,10 @@ def fit_module(
         with torch.no_grad():
             module.initialise(x, operators, labels.to(device), index.to(device))  # type: ignore[operator]
     if any(True for _ in module.parameters()):
-        return train(
+        result = train(
             module, x, operators, y, split, config, seed=seed, on_epoch=on_epoch
         )
+        return replace(result, seconds=time.perf_counter() - start)
     module.eval()
     with torch.no_grad():
         target = Target.of(operators, split.val, operators[0].device)

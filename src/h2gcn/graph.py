@@ -198,6 +198,15 @@ class Graph:
         """Number of neighbours of each node, [n]."""
         return np.diff(self.adj.indptr).astype(np.int64)
 
+    @cached_property
+    def has_ids(self) -> bool:
+        """Whether nodes have ids of their own; the integers 0 to n - 1 are none."""
+        # By value: copies and files hold the numbers of a graph without ids as well.
+        ids = self.node_ids
+        return ids.dtype.kind not in "iu" or not np.array_equal(
+            ids, np.arange(self.n_nodes)
+        )
+
     @property
     def labelled(self) -> NDArray[np.int64]:
         """Indices of the nodes that have a label."""

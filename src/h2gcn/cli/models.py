@@ -96,7 +96,8 @@ def _show(name: str, spec: ModelSpec) -> None:
     print(f"paper: {spec.paper}; designs: {spec.designs or 'none'}")
     if also:
         print(f"also called {', '.join(also)}")
-    print(f"\n{about(spec.module)}\n")
+    jumping = bool(spec.fixed.get("jumping"))
+    print(f"\n{about(spec.module, jumping=jumping)}\n")
     if spec.fixed:
         fixed = [f"{k} {setting_text(v) or '–'}" for k, v in spec.fixed.items()]
         print(f"here with {', '.join(fixed)}\n")

@@ -22,19 +22,30 @@ _WORDS = {
     "log": "log",
 }
 """What TeX's words are in a terminal; those not here are about sizes and left out."""
+_FORMULA = ".. math::\n"
 _MARKS = {"hat": "\N{COMBINING CIRCUMFLEX ACCENT}", "tilde": "\N{COMBINING TILDE}"}
 _MARKS["bar"] = "\N{COMBINING OVERLINE}"
 
 
-def about(module: type) -> str:
-    """Return the first lines of a class's docstring, with the first formula."""
-    doc = getdoc(module) or ""
-    head, found, rest = doc.partition("\n\nParameters\n")[0].partition(".. math::\n")
+def about(module: type, *, jumping: bool = False) -> str:
+    """Return the first lines of a class's docstring, with the model's formula.
+
+    The first formula is the plain model's. With `jumping`, what the docstring says
+    after that word comes in place of the equations that define the same.
+    """
+    doc = (getdoc(module) or "").partition("\n\nParameters\n")[0]
+    head, found, rest = doc.partition(_FORMULA)
     if not found:
         return _inline(head.split("\n\n")[0])
-    tex = rest.split("\n\n")[0]
-    lines = re.split(r",\s*\\q?quad", " ".join(tex.split()))
-    formula = "\n".join(f"    {_plain(line)}" for line in lines)
+    equations = _equations(rest.split("\n\n")[0])
+    if jumping:
+        said = re.split(r"[Ww]ith `jumping`,?\s", rest, maxsplit=1)[-1]
+        sentence, found, block = said.partition(_FORMULA)
+        tex = block.split("\n\n")[0] if found else sentence.split(".\n")[0]
+        changed = _equations(tex)
+        kept = {name: equations[name] for name in equations if name not in changed}
+        equations = kept | changed
+    formula = "\n".join(f"    {equation}" for equation in equations.values())
     return f"{_inline(head).rstrip()}\n\n{formula}"
 
 
@@ -59,6 +70,12 @@ def setting_text(value: Any) -> str:
     if isinstance(value, tuple | list):
         return " ".join(map(str, value))
     return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def _equations(tex: str) -> dict[str, str]:
+    """Return the equations of a formula as lines of text, by what they define."""
+    lines = re.split(r",\s*\\q?quad", " ".join(tex.split()))
+    return {line.partition(" = ")[0]: line for line in map(_plain, lines)}
 
 
 def _inline(text: str) -> str:

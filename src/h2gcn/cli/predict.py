@@ -65,7 +65,10 @@ def command(
         )
     if graph.labelled.size:
         scores = evaluate(classifier, graph, graph.labelled)
-        known = f"; {percent(scores.accuracy)} % of {scores.nodes:,} known labels agree"
+        known = (
+            f"; {percent(scores.accuracy)} % of {scores.nodes:,} known labels agree "
+            "(any training nodes included)"
+        )
     else:
         known = ""
     probabilities = classifier.predict_proba(graph, wanted)

@@ -51,6 +51,10 @@ def command(
             show_default=False,
         ),
     ] = None,
+    only_tables: Annotated[
+        bool,
+        typer.Option("--no-run", help="Run nothing: tables of what is in the store."),
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, no tables.")
     ] = False,
@@ -62,36 +66,51 @@ def command(
     Markdown, CSV and LaTeX, figures as SVG and PNG, all of it in OUT/report.html.
     """
     import warnings
+    from functools import partial
 
     from h2gcn.cli.output import say
     from h2gcn.cli.reproduced import plan_bar
     from h2gcn.exceptions import H2GCNWarning
     from h2gcn.experiments.definitions import find_experiments
-    from h2gcn.experiments.outputs import RUNS, make_folder, write_result
+    from h2gcn.experiments.outputs import (
+        RUNS,
+        check_protocol,
+        make_folder,
+        write_result,
+    )
     from h2gcn.experiments.protocols import find_protocol
     from h2gcn.experiments.report import read_results, render_html
-    from h2gcn.experiments.reproduce import reproduce
+    from h2gcn.experiments.reproduce import check_records, reproduce
     from h2gcn.experiments.runner import run_plan
     from h2gcn.experiments.store import Store
     from h2gcn.experiments.tables import show
     from h2gcn.io.write import atomic_write
 
     names, how = find_experiments(name), find_protocol(protocol)
+    out = make_folder(out.expanduser())
+    check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
-    failed = 0
-    with Store(make_folder(out) / RUNS) as store, _pool(jobs, ray) as pool:
+    failed: set[str] = set()
+    with Store(out / RUNS) as store, _pool(jobs, ray) as pool:
+        check_records(store)
         for experiment in names:
 
             def execute(runs: Sequence[Run], title: str = experiment) -> None:
+                # One that has failed would fail again: that is for the next start.
+                fresh = [run for run in runs if run.key not in failed]
+                if only_tables or not fresh:
+                    return
                 with plan_bar(title, show=not quiet) as on_event:
-                    run_plan(runs, store, pool=pool, on_event=on_event)
+                    outcome = run_plan(fresh, store, pool=pool, on_event=on_event)
+                failed.update(run.key for run in outcome.failed)
 
-            result = reproduce(experiment, how, store, execute)
-            write_result(out, result)
-            failed += len(result["failed"])
+            save = partial(write_result, out)
+            result = reproduce(experiment, how, store, execute, save)
+            save(result)
             for reason in result["not_run"]:
                 say(f"not run: {reason}")
             for failure in result["failed"]:
+                failed.add(failure["key"])
                 say(
                     "failed: {dataset} {model} split {split}: {error}".format(**failure)
                 )
@@ -103,7 +122,7 @@ def command(
         beside.write_text(render_html(read_results(out)), encoding="utf-8")
     print(f"everything on one page: {out / 'report.html'}")
     if failed:
-        say(f"{failed} runs failed; the same command tries them again")
+        say(f"{len(failed)} runs failed; the same command tries them again")
     return FAILED if failed else 0
 
 

@@ -67,7 +67,7 @@ def run_splits(
     quiet: bool,
 ) -> list[Run]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
-    NodeClassifier(model, **config).check_params()
+    NodeClassifier(model, **config).check_params(graph.n_classes)
     check_labels(graph)
     splits = find_splits(graph, numbers, seed)
     if not quiet:
@@ -116,10 +116,11 @@ def set_threads(graph: Graph) -> None:
 def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
     """Return all results as one object for JSON; scores are fractions of 1."""
     tests = [run.test for run in runs if run.test is not None]
+    seeds = [run.classifier.random_state for run in runs]
     result: dict[str, Any] = {
         "dataset": graph.name,
         "model": model,
-        "config": runs[0].classifier.get_params(),
+        "config": runs[0].classifier.params_ | {"random_state": seeds},
         "graph": graph_card(graph),
         "splits": [_split_row(run) for run in runs],
         "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
@@ -127,7 +128,6 @@ def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
         "majority_baseline": mean_and_deviation([test.majority for test in tests]),
         "version": __version__,
     }
-    result["config"]["random_state"] = [run.classifier.random_state for run in runs]
     if graph.n_classes == 2:
         scores = [test.roc_auc for test in tests if test.roc_auc is not None]
         result["test_roc_auc"] = mean_and_deviation(scores)

@@ -15,6 +15,7 @@ __all__ = [
     "DEFAULT_MODEL",
     "Device",
     "Model",
+    "check_given",
     "find_settings",
     "merge",
     "parse_options",
@@ -28,6 +29,11 @@ Model = Annotated[
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")
 ]
+_TRAINING = ("epochs", "patience", "stopping", "optimizer", "scaling")
+"""Settings that only a model that is trained can use, and that no model calls its own.
+
+A model refuses the others by itself, wherever they come from.
+"""
 
 
 def find_settings(
@@ -96,6 +102,28 @@ def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
         raise InputError(f"{path}: 'options' must be an object of the model's options")
 
 
+def check_given(model: str, given: Mapping[str, Any]) -> None:
+    """Refuse what was asked of the training of a model that has none.
+
+    Parameters
+    ----------
+    model
+        A name of a model.
+    given
+        Arguments of `NodeClassifier` of the command line; None was not given.
+    """
+    from h2gcn.models import find_model
+
+    spec = find_model(model)
+    idle = [f"--{name}" for name in _TRAINING if given.get(name) is not None]
+    if idle and not spec.trained:
+        have = "has" if len(idle) == 1 else "have"
+        raise InputError(
+            f"the model {model} is not trained: {' and '.join(idle)} {have} no meaning "
+            f"for it. Its options: {', '.join(sorted(spec.options))}."
+        )
+
+
 def parse_options(texts: Sequence[str]) -> dict[str, Any]:
     """Return the model's options of texts like "heads=4"."""
     options: dict[str, Any] = {}
@@ -128,4 +156,6 @@ def merge(
     old = dict(base.get("options") or {})
     kept = {name: value for name, value in old.items() if name not in said}
     both = kept | dict(options)
-    return dict(base) | said | ({"options": both} if both or old else {})
+    # An option such as dropout may be an argument of the classifier in the base.
+    rest = {name: value for name, value in base.items() if name not in options}
+    return rest | said | ({"options": both} if both or old else {})

@@ -9,7 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from h2gcn.cli import source as src
-from h2gcn.cli.settings import Device, Model, find_settings, merge, parse_options
+from h2gcn.cli.settings import (
+    Device,
+    Model,
+    check_given,
+    find_settings,
+    merge,
+    parse_options,
+)
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
@@ -59,8 +66,7 @@ def command(
     undirected: src.Undirected = False,
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
-        int | None,
-        _setting("Stop after so many epochs without a better validation score."),
+        int | None, _setting("Epochs that the stopping rule waits.")
     ] = None,
     stopping: Annotated[
         str | None,
@@ -99,6 +105,20 @@ def command(
 
     model, base = find_settings(settings, model)
     own = parse_options(option or [])
+    given = {
+        "epochs": epochs,
+        "patience": patience,
+        "stopping": stopping,
+        "optimizer": optimizer,
+        "learning_rate": learning_rate,
+        "l2": l2,
+        "dropout": dropout,
+        "activation": activation,
+        "hidden_channels": hidden_channels,
+        "scaling": scaling,
+        "metric": metric,
+    }
+    check_given(model, given)
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = src.table_options(
@@ -114,19 +134,6 @@ def command(
     if out is not None:
         check_target(out)
     graph = src.load_source(source, nodes, edges, options)
-    given = {
-        "epochs": epochs,
-        "patience": patience,
-        "stopping": stopping,
-        "optimizer": optimizer,
-        "learning_rate": learning_rate,
-        "l2": l2,
-        "dropout": dropout,
-        "activation": activation,
-        "hidden_channels": hidden_channels,
-        "scaling": scaling,
-        "metric": metric,
-    }
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = find_preset(source or "", model)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from h2gcn.cli import source as src
-from h2gcn.cli.settings import Device, Model, find_settings, merge
+from h2gcn.cli.settings import Device, Model, check_given, find_settings, merge
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
 
-N_TRIALS = 50
+N_TRIALS, N_SPLITS = 50, 3
 _SETTINGS = "Settings (of every run, instead of the grid's)"
+
+
+def _setting(help_text: str) -> Any:
+    return typer.Option(help=help_text, rich_help_panel=_SETTINGS, show_default=False)
 
 
 def command(
@@ -28,8 +32,14 @@ def command(
     ] = None,
     model: Model = None,
     n_splits: Annotated[
-        int, typer.Option("--splits", help="On the first so many splits.", min=1)
-    ] = 3,
+        int | None,
+        typer.Option(
+            "--splits",
+            help="On the first so many splits.",
+            min=1,
+            show_default=f"{N_SPLITS}, or all if the data bring fewer",
+        ),
+    ] = None,
     search: Annotated[
         str, typer.Option(help="grid: the paper's. optuna: that first, then beyond.")
     ] = "grid",
@@ -60,21 +70,15 @@ def command(
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
-    epochs: Annotated[
-        int | None,
-        typer.Option(
-            help="At most so many epochs.",
-            rich_help_panel=_SETTINGS,
-            show_default=False,
-        ),
-    ] = None,
+    epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after so many epochs without a better validation score.",
-            rich_help_panel=_SETTINGS,
-            show_default=False,
-        ),
+        int | None, _setting("Epochs that the stopping rule waits.")
+    ] = None,
+    scaling: Annotated[
+        str | None, _setting("Features: auto, rows, standard or none.")
+    ] = None,
+    metric: Annotated[
+        str | None, _setting("The validation score: accuracy or roc_auc.")
     ] = None,
     device: Device = None,
 ) -> None:
@@ -98,6 +102,13 @@ def command(
 
     model, _ = find_settings(None, model)
     n_trials = _check_search(search, trials)
+    given = {
+        "epochs": epochs,
+        "patience": patience,
+        "scaling": scaling,
+        "metric": metric,
+    }
+    check_given(model, given)
     if out is not None:
         Folder(out).check()
     if quiet:
@@ -115,15 +126,18 @@ def command(
     graph = src.load_source(source, nodes, edges, options)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
-    if 0 < len(graph.splits) < n_splits:
-        raise InputError(f"--splits {n_splits}: the data have {len(graph.splits)}.")
-    given = {"epochs": epochs, "patience": patience}
+    numbers = range(_count_splits(n_splits, len(graph.splits)))
     # By the name that was asked for: one's own file may be called texas.npz.
     grid = distinct(merge(s, given, {}) for s in find_grid(source or "", model))
     for setting in grid:
-        NodeClassifier(model, device=device or "auto", **setting).check_params()
+        classifier = NodeClassifier(model, device=device or "auto", **setting)
+        classifier.check_params(graph.n_classes)
     check_labels(graph)
-    numbers = range(n_splits)
+    if metric == "roc_auc" and graph.n_classes != 2:
+        # Otherwise every single run would fail, and be kept.
+        raise InputError(
+            f"--metric roc_auc: for two classes. {graph.name} has {graph.n_classes}."
+        )
     splits = [without_test(split) for split in find_splits(graph, numbers, seed)]
     if not quiet:
         say_what_was_read(graph, splits)
@@ -136,6 +150,15 @@ def command(
         print(json.dumps(result, allow_nan=False))
     else:
         show(result, graph, source_arguments(source, nodes, edges, options))
+
+
+def _count_splits(asked: int | None, own: int) -> int:
+    """Return how many splits to use of the data's own, or to draw if they have none."""
+    if asked is None:
+        return min(N_SPLITS, own or N_SPLITS)
+    if 0 < own < asked:
+        raise InputError(f"--splits {asked}: the data have {own}.")
+    return asked
 
 
 def _check_search(search: str, trials: int | None) -> int | None:

@@ -17,8 +17,8 @@ from h2gcn.cli.runs import Run
 from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import evaluate
 from h2gcn.exceptions import InputError
+from h2gcn.experiments.settings import Setting
 from h2gcn.experiments.store import Store
-from h2gcn.experiments.trials import Setting
 from h2gcn.experiments.tuning import Progress, Ranked, search, tune
 from h2gcn.graph import Graph, Split
 from h2gcn.io.options import TableOptions

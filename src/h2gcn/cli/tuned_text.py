@@ -12,6 +12,7 @@ from h2gcn.card import graph_card
 from h2gcn.cli.output import percent, table
 from h2gcn.cli.tuned import Work
 from h2gcn.estimator import NodeClassifier
+from h2gcn.experiments.settings import flatten
 from h2gcn.experiments.tuning import Ranked
 from h2gcn.graph import Graph
 from h2gcn.io.options import TableOptions
@@ -72,7 +73,11 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
         The arguments that name it.
     """
     ranking = result["ranking"]
-    settings = [_flat(result["model"], row["settings"]) for row in ranking]
+    # With all that was left to the model: a search sets what the grid does not.
+    settings = [
+        flatten(NodeClassifier(result["model"], **row["settings"]).resolved_params())
+        for row in ranking
+    ]
     names, cells = _columns(settings)
     rows = [
         (
@@ -151,13 +156,6 @@ def source_arguments(
             for text in [value] if isinstance(value, str) else value:
                 words += [flag, text]
     return shlex.join(words)
-
-
-def _flat(model: str, setting: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a setting with all that was left to the model, its options beside."""
-    params = NodeClassifier(model, **setting).resolved_params()
-    options: dict[str, Any] = params.pop("options")
-    return params | options
 
 
 def _text(value: Any) -> str:

@@ -17,6 +17,7 @@ __all__ = [
     "TableView",
     "counts_by_experiment",
     "counts_by_model",
+    "counts_of_models",
     "environment_columns",
     "table_view",
 ]
@@ -142,6 +143,18 @@ def counts_by_experiment(results: Sequence[Mapping[str, Any]]) -> list[Count]:
         for result in results
     ]
     return [count for count in counts if count.counts]
+
+
+def counts_of_models(results: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """Return how all cells of models count, without those of graphs and theorems."""
+    return Counter(
+        words.category(cell, table)
+        for result in results
+        for table in result.get("tables") or ()
+        if words.of_models(table)
+        for row in table["rows"]
+        for cell in row["cells"]
+    )
 
 
 def counts_by_model(results: Sequence[Mapping[str, Any]]) -> list[Count]:

@@ -96,6 +96,7 @@ def _problems(result: object) -> Iterator[str]:
 def _table(table: object, where: str) -> Iterator[str]:
     yield from _kinds(table, where, name=str, title=str, columns=list, rows=list)
     yield from _kinds(table, where, optional=True, decimals=int, unit=str, corner=str)
+    yield from _kinds(table, where, optional=True, notes=list)
     for row in table["rows"]:  # type: ignore[index]
         yield from _kinds(row, f"{where}a row: ", name=str, cells=list)
         n = len(table["columns"])  # type: ignore[index]
@@ -108,6 +109,9 @@ def _table(table: object, where: str) -> Iterator[str]:
             yield from _kinds(cell, at, optional=True, std=_NUMBER, n=_NUMBER)
             yield from _kinds(cell, at, optional=True, difference=_NUMBER, paper=dict)
             yield from _kinds(cell, at, optional=True, values=list, runs=list)
+            yield from _kinds(cell, at, optional=True, against=str, interval=list)
+            if cell.get("interval") is not None and len(cell["interval"]) != 2:
+                yield f"{at}'interval' must be two numbers"
             if cell.get("paper") is not None:
                 yield from _kinds(cell["paper"], at, mean=_NUMBER)
                 yield from _kinds(cell["paper"], at, optional=True, std=_NUMBER)

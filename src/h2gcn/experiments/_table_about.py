@@ -33,7 +33,7 @@ def about(result: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know of a table, a sentence each.
 
     How figures were made, how they are judged, the protocol, the versions, the
-    graphs and the result's notes.
+    graphs and the notes of table and result.
     """
     return [
         *reading(table),
@@ -45,9 +45,10 @@ def about(result: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
 
 
 def reading(table: Mapping[str, Any]) -> list[str]:
-    """Return how the figures of a table were made and are judged."""
+    """Return how the figures of a table were made and are judged, and its notes."""
     cells = [cell for row in table["rows"] for cell in row["cells"]]
-    return [*_how_made(cells, table), *_how_judged(cells, table)]
+    notes = map(str, table.get("notes") or ())
+    return [*_how_made(cells, table), *_how_judged(cells, table), *notes]
 
 
 def _how_made(
@@ -77,10 +78,14 @@ def _how_judged(
     if kinds & {"better", "worse", "within"} and words.of_models(table):
         yield (
             "Verdict on ours: within one standard deviation of the paper's mean (the "
-            "paper's deviation), else better or worse by how much."
+            "paper's deviation; ours where it gives none, or 0.00), else better or "
+            "worse by how much."
         )
     if any(cell.get("best") for cell in cells):
-        yield "Bold: best of its column by more than the noise."
+        yield (
+            "Bold: best of its column, and ahead of every other model with the same "
+            "runs by more than the noise (95 %, paired)."
+        )
 
 
 def _versions(result: Mapping[str, Any]) -> Iterator[str]:

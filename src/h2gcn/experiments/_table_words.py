@@ -102,21 +102,25 @@ def of_models(table: Table) -> bool:
 def category(cell: Cell, table: Table) -> str:
     """Return what a cell counts as.
 
-    "better", "within", "worse", "none" (nothing to compare with) or "not run"; and
-    "differs" where rows are no models, since a graph is not better with more nodes.
+    "better", "within", "worse", "none" (not judged) or "not run". Where rows are no
+    models, whatever is not as the paper's "differs", since a graph is not better with
+    more nodes.
     """
     if cell.get("mean") is None:
         return "none" if cell.get("verdict") == "none" else NOT_RUN
     told = str(cell.get("verdict", "none"))
-    return told if of_models(table) or told not in ("better", "worse") else "differs"
+    if of_models(table) or told == "within":
+        return told
+    compared = (cell.get("paper") or {}).get("mean") is not None
+    return "differs" if compared or told != "none" else "none"
 
 
 def verdict(cell: Cell, table: Table) -> str:
     """Return the verdict on a cell in a few words."""
     kind, difference = category(cell, table), cell.get("difference")
     if kind == "within":
-        exact = (cell.get("paper") or {}).get("std") is None
-        return "as the paper" if exact else "within 1 sd"
+        deviation = (cell.get("paper") or {}).get("std") or cell.get("std")
+        return "within 1 sd" if deviation else "as the paper"
     if kind not in ("better", "worse", "differs"):
         return NONE
     if difference is None:

@@ -17,6 +17,8 @@ Cell = dict[str, Any]
 """A cell as `result.json` holds it; figures in percent."""
 
 CONFIDENCE = 0.95
+ROUNDING = 0.005
+"""Half of the last decimal of the paper's figures."""
 
 
 def measured(
@@ -48,9 +50,11 @@ def measured(
         "values": percent,
         "runs": list(runs),
         "paper": None if paper is None else paper._asdict(),
-        "verdict": verdict(mean, paper),
+        "verdict": verdict(mean, paper, std),
         "difference": None if paper is None else mean - paper.mean,
         "best": False,
+        "against": None,
+        "interval": None,
         "note": note,
     }
 
@@ -67,16 +71,34 @@ def not_run(paper: Published | None, note: str = "") -> Cell:
         "verdict": "not run",
         "difference": None,
         "best": False,
+        "against": None,
+        "interval": None,
         "note": note,
     }
 
 
-def verdict(mean: float, paper: Published | None) -> str:
-    """Return "better", "within" (one deviation of the paper's), "worse" or "none"."""
+def verdict(mean: float, paper: Published | None, std: float | None = None) -> str:
+    """Return "better", "within" (one standard deviation), "worse" or "none".
+
+    Parameters
+    ----------
+    mean
+        Ours.
+    paper
+        The paper's figure; its deviation is the measure.
+    std
+        Our deviation, the measure where the paper gives none, or 0.00. Without either,
+        only what rounds to the paper's figure is within.
+
+    Examples
+    --------
+    >>> verdict(99.9, Published(100.0, 0.0)), verdict(99.9, Published(100.0, 0.0), 0.2)
+    ('worse', 'within')
+    """
     if paper is None:
         return "none"
-    difference = round(mean - paper.mean, 2)
-    if abs(difference) <= (paper.std or 0.0):
+    difference = mean - paper.mean
+    if abs(difference) <= (paper.std or std or 0.0) + ROUNDING:
         return "within"
     return "better" if difference > 0 else "worse"
 
@@ -100,20 +122,50 @@ def paired_interval(
 
 
 def mark_best(column: Mapping[str, Cell]) -> None:
-    """Mark the best cell of a column if its lead over the next is beyond the noise.
+    """Set each cell against the best other one, and mark the leader of a column.
 
-    The note of the best one tells the interval of its lead, whatever it is.
+    The leader is marked if its lead over every other model with the same runs is
+    beyond the noise: the runner-up by mean may be behind for certain, and another one,
+    less steady, not. Its note tells the interval of its lead, whatever it is.
+
+    Parameters
+    ----------
+    column
+        The cells by model. Each gets `against`, the best other model with the same
+        runs, and `interval`, that of its difference to that one; both may be None.
     """
-    ranked = sorted(
-        ((name, cell) for name, cell in column.items() if cell["mean"] is not None),
-        key=lambda item: -item[1]["mean"],
+    done = {name: cell for name, cell in column.items() if cell["mean"] is not None}
+    for name, cell in done.items():
+        peers = _peers(name, done)
+        if peers:
+            cell["against"] = max(peers, key=lambda other: peers[other]["mean"])
+            cell["interval"] = _interval(cell, peers[cell["against"]])
+    if not done:
+        return
+    name = max(done, key=lambda model: done[model]["mean"])
+    best = done[name]
+    if best["interval"] is None:
+        return
+    best["best"] = all(
+        paired_interval(best["values"], peer["values"])[0] > 0
+        for peer in _peers(name, done).values()
     )
-    if len(ranked) < 2:
-        return
-    (_, best), (name, second) = ranked[:2]
-    if best["runs"] != second["runs"] or len(best["runs"]) < 2:
-        return
-    low, high = paired_interval(best["values"], second["values"])
-    best["best"] = low > 0
-    lead = f"ahead of {name} by {low:.1f} to {high:.1f} (95 %, paired)"
+    low, high = best["interval"]
+    lead = f"ahead of {best['against']} by {low:.1f} to {high:.1f} (95 %, paired)"
     best["note"] = f"{best['note']}; {lead}" if best["note"] else lead
+
+
+def _peers(name: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
+    """Return the other cells with the same runs; others cannot be paired."""
+    runs = cells[name]["runs"]
+    return {
+        other: cell
+        for other, cell in cells.items()
+        if other != name and runs and cell["runs"] == runs
+    }
+
+
+def _interval(cell: Cell, peer: Cell) -> list[float] | None:
+    if len(cell["values"]) < 2:
+        return None
+    return list(paired_interval(cell["values"], peer["values"]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
@@ -18,6 +18,10 @@ ELEVEN = tuple(f"{h / 10:.2f}" for h in range(11))
 REAL = (
     *("texas", "wisconsin", "actor", "squirrel", "chameleon"),
     *("cornell-2020", "cornell", "cora-full", "citeseer", "pubmed", "cora"),
+)
+SMALL_FIRST = (
+    *("texas", "cornell-2020", "cornell", "wisconsin", "chameleon", "cora", "citeseer"),
+    *("actor", "pubmed", "squirrel", "cora-full"),
 )
 N_SPLITS = {"cora-full": 3}
 SYNTHETIC_MODELS = (
@@ -51,6 +55,9 @@ class Experiment:
         Which of the paper's tables it stands beside.
     figures
         Figures of its rows over h: a title and the models of each.
+    chosen_with
+        The experiment over whose values of h the synthetic settings are chosen, where
+        this one shows only some of them.
     """
 
     name: str
@@ -60,13 +67,22 @@ class Experiment:
     synthetic: str = ""
     paper: str = ""
     figures: Mapping[str, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    chosen_with: str = ""
+
+    def chooser(self) -> Experiment:
+        """Return the experiment with the columns that the choice is made over."""
+        if not self.chosen_with:
+            return self
+        whole = EXPERIMENTS[self.chosen_with]
+        return replace(whole, models=self.models, synthetic=self.synthetic)
 
     def shown(self, protocol: Protocol) -> list[str]:
-        """Return the columns that a protocol runs."""
+        """Return the columns that a protocol runs, the small graphs first."""
         only = protocol.homophily if self.synthetic else protocol.datasets
-        if only is None or self.name in ("table-1", "degree"):
-            return list(self.columns)
-        return [column for column in self.columns if column in only]
+        columns = self.columns if self.synthetic else SMALL_FIRST
+        if only is None or self.chosen_with:
+            return [column for column in columns if column in self.columns]
+        return [column for column in columns if column in {*only} & {*self.columns}]
 
     def units(self, column: str, protocol: Protocol) -> list[Unit]:
         """Return the graphs and splits that a cell is the mean of."""
@@ -74,7 +90,7 @@ class Experiment:
             n = N_SPLITS.get(column, 10)
             return [(column, i) for i in range(min(n, protocol.splits or n))]
         kind = self.synthetic
-        if kind == "syn-products" and protocol.synthetic_nodes is not None:
+        if kind.startswith("syn-products") and protocol.synthetic_nodes is not None:
             kind = f"{kind}-{protocol.synthetic_nodes}"
         return [(f"{kind}/h{column}-r{i + 1}", 0) for i in range(protocol.graphs)]
 
@@ -89,6 +105,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             ("0.10", "0.70"),
             "syn-cora",
             "table-1",
+            chosen_with="syn-cora",
         ),
         Experiment(
             "syn-cora",
@@ -146,6 +163,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             ("0.20", "0.80"),
             "syn-products",
             "syn-products",
+            chosen_with="syn-products",
         ),
         Experiment(
             "real",

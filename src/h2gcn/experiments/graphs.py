@@ -26,7 +26,7 @@ REMEMBERED = 3
 """Graphs that a process keeps: those that its next runs are likely to be on."""
 
 _GENERATED = re.compile(
-    r"(?P<family>syn-products|syn-cora-own)(-(?P<nodes>[1-9]\d{2,6}))?"
+    r"(?P<family>syn-products-ogb|syn-products|syn-cora-own)(-(?P<nodes>[1-9]\d{2,6}))?"
     r"/h(?P<h>0\.\d\d|1\.00)-r(?P<number>[1-9]\d*)"
 )
 
@@ -41,11 +41,11 @@ def open_graph(name: str) -> Graph:
     Parameters
     ----------
     name
-        A benchmark's, such as `cora` or `syn-cora/h0.10-r1`. `syn-products/h0.10-r1`
-        and `syn-cora-own/h0.10-r1` are generated: homophily 0.10, first of the graphs
-        that have it. The former take ogbn-products' features where the data root has
-        them, else Gaussians; the latter take Cora's. `syn-products-2000/h0.10-r1` has
-        2,000 nodes.
+        A benchmark's, such as `cora` or `syn-cora/h0.10-r1`. Others are generated:
+        `syn-products/h0.10-r1` (homophily 0.10, the first graph that has it) with
+        Gaussian features, `syn-products-ogb/h0.10-r1` with those of ogbn-products,
+        `syn-cora-own/h0.10-r1` with Cora's. `syn-products-2000/h0.10-r1` has 2,000
+        nodes.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def _open(name: str, root: Path) -> Graph:
     if (match := _GENERATED.fullmatch(name)) is None:
         return _load(name, root)
     family, h = match["family"], float(match["h"])
-    shape = PRESETS["syn-products" if family == "syn-products" else "syn-cora"].copy()
+    shape = PRESETS["syn-cora" if family == "syn-cora-own" else "syn-products"].copy()
     if match["nodes"]:
         shape["n_nodes"] = int(match["nodes"])
     return generate_graph(
@@ -89,8 +89,12 @@ def _checksum(name: str, root: Path) -> str:
 
 def _features(name: str, family: str, root: Path) -> FeatureSource:
     if family == "syn-products":
+        return GaussianFeatures()
+    if family == "syn-products-ogb":
         products = ProductsFeatures(root)
-        return products if products.at_hand() else GaussianFeatures()
+        if not products.at_hand():
+            raise MissingData(f"{name}: the features of ogbn-products are not there")
+        return products
     try:
         return BenchmarkFeatures(_open("cora", root))
     except MissingData as error:

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from h2gcn.datasets.catalogue import DATASETS
-from h2gcn.estimator import NodeClassifier
-from h2gcn.models import ALIASES
+from h2gcn.experiments.settings import nest
+from h2gcn.models import ALIASES, find_model
 
 __all__ = ["find_grid"]
 
@@ -153,16 +153,17 @@ def find_grid(name: str, model: str) -> list[dict[str, Any]]:
         A benchmark's name; any other is one's own graph, which gets the grid of the
         real benchmarks, with patience where the paper trains to the end.
     model
-        A name of `h2gcn.models.MODELS`.
+        A name of `h2gcn.models.MODELS`; one that no grid names is tried as it is.
     """
+    find_model(model)  # a misspelt name must not pass for a new model
     grids, common = _family(name)
     key = ALIASES.get(model, model)
     key = _SAME_AS.get(key, key)
     key = "h2gcn" if key.startswith("h2gcn") else key
     own = _GEOM_GCN_BY_NAME.get(name, {}) if key == "geom-gcn" else {}
     return [
-        _setting(common | dict(zip(axes, values, strict=True)))
-        for axes in ({**axes, **own} for axes in grids[key])
+        nest(common | dict(zip(axes, values, strict=True)))
+        for axes in ({**axes, **own} for axes in grids.get(key, [{}]))
         for values in itertools.product(*axes.values())
     ]
 
@@ -178,11 +179,3 @@ def _family(name: str) -> tuple[dict[str, list[Axes]], dict[str, Any]]:
     if name.startswith("syn-products"):
         return _SYN_PRODUCTS, {"scaling": "none"}
     return _OWN, {"patience": OWN_PATIENCE}
-
-
-def _setting(values: dict[str, Any]) -> dict[str, Any]:
-    """Set the options of the model apart from the arguments of the estimator."""
-    arguments = NodeClassifier().get_params()
-    options = {name: values[name] for name in values if name not in arguments}
-    setting = {name: values[name] for name in values if name in arguments}
-    return setting | ({"options": options} if options else {})

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import tables
+from h2gcn.experiments._result_files import read_result
 from h2gcn.io.write import atomic_write
 
-__all__ = ["RUNS", "make_folder", "write_result"]
+__all__ = ["RUNS", "check_protocol", "make_folder", "write_result"]
 
 RUNS = "runs.jsonl"
 """The store in the folder of results."""
@@ -27,6 +28,20 @@ def make_folder(path: Path) -> Path:
             f"{path}: cannot be made a folder ({error.strerror})"
         ) from None
     return path
+
+
+def check_protocol(out: Path, names: Iterable[str], protocol: str) -> None:
+    """Refuse to put the results of one protocol in the place of another's."""
+    for name in names:
+        file = out / name / "result.json"
+        if not file.is_file():
+            continue
+        found = read_result(file).get("protocol")
+        if found != protocol:
+            raise InputError(
+                f"{file}: holds results of the {found} protocol; give those of the "
+                f"{protocol} protocol a folder of their own, --out DIR"
+            )
 
 
 def write_result(out: Path, result: Mapping[str, Any]) -> list[Path]:

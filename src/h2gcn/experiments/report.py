@@ -71,16 +71,22 @@ def summary_line(results: Sequence[Mapping[str, Any]]) -> str:
 
 def _headline(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what came out, a sentence each."""
-    total = _total(results)
-    judged = total["better"] + total["within"] + total["worse"]
+    total, models = _total(results), views.counts_of_models(results)
+    judged = models["better"] + models["within"] + models["worse"]
+    others = total["within"] - models["within"] + total["differs"]
     experiments = _count(len(results), "experiment")
     said = [f"{experiments}; no figure of a model beside the paper's."]
     if judged:
         said = [
-            f"{experiments}, {_count(judged, 'figure')} beside "
-            f"the paper's: {total['within']:,} within one standard deviation or equal, "
-            f"{total['better']:,} better, {total['worse']:,} worse."
+            f"{experiments}, {_count(judged, 'figure')} of models beside the paper's: "
+            f"{models['within']:,} within one standard deviation or equal, "
+            f"{models['better']:,} better, {models['worse']:,} worse."
         ]
+    if others:
+        said.append(
+            f"{_count(others, 'figure')} of graphs and theorems beside the paper's: "
+            f"{others - total['differs']:,} in agreement, {total['differs']:,} not."
+        )
     failed = sum(len(result.get("failed") or ()) for result in results)
     if total["not run"]:
         said.append(f"{_count(total['not run'], 'cell')} of the tables not run.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from h2gcn.experiments import _degree_ranges as ranges
 from h2gcn.experiments.cells import Cell, mark_best, measured, not_run
 from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
 from h2gcn.experiments.paper import published
@@ -121,23 +122,30 @@ def _series(
 def degree_result(
     protocol: Protocol, reported: Reported, records: Records
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the table and the figure of accuracy by degree, a row a model and h."""
+    """Return the table and the figure of accuracy by degree, a row a model and h.
+
+    Ranges with few test nodes are merged; the notes of the table tell the gap between
+    the highest and the lowest.
+    """
     experiment = EXPERIMENTS["degree"]
     counted = {
-        (model, column): _by_degree(runs, records)
-        for (model, column), runs in reported.items()
+        key: {
+            _name(run): records[run.key]["by_degree"]
+            for run in runs
+            if _done(records.get(run.key))
+        }
+        for key, runs in sorted(reported.items())
     }
-    ranges = sorted({degrees for counts in counted.values() for degrees in counts})
-    names = [_range_name(*degrees) for degrees in ranges]
-    rows: list[dict[str, Any]] = []
-    for (model, column), counts in sorted(counted.items()):
-        cells = [
-            measured(counts[degrees], [], None)
-            if counts.get(degrees)
-            else not_run(None)
-            for degrees in ranges
-        ]
-        rows.append({"name": f"{model}, h = {float(column):g}", "cells": cells})
+    merged = ranges.merge_ranges([list(runs.values()) for runs in counted.values()])
+    names = [str(degrees) for degrees in merged]
+    cells = {
+        key: [_degree_cell(runs, degrees) for degrees in merged]
+        for key, runs in counted.items()
+    }
+    rows: list[dict[str, Any]] = [
+        {"name": f"{model}, h = {float(column):g}", "cells": cells[model, column]}
+        for model, column in cells
+    ]
     table = {
         "name": experiment.name,
         "title": f"{experiment.title} ({protocol.name} protocol)",
@@ -146,6 +154,7 @@ def degree_result(
         "unit": "%",
         "decimals": 2,
         "rows": rows,
+        "notes": ranges.gap_notes(names, cells),
     }
     figure = {
         "name": experiment.name,
@@ -168,23 +177,15 @@ def degree_result(
     return table, figure
 
 
-def _by_degree(
-    runs: Sequence[Run], records: Records
-) -> dict[tuple[int, int], list[float]]:
-    """Return the accuracy of each run in each range of degrees."""
-    found: dict[tuple[int, int], list[float]] = {}
-    for run in runs:
-        record = records.get(run.key)
-        if record is None or not _done(record):
-            continue
-        for low, high, n, right in record["by_degree"]:
-            if n:
-                found.setdefault((low, high), []).append(right / n)
-    return found
-
-
-def _range_name(low: int, high: int) -> str:
-    return f"{low}" if low == high else f"{low}–{high}"
+def _degree_cell(runs: Mapping[str, ranges.Counts], degrees: ranges.Degrees) -> Cell:
+    """Return the accuracy of the runs that have test nodes in a range."""
+    counts = {name: ranges.count(run, degrees) for name, run in runs.items()}
+    shares = {name: right / n for name, (n, right) in counts.items() if n}
+    if not shares:
+        return not_run(None)
+    nodes = sum(n for n, _ in counts.values())
+    note = f"{nodes:,} test nodes"
+    return measured(list(shares.values()), list(shares), None, note)
 
 
 def _done(record: Mapping[str, Any] | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,17 @@ from h2gcn.experiments.definitions import Experiment, Unit
 from h2gcn.experiments.plan import Run
 from h2gcn.experiments.protocols import Protocol
 
-__all__ = ["Choices", "choose", "final_runs", "selection_runs"]
+__all__ = ["Choices", "NotRun", "choose", "final_runs", "selection_runs"]
 
 Choices = dict[tuple[str, str], dict[str, Any]]
 """The setting of each model and column."""
 
 Score = Callable[[Run], float | None]
-"""The validation score of a run that is done, None of one that is not."""
+"""The validation score of a run, None where it failed; raises `NotRun`."""
+
+
+class NotRun(Exception):
+    """A run that the choice depends on has not been run."""
 
 
 def selection_runs(
@@ -45,34 +50,47 @@ def choose(
     On a real benchmark it is the one with the best mean over its splits; on a
     synthetic one the paper takes one setting for all values of h: the one that is best
     for most of them. A setting with a run that failed is not chosen; where all have
-    one, the first is.
+    one, the first is. Where runs are still missing, nothing is chosen.
 
     Parameters
     ----------
     experiment, protocol, columns
         What is run.
     score
-        Gives the validation score of a run, None where it failed.
+        Gives the validation score of a run; raises `NotRun` where it was not run.
     """
     choices: Choices = {}
     for model in experiment.models:
-        best: dict[str, dict[str, Any]] = {}
-        for column in columns:
-            settings = _settings(experiment, protocol, column, model)
-            units = _judged(experiment, protocol, column)
-            means = [
-                _mean([score(run) for run in _runs(experiment, units, model, setting)])
-                if len(settings) > 1
-                else 0.0
-                for setting in settings
-            ]
-            best[column] = settings[int(np.argmax(means))]
-        if experiment.synthetic and best:
-            counted = Counter(json.dumps(setting) for setting in best.values())
-            winner = json.loads(counted.most_common(1)[0][0])
-            best = dict.fromkeys(best, winner)
-        choices |= {(model, column): setting for column, setting in best.items()}
+        with suppress(NotRun):
+            best = _best(experiment, protocol, columns, model, score)
+            choices |= {(model, column): setting for column, setting in best.items()}
     return choices
+
+
+def _best(
+    experiment: Experiment,
+    protocol: Protocol,
+    columns: Sequence[str],
+    model: str,
+    score: Score,
+) -> dict[str, dict[str, Any]]:
+    """Return a model's best setting in each column."""
+    best: dict[str, dict[str, Any]] = {}
+    for column in columns:
+        settings = _settings(experiment, protocol, column, model)
+        units = _judged(experiment, protocol, column)
+        means = [
+            _mean([score(run) for run in _runs(experiment, units, model, setting)])
+            if len(settings) > 1
+            else 0.0
+            for setting in settings
+        ]
+        best[column] = settings[int(np.argmax(means))]
+    if not experiment.synthetic or not best:
+        return best
+    counted = Counter(json.dumps(setting) for setting in best.values())
+    winner = json.loads(counted.most_common(1)[0][0])
+    return dict.fromkeys(best, winner)
 
 
 def final_runs(
@@ -88,6 +106,7 @@ def final_runs(
         )
         for column in columns
         for model in experiment.models
+        if (model, column) in choices
     }
 
 

@@ -14,8 +14,8 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from h2gcn.estimator import NodeClassifier
-from h2gcn.experiments.trials import Ranked, Setting
+from h2gcn.experiments.settings import Setting, flatten, nest
+from h2gcn.experiments.trials import Ranked
 from h2gcn.models import find_model
 
 __all__ = ["Space"]
@@ -46,9 +46,9 @@ class Space:
 
     def __init__(self, model: str, settings: Sequence[Setting]) -> None:
         self._own = find_model(model).settings
-        self._base = _flat(settings[0])
+        self._base = flatten(settings[0])
         self._given = list(settings)
-        tried = [_flat(setting) for setting in settings]
+        tried = [flatten(setting) for setting in settings]
         axes = {
             name: _axis(name, default, [v[name] for v in tried if name in v])
             for name, default in self._own.items()
@@ -87,12 +87,12 @@ class Space:
 
     def _point(self, setting: Setting) -> dict[str, Any]:
         """Return the point of a setting, or the nearest one to it."""
-        values = self._own | _flat(setting)
+        values = self._own | flatten(setting)
         return {name: _nearest(values[name], axis) for name, axis in self.axes.items()}
 
     def _setting(self, point: dict[str, Any]) -> Setting:
         values = {name: _short(value) for name, value in point.items()}
-        return _nested(self._base | values)
+        return nest(self._base | values)
 
 
 def _axis(name: str, default: Any, tried: Sequence[Any]) -> BaseDistribution | None:
@@ -130,17 +130,3 @@ def _nearest(value: Any, axis: BaseDistribution) -> Any:
 def _short(value: Any) -> Any:
     """Return three digits of a number: more do not matter, and can be read."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
-
-
-def _flat(setting: Setting) -> dict[str, Any]:
-    """Return a setting with the model's options beside the arguments."""
-    flat = {name: value for name, value in setting.items() if name != "options"}
-    return flat | dict(setting.get("options") or {})
-
-
-def _nested(values: dict[str, Any]) -> Setting:
-    """Return values as arguments of `NodeClassifier`, the others as options."""
-    arguments = NodeClassifier().get_params()
-    setting = {name: values[name] for name in values if name in arguments}
-    options = {name: values[name] for name in values if name not in arguments}
-    return setting | ({"options": options} if options else {})

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from h2gcn.experiments.cells import Cell, not_run
-from h2gcn.experiments.definitions import EXPERIMENTS, REAL
+from h2gcn.experiments.definitions import REAL
 from h2gcn.experiments.paper import Published, published
-from h2gcn.experiments.protocols import Protocol
 
 __all__ = [
     "REAL_COLUMNS",
     "real_statistics",
-    "synthetic_names",
     "synthetic_statistics",
 ]
 
@@ -73,22 +71,11 @@ def synthetic_statistics(cards: Cards) -> dict[str, Any]:
     ]
     return _table(
         "statistics-synthetic",
-        "Statistics of the synthetic graphs (the paper: syn-cora 1,490 nodes, 2,965 to "
-        "2,968 edges, degrees 1 to 94, mean 3.98; syn-products 10,000 nodes, 59,640 to "
-        "59,648 edges, degrees 1 to 336, mean 11.93)",
+        "Statistics of the synthetic graphs",
         "graph",
         list(SYNTHETIC_COLUMNS),
         rows,
     )
-
-
-def synthetic_names(protocol: Protocol) -> list[str]:
-    """Return the synthetic graphs of a protocol, the first of each h."""
-    return [
-        experiment.units(column, protocol)[0][0]
-        for experiment in (EXPERIMENTS["syn-cora"], EXPERIMENTS["syn-products"])
-        for column in experiment.shown(protocol)
-    ]
 
 
 def _cell(

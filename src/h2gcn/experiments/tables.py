@@ -15,8 +15,9 @@ from h2gcn.experiments._table_screen import show
 __all__ = ["csv_text", "latex", "markdown", "show"]
 
 CSV_COLUMNS = (
-    *("table", "row", "column", "mean", "std", "n", "values"),
-    *("paper_mean", "paper_std", "difference", "verdict", "best", "note"),
+    *("table", "row", "column", "mean", "std", "n", "values", "runs"),
+    *("paper_mean", "paper_std", "difference", "verdict", "best"),
+    *("against", "interval_low", "interval_high", "note"),
     *("unit", "protocol", "version", "environment", "notes"),
 )
 UPRIGHT = 6
@@ -64,9 +65,10 @@ def markdown(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
 def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     """Return a table as CSV, a line a cell, with all that `markdown` tells.
 
-    Figures are not rounded; nothing stands for "not there". Every line repeats the
-    protocol and the versions, so that files can be joined and cut; the notes, which
-    may be long, are on the first line.
+    Figures are not rounded; nothing stands for "not there". `against` is the best
+    other model with the same runs, the interval that of the difference to it. Every
+    line repeats the protocol and the versions, so that files can be joined and cut; the
+    notes, which may be long, are on the first line.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -78,18 +80,22 @@ def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
         result.get("version", ""),
         "; ".join(f"{name} {value}" for name, value in environment.items()),
     )
-    notes = " ".join(map(str, result.get("notes") or ()))
+    said = [*(result.get("notes") or ()), *(table.get("notes") or ())]
+    notes = " ".join(map(str, said))
     for row in table["rows"]:
         for column, cell in zip(table["columns"], row["cells"], strict=True):
             paper = cell.get("paper") or {}
+            low, high = cell.get("interval") or (None, None)
             writer.writerow(
                 (
                     *(table["name"], row["name"], column),
                     *(cell.get(key) for key in ("mean", "std", "n")),
                     " ".join(map(str, cell.get("values") or ())),
+                    "; ".join(map(str, cell.get("runs") or ())),
                     *(paper.get("mean"), paper.get("std"), cell.get("difference")),
                     words.category(cell, table),
-                    *("yes" if cell.get("best") else "no", cell.get("note", "")),
+                    "yes" if cell.get("best") else "no",
+                    *(cell.get("against"), low, high, cell.get("note", "")),
                     *(*ending, notes),
                 )
             )

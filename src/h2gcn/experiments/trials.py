@@ -16,16 +16,14 @@ from h2gcn.card import fingerprint
 from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import mean_and_deviation
 from h2gcn.exceptions import InputError
+from h2gcn.experiments.settings import Setting
 from h2gcn.experiments.store import Store, key_of
 from h2gcn.graph import Graph, Split
 from h2gcn.models import ALIASES
 from h2gcn.operators import find_operators
 from h2gcn.preparation import check_labels, check_split, find_device
 
-__all__ = ["Progress", "Ranked", "Setting", "Trials", "without_test"]
-
-Setting = Mapping[str, Any]
-"""Arguments of a `NodeClassifier`."""
+__all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,8 @@ class Trials:
     def begin(self, settings: Sequence[Setting], total: int | None = None) -> None:
         """Check settings before the first is run, and count what is there of them."""
         for setting in settings:
-            NodeClassifier(self.model, device=self.device, **setting).check_params()
+            classifier = NodeClassifier(self.model, device=self.device, **setting)
+            classifier.check_params(self.graph.n_classes)
         self._total = len(self.splits) * (len(settings) if total is None else total)
         self._found = sum(self._n_done(setting) for setting in settings)
         self._report()
@@ -132,7 +131,7 @@ class Trials:
         """Return how a setting did if all of its runs are in the store."""
         if self._n_done(setting) < len(self.splits):
             return None
-        return _sum_up(setting, self._records(setting))
+        return sum_up(setting, self._records(setting))
 
     def run(self, setting: Setting) -> Ranked:
         """Run a setting on the splits that are missing."""
@@ -144,7 +143,7 @@ class Trials:
                 self.store.append(self._fit(setting, number))
                 self._new += self._n_done(setting) - before
                 self._report()
-        result = _sum_up(setting, self._records(setting))
+        result = sum_up(setting, self._records(setting))
         if result.mean is not None:
             self._best = max(result.mean, self._best or 0.0)
         self._report()
@@ -207,7 +206,8 @@ def without_test(split: Split) -> Split:
     return Split(split.train, split.val, np.array([], dtype=np.int64))
 
 
-def _sum_up(setting: Setting, records: Sequence[Mapping[str, Any]]) -> Ranked:
+def sum_up(setting: Setting, records: Sequence[Mapping[str, Any]]) -> Ranked:
+    """Return how a setting did, from the records of its runs, one a split."""
     seconds = sum(record["seconds"] for record in records)
     runs = tuple(record["key"] for record in records)
     errors = [record["error"] for record in records if "error" in record]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
 from h2gcn.exceptions import InputError
+from h2gcn.experiments.settings import Setting
 from h2gcn.experiments.store import Store
-from h2gcn.experiments.trials import Progress, Ranked, Setting, Trials
+from h2gcn.experiments.trials import Progress, Ranked, Trials
 from h2gcn.graph import Graph, Split
 
 __all__ = ["Progress", "Ranked", "check_optuna", "distinct", "rank", "search", "tune"]

@@ -12,6 +12,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
 from h2gcn.io.columns import Roles, as_text, text_codes
 from h2gcn.io.features import worth_sparse
+from h2gcn.io.files import listed
 from h2gcn.io.table_files import TableFile
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def read_features(
     -------
     x
         [n, F]: the numeric columns, then a column for each value of each
-        categorical one; CSR where it is wide and mostly zero.
+        categorical one; CSR where it is wide and mostly zero. F is 0 where no
+        column was asked for and none is numeric.
     feature_names
         The columns' names; `column=value` for categorical ones.
     notes
@@ -46,11 +48,10 @@ def read_features(
         block, values = _one_hot(as_text(file, name, table[name]))
         blocks.append(block)
         names += [f"{name}={value}" for value in values]
-    if not names:
-        found = notes[0] if notes else "there are no others than id and label"
+    if roles.categorical and not names:
         raise InputError(
-            f"{file.path}: no numeric column was found for features ({found}); "
-            "--categorical COLUMN one-hot encodes a text column."
+            f"{file.path}: no feature is left: no cell of the categorical columns "
+            f"({listed(roles.categorical)}) is filled, and no column is numeric."
         )
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)

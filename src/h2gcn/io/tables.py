@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.columns import Roles, as_text, choose_roles, text_codes
+from h2gcn.io.features import structural_features
 from h2gcn.io.labels import doubtful_labels, order_classes
 from h2gcn.io.options import TableOptions
 from h2gcn.io.table_edges import read_edges
@@ -33,7 +34,8 @@ def read_tables(
     ----------
     nodes
         A row a node: its id (always read as text), its label (empty: unlabelled),
-        its features.
+        its features. Where no column is a feature, features are made of the
+        degrees, and the record says so.
     edges
         A row an edge: the ids of its two ends; other columns are not used.
     options
@@ -60,6 +62,9 @@ def read_tables(
     x, names, notes = read_features(node_file, table, roles)
     y, classes = _labels(node_file, table, roles)
     adj, directed, record = read_edges(edge_file, node_file, ids, options)
+    if not names:
+        x, names, note = structural_features(adj)
+        notes += (note,)
     notes += doubtful_labels(classes)
     if roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)

@@ -53,7 +53,7 @@ class ChebyGCN(TwoConvolutions):
     Two things are done in another way. That program scales the Laplacian by its
     largest eigenvalue; the bound 2 is taken here, as in the runs of the H2GCN paper,
     so that the model is the same function on every graph. And that program builds
-    every :math:`T_k(\tilde L)` as a matrix; see `convolve`.
+    every :math:`T_k(\tilde L)` as a matrix; see `convolve`. PyG's ChebConv has a bias.
 
     Parameters
     ----------

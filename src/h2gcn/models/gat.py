@@ -128,14 +128,19 @@ class GAT(nn.Module):
     the program draws one for each; sparse features then meet all heads' weights in
     one product.
 
+    PyG's GATConv has no biases b₁ and b₂ in the attention, and does not drop from the
+    projected features.
+
     Parameters
     ----------
     in_channels, out_channels
         Number of features F and of classes |Y|.
     hidden_channels
         Width of each head of the first layer.
-    heads, out_heads
-        Number of heads of the first and of the second layer.
+    heads
+        Number of heads of the first layer, side by side.
+    out_heads
+        Number of heads k' of the second layer, whose mean is taken.
     activation
         σ, "elu", "relu" or "none".
     dropout

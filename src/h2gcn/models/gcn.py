@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_choice, check_real
+from h2gcn._validation import check_bool, check_choice, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.rings import normalise
@@ -76,7 +76,7 @@ class TwoConvolutions(nn.Module, ABC):
         check_sizes(owner, in_channels, out_channels, hidden_channels)
         self.activation = check_choice(owner, "activation", activation, ACTIVATIONS)
         self.dropout = check_real(owner, "dropout", dropout, "[0, 1)")
-        self.jumping = jumping
+        self.jumping = check_bool(owner, "jumping", jumping)
         before, after = in_channels, out_channels
         if jumping:
             before = after = hidden_channels
@@ -141,7 +141,7 @@ class GCN(TwoConvolutions):
 
     As in the original program: Glorot-uniform weights, no biases, dropout on the
     inputs of both layers (on the stored entries where the features are sparse),
-    and the L2 penalty on the first layer's weights only.
+    and the L2 penalty on the first layer's weights only. PyG's GCNConv has a bias.
 
     With `jumping`, the paper's GCN with jumping knowledge:
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.sparse import DroppedOperator, Operator, Target
@@ -46,6 +46,9 @@ class GraphSAGE(nn.Module):
     evaluation too. Its samples were meant to be of 5 neighbours, but the option is
     misspelt there and 10 are drawn. Here every step sees all nodes, evaluation always
     takes all neighbours, and so does training unless `sample` is given.
+
+    PyG's SAGEConv has a bias, and two matrices of weights, for a node and for the mean
+    of its neighbours, where one for both side by side is used here.
 
     Parameters
     ----------
@@ -90,7 +93,7 @@ class GraphSAGE(nn.Module):
         if sample is not None:
             check_integer("GraphSAGE", "sample", sample, 1)
         self.sample = sample
-        self.jumping = jumping
+        self.jumping = check_bool("GraphSAGE", "jumping", jumping)
         width = hidden_channels
         self.first = nn.Parameter(torch.empty(2 * in_channels, width))
         self.second = nn.Parameter(torch.empty(2 * width, width))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes
@@ -121,9 +121,9 @@ class H2GCN(nn.Module):
         self.out_channels = out_channels
         self.hidden_channels = hidden_channels
         self.rounds = rounds
-        self.self_loops = self_loops
+        self.self_loops = check_bool("H2GCN", "self_loops", self_loops)
         self.activation = activation
-        self.nonlinear = nonlinear
+        self.nonlinear = check_bool("H2GCN", "nonlinear", nonlinear)
         # Round k is |hops|^k embeddings wide, or one where every round embeds.
         self._widths = [1 if nonlinear else len(self.hops) ** k for k in self.final]
         self.embedding = nn.Parameter(torch.empty(in_channels, hidden_channels))

@@ -13,7 +13,12 @@ from h2gcn.graph import CSR
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target
 
-__all__ = ["LabelPropagation", "check_label_channels", "normalised_adjacency"]
+__all__ = [
+    "LabelPropagation",
+    "check_label_channels",
+    "normalised_adjacency",
+    "reached_nodes",
+]
 
 FLOOR = 1e-12
 """The least probability, so that its logarithm is finite."""
@@ -34,6 +39,34 @@ def check_label_channels(owner: str, in_channels: int, out_channels: int) -> Non
 def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
     """Return S = D^-1/2 A D^-1/2, without self-loops, as the only operator."""
     return (normalise(adj),)
+
+
+def reached_nodes(
+    labels: Tensor, operator: Operator, steps: int, hops: int = 1
+) -> Tensor:
+    """Return which nodes labels can have come to, [n].
+
+    Equal scores do not tell: two classes can also be heard equally well.
+
+    Parameters
+    ----------
+    labels
+        Rows of zeros where there is no label, [n, C].
+    operator
+        Positive wherever a label passes, [n, n].
+    steps, hops
+        How often it passes, and over how many edges at a time.
+    """
+    known = (labels != 0).any(dim=1, keepdim=True)
+    reached = known
+    for _ in range(steps):
+        heard = reached
+        for _ in range(hops):
+            heard = operator @ heard.float() > 0
+        before, reached = reached, known | heard
+        if torch.equal(before, reached):
+            break
+    return reached[:, 0]
 
 
 class LabelPropagation(nn.Module):
@@ -97,6 +130,10 @@ class LabelPropagation(nn.Module):
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: none."""
         return []
+
+    def reached(self, x: Tensor, operators: Sequence[Operator]) -> Tensor:
+        """Return which nodes a label reaches, [n]."""
+        return reached_nodes(x, operators[0], self.steps, self.hops)
 
     def forward(
         self,

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from h2gcn._validation import check_integer, check_real
+from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.compatibility import from_edges, row_normalised
 from h2gcn.graph import CSR
-from h2gcn.models.label_propagation import check_label_channels
+from h2gcn.models.label_propagation import check_label_channels, reached_nodes
 from h2gcn.sparse import Operator, Target
 
 __all__ = ["LinBP", "belief_operators"]
@@ -93,6 +93,8 @@ class LinBP(nn.Module):
         Number of classes |Y|, both.
     compatibility
         H, [|Y|, |Y|]; each row is divided by its sum, and nothing else is done to it.
+        Rows and columns are in the order of class indices; of a `NodeClassifier`, in
+        that of its `classes_`.
         None estimates it from the edges between training nodes in `initialise`, see
         `h2gcn.compatibility.from_edges`; until then it is uniform, and labels stay
         where they are.
@@ -126,7 +128,7 @@ class LinBP(nn.Module):
         check_label_channels("LinBP", in_channels, out_channels)
         self.scale = check_real("LinBP", "scale", scale, "(0, 1)")
         self.steps = check_integer("LinBP", "steps", steps, 1)
-        self.echo = echo
+        self.echo = check_bool("LinBP", "echo", echo)
         self.out_channels = out_channels
         self.estimated = compatibility is None
         matrix = (
@@ -179,6 +181,11 @@ class LinBP(nn.Module):
         if reached.any():
             beliefs = beliefs / size[reached].mean()
         return beliefs if target is None else beliefs[target.index]
+
+    def reached(self, x: Tensor, operators: Sequence[Operator]) -> Tensor:
+        """Return which nodes a label reaches, [n]; a uniform matrix passes none on."""
+        steps = self.steps if self._coupling().any() else 0
+        return reached_nodes(x, operators[0], steps)
 
     def _coupling(self) -> Tensor:
         """Return ρ(A) Ĥ, for operators that are divided by ρ(A), [|Y|, |Y|]."""

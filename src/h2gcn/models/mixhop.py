@@ -51,6 +51,9 @@ class MixHop(nn.Module):
     what is not zero by one; the learning rate stays the same, where the program
     subtracts a hundredth of the first one every 40 steps.
 
+    PyG's MixHopConv has biases, and neither scales rows to length 1 nor weighs the
+    powers of an output layer.
+
     Parameters
     ----------
     in_channels, out_channels

@@ -1,0 +1,27 @@
+"""A setting in its two forms: as arguments, and as one flat row of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from h2gcn.estimator import NodeClassifier
+
+__all__ = ["Setting", "flatten", "nest"]
+
+Setting = Mapping[str, Any]
+"""Arguments of a `NodeClassifier`."""
+
+
+def flatten(setting: Setting) -> dict[str, Any]:
+    """Return a setting with the model's options beside the arguments."""
+    flat = {name: value for name, value in setting.items() if name != "options"}
+    return flat | dict(setting.get("options") or {})
+
+
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as arguments of `NodeClassifier`, the others as options."""
+    arguments = NodeClassifier().get_params()
+    setting = {name: values[name] for name in values if name in arguments}
+    options = {name: values[name] for name in values if name not in arguments}
+    return setting | ({"options": options} if options else {})

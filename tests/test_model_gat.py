@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from conftest import adjacency
-from h2gcn import sparse
+from h2gcn import sparse_matrix
 from h2gcn.attention import row_softmax, weighted_sums
 from h2gcn.exceptions import InputError
 from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
@@ -274,7 +274,7 @@ def pattern(
 ) -> Operator:
     """Return a pattern [4, 6] with an empty row, in both forms."""
     if request.param == "triplets":
-        monkeypatch.setattr(sparse, "CSR_DEVICES", ())
+        monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", ())
     dense = np.zeros((4, 6), dtype=np.float32)
     dense[[0, 0, 0, 1, 3, 3], [5, 1, 2, 2, 0, 2]] = 1
     operator = Operator(sp.csr_array(dense))
@@ -334,7 +334,7 @@ def test_a_device_without_csr_products_gives_the_same_logits(
     module, index = build(), np.array([3, 0])
     operators = operators_of(SIX)
     expected = module(features(6), operators, Target.of(operators, index))
-    monkeypatch.setattr(sparse, "CSR_DEVICES", ())
+    monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", ())
     others = operators_of(SIX)
     assert isinstance(others[0].matrix, Triplets)
     logits = module(features(6), others, Target.of(others, index))

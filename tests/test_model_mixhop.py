@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from conftest import adjacency
-from h2gcn import sparse
+from h2gcn import sparse_matrix
 from h2gcn.exceptions import InputError
 from h2gcn.models.mixhop import MixHop
 from h2gcn.rings import normalise
@@ -197,7 +197,7 @@ def test_nothing_is_dropped_in_evaluation() -> None:
 def test_row_norms_are_the_lengths_of_the_rows(
     devices: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sparse, "CSR_DEVICES", devices)
+    monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", devices)
     x = features(7, 4)
     x[x < 0] = 0
     x[2] = 0

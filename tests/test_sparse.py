@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from conftest import NAMED
-from h2gcn import sparse
+from h2gcn import sparse_matrix
 from h2gcn.exceptions import InputError
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, Triplets, to_tensor
@@ -344,7 +344,7 @@ def test_a_sample_of_nothing_is_refused(k: object) -> None:
 @pytest.fixture
 def gathered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """Return the operator as it would be where torch has no CSR product."""
-    monkeypatch.setattr(sparse, "CSR_DEVICES", ())
+    monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", ())
     other = Operator(operator.scipy, symmetric=operator.symmetric)
     assert isinstance(other.matrix, Triplets)
     return other

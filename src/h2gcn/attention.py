@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from h2gcn.sparse import Matrix, Operator, Triplets, with_values
+from h2gcn.sparse import Operator
+from h2gcn.sparse_matrix import Matrix, Triplets, with_values
 
 __all__ = ["row_softmax", "weighted_sums"]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +13,14 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
+from h2gcn.sparse_matrix import (
+    Matrix,
+    Triplets,
+    product,
+    row_norms,
+    to_matrix,
+    with_values,
+)
 
 __all__ = [
     "DroppedOperator",
@@ -25,43 +31,8 @@ __all__ = [
     "to_tensor",
 ]
 
-warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-
-CSR_DEVICES = ("cpu", "cuda")
-"""Where torch has a product of CSR tensors."""
 KEYS = 2**31
 """How many random numbers there are to sort the entries of a row by."""
-
-
-@dataclass(frozen=True)
-class Triplets:
-    """A sparse matrix as plain tensors, for devices without a CSR product.
-
-    Parameters
-    ----------
-    rows, columns, entries
-        Of each stored entry, [nnz].
-    n_rows
-        Number of rows of the matrix.
-    """
-
-    rows: Tensor
-    columns: Tensor
-    entries: Tensor
-    n_rows: int
-
-    def values(self) -> Tensor:
-        """Return the entries, as CSR tensors call them."""
-        return self.entries
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        terms = dense[self.columns] * self.entries[:, None]
-        return dense.new_zeros(self.n_rows, dense.shape[1]).index_add_(
-            0, self.rows, terms
-        )
-
-
-Matrix = Tensor | Triplets
 
 
 class Operator:
@@ -124,19 +95,19 @@ class Operator:
         )
 
     @cached_property
-    def places(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Each entry's row, its place in that row, and the row's length, [nnz] each."""
+    def places(self) -> tuple[Tensor, Tensor]:
+        """Each entry's place in its row, and the row's length, [nnz] each."""
         lengths = np.diff(self.scipy.indptr).astype(np.int64)
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        within = np.arange(len(rows)) - self.scipy.indptr[rows]
-        row, place, length = (
+        starts = np.repeat(self.scipy.indptr[:-1], lengths)
+        within = np.arange(len(starts)) - starts
+        place, length = (
             torch.from_numpy(numbers.astype(np.int64)).to(self.device)
-            for numbers in (rows, within, lengths[rows])
+            for numbers in (within, np.repeat(lengths, lengths))
         )
-        return row, place, length
+        return place, length
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        return _product(self.matrix, lambda: self.transposed, dense)
+        return product(self.matrix, lambda: self.transposed, dense)
 
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
@@ -148,7 +119,7 @@ class Operator:
 
     def row_norms(self) -> Tensor:
         """Return the Euclidean length of each row, [m]."""
-        return _row_norms(self.matrix, self.shape[1])
+        return row_norms(self.matrix, self.shape[1])
 
     def sample(self, k: int) -> SampledOperator:
         """Return the operator with at most `k` entries of each row, drawn at random."""
@@ -167,12 +138,12 @@ class DroppedOperator:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         matrix = with_values(self._operator.matrix, self._values)
-        return _product(matrix, self._transpose, dense)
+        return product(matrix, self._transpose, dense)
 
     def row_norms(self) -> Tensor:
         """Return the Euclidean length of each row as it was dropped, [m]."""
         matrix = with_values(self._operator.matrix, self._values)
-        return _row_norms(matrix, self.shape[1])
+        return row_norms(matrix, self.shape[1])
 
     def _transpose(self) -> Matrix:
         order = self._operator.transposed_order
@@ -201,7 +172,7 @@ class SampledOperator(DroppedOperator):
         self._operator = operator
         self.shape = operator.shape
         values = operator.matrix.values()
-        row, place, length = operator.places
+        row, (place, length) = operator.edges[0], operator.places
         keys = torch.randint(KEYS, row.shape, device=row.device)
         # The rows are whole numbers of KEYS apart: what is sorted stays in its row,
         # and the entry that comes p-th there is drawn if p < k.
@@ -236,66 +207,6 @@ class Target:
         """Cut the rows `index` out of each operator."""
         rows = tuple(op.rows(index) for op in operators)
         return cls(torch.from_numpy(index).to(device), rows)
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor
-    ) -> Tensor:
-        ctx.transpose = transpose
-        return matrix @ dense.contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.transpose() @ grads[0].contiguous()
-
-
-def _product(matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor) -> Tensor:
-    result: Tensor = _Product.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
-    return result
-
-
-def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
-    """Return a scipy matrix on a device: CSR where torch can multiply that."""
-    matrix.sort_indices()
-    values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
-    if device.type in CSR_DEVICES:
-        return _csr(
-            torch.from_numpy(matrix.indptr),
-            torch.from_numpy(matrix.indices),
-            values,
-            matrix.shape,
-        ).to(device)
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return Triplets(
-        torch.from_numpy(rows).to(device),
-        torch.from_numpy(matrix.indices.astype(np.int64)).to(device),
-        values.to(device),
-        matrix.shape[0],
-    )
-
-
-def with_values(matrix: Matrix, values: Tensor) -> Matrix:
-    """Return a matrix of the same pattern with other values, [nnz]."""
-    if isinstance(matrix, Triplets):
-        return Triplets(matrix.rows, matrix.columns, values, matrix.n_rows)
-    return _csr(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
-
-
-def _row_norms(matrix: Matrix, columns: int) -> Tensor:
-    squares = matrix.values().square()
-    sums = with_values(matrix, squares) @ squares.new_ones(columns, 1)
-    return sums[:, 0].sqrt()
-
-
-def _csr(
-    starts: Tensor, columns: Tensor, values: Tensor, shape: Sequence[int]
-) -> Tensor:
-    # What comes from scipy is sorted and in range: nothing to check at every step.
-    return torch.sparse_csr_tensor(
-        starts, columns, values, size=tuple(shape), check_invariants=False
-    )
 
 
 def to_tensor(x: Features, device: torch.device | str = "cpu") -> Tensor | Operator:

@@ -18,8 +18,9 @@ from h2gcn._validation import check_choice
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
-from h2gcn.models import build_model, find_model
+from h2gcn.models import find_model
 from h2gcn.operators import find_operators
+from h2gcn.parameters import build_module, resolve, train_config
 from h2gcn.preparation import (
     check_labels,
     find_device,
@@ -34,9 +35,6 @@ from h2gcn.sparse import Operator, Target, to_tensor
 from h2gcn.training import Epoch, TrainConfig, seeded
 
 __all__ = ["NodeClassifier"]
-
-NAMED = ("dropout", "activation", "hidden_channels")
-"""The options of a model that are parameters of the classifier too."""
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -208,17 +206,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_classes
             Number of classes, which some options must fit.
         """
-        spec = find_model(self.model)
+        find_model(self.model)
         check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
-        config = TrainConfig(
-            self.epochs,
-            self.patience,
-            spec.learning_rate if self.learning_rate is None else self.learning_rate,
-            spec.l2 if self.l2 is None else self.l2,
-            self.metric,
-            self.optimizer,
-            self.stopping,
-        )
+        config = train_config(self.get_params())
         device = find_device(self.device)
         with seeded(0):
             # That a graph has too few classes is said by those who look at labels.
@@ -227,14 +217,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def resolved_params(self) -> dict[str, Any]:
         """Return the parameters with the model's own in place of None."""
-        named, options = self._lifted()
-        params: dict[str, Any] = self.get_params() | named
-        own = find_model(self.model).settings
-        params |= {
-            name: own[name] for name in own.keys() & params if params[name] is None
-        }
-        more = {name: own[name] for name in own if name not in params}
-        return params | {"options": more | options}
+        return resolve(self.get_params())
 
     def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n]."""
@@ -303,32 +286,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return load_bundle(Path(path))
 
     def _build(self, n_features: int, n_classes: int) -> torch.nn.Module:
-        spec = find_model(self.model)
-        named, options = self._lifted()
-        if not spec.trained:  # it has neither, and says so
-            named |= {"learning_rate": self.learning_rate, "l2": self.l2}
-        given = {name: value for name, value in named.items() if value is not None}
-        return build_model(
-            self.model,
-            n_features if spec.trained else n_classes,
-            n_classes,
-            given | options,
-        )
-
-    def _lifted(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the options with a parameter of their own, and the others."""
-        options = dict(self.options or {})
-        named = {name: getattr(self, name) for name in NAMED}
-        for name in NAMED:
-            if name not in options:
-                continue
-            if named[name] is not None:
-                raise InputError(
-                    f"The '{name}' parameter of NodeClassifier is given twice: "
-                    f"{named[name]!r}, and {options[name]!r} in 'options'."
-                )
-            named[name] = options.pop(name)
-        return named, options
+        return build_module(self.get_params(), n_features, n_classes)
 
 
 def _input(

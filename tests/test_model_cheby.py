@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED, adjacency
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.sparse import Operator, Target
@@ -164,7 +165,6 @@ def test_gradients_are_those_of_the_dense_formula() -> None:
 def test_one_mask_is_shared_by_all_degrees_of_a_layer(jumping: bool) -> None:
     x, module = features(6), build(jumping=jumping, dropout=0.5).train()
     jumps = (FEATURES, WIDTH, WIDTH, 3 * WIDTH)
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     masks = [
         dropout(torch.ones(6, width), 0.5).double().numpy()
@@ -181,7 +181,6 @@ def test_one_mask_of_stored_entries_is_shared_by_all_degrees() -> None:
     x[x < 0.2] = 0
     stored = sp.csr_array(x.numpy())
     module = build(dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     kept = stored.copy()
     kept.data = dropout(torch.ones(stored.nnz), 0.5).numpy()

@@ -14,6 +14,7 @@ from torch.nn import functional
 from conftest import adjacency
 from h2gcn import sparse_matrix
 from h2gcn.attention import row_softmax, weighted_sums
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
 from h2gcn.sparse import Operator, Target, Triplets
@@ -154,8 +155,8 @@ def layer_masks(
     heads, width = layer.bias.shape
     (closed,) = closed_neighbourhoods(adj)
     entries = sp.csr_array(closed)
-    alpha = functional.dropout(torch.ones(heads, closed.nnz), p).double().numpy()
-    z = functional.dropout(torch.ones(len(given), heads, width), p).double().numpy()
+    alpha = dropout(torch.ones(heads, closed.nnz), p).double().numpy()
+    z = dropout(torch.ones(len(given), heads, width), p).double().numpy()
     masks = []
     for h in range(heads):
         entries.data = alpha[h]
@@ -168,13 +169,13 @@ def seeded_masks(
 ) -> tuple[list[list[Matrix]], list[list[Matrix]]]:
     torch.manual_seed(4)
     if isinstance(x, Tensor):
-        given = functional.dropout(torch.ones_like(x), p).double().numpy()
+        given = dropout(torch.ones_like(x), p).double().numpy()
     else:
-        kept = functional.dropout(torch.ones(x.nnz), p).double().numpy()
+        kept = dropout(torch.ones(x.nnz), p).double().numpy()
         given = sp.csr_array((kept, x.indices, x.indptr), x.shape).toarray()
     first = layer_masks(module.first, given, adj, p)
     width = module.second.weight.shape[0]
-    hidden = functional.dropout(torch.ones(x.shape[0], width), p).double().numpy()
+    hidden = dropout(torch.ones(x.shape[0], width), p).double().numpy()
     return first, layer_masks(module.second, hidden, adj, p)
 
 

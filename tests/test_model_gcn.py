@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED, adjacency
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import GCN, renormalised_adjacency
 from h2gcn.sparse import Operator, Target
@@ -50,7 +51,7 @@ def masks_of(*widths: int, n: int, seed: int = 4) -> list[Matrix]:
     """Return what dropout of 0.5 draws for matrices of these widths, in order."""
     torch.manual_seed(seed)
     ones = (torch.ones(n, width) for width in widths)
-    return [torch.nn.functional.dropout(one, 0.5).double().numpy() for one in ones]
+    return [dropout(one, 0.5).double().numpy() for one in ones]
 
 
 def jumping_oracle(
@@ -112,7 +113,7 @@ def test_the_joined_layers_are_dropped_for_the_targets_rows_alone() -> None:
     index = np.array([5, 2])
     masks = masks_of(FEATURES, WIDTH, WIDTH, n=6)
     joined = np.zeros((6, 3 * WIDTH))
-    joined[index] = torch.nn.functional.dropout(torch.ones(2, 3 * WIDTH), 0.5).numpy()
+    joined[index] = dropout(torch.ones(2, 3 * WIDTH), 0.5).numpy()
     torch.manual_seed(4)
     some = module(x, operators, Target.of(operators, index)).detach().numpy()
     expected = jumping_oracle(module, x.double().numpy(), SIX, [*masks, joined])
@@ -124,7 +125,6 @@ def test_the_embedding_drops_from_the_stored_entries_of_sparse_features() -> Non
     x[x < 0.2] = 0
     stored = sp.csr_array(x.numpy())
     module = build(dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     kept = stored.copy()
     kept.data = dropout(torch.ones(stored.nnz), 0.5).numpy()

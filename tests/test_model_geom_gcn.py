@@ -9,6 +9,7 @@ from torch import Tensor
 
 from conftest import NAMED, adjacency
 from h2gcn import geometry
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.geometry import embed
 from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, geometric_operators
@@ -265,7 +266,6 @@ def test_dropout_does_nothing_in_eval_mode() -> None:
 def test_one_dropout_acts_on_the_input_of_each_layer() -> None:
     module = build(dropout=0.5).train()
     x, operators = features(6), operators_of(SIX)
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     shapes = (6, FEATURES), (6, DIVISIONS * WIDTH)
     masks = [dropout(torch.ones(shape), 0.5).numpy() for shape in shapes]
@@ -283,7 +283,6 @@ def test_dropout_of_sparse_features_acts_on_the_stored_entries() -> None:
     x = features(6)
     x[x < 0.2] = 0
     stored = sp.csr_array(x.numpy())
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     kept = stored.copy()
     kept.data = dropout(torch.ones(stored.nnz), 0.5).numpy()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED, adjacency
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.sparse import Operator, Target
@@ -143,7 +144,6 @@ def test_graphsage_is_pygs_layers_with_the_same_weights(
 
 def test_dropout_falls_on_the_inputs_of_both_layers_once(jumping: bool) -> None:
     x, module = features(6), build(jumping=jumping, dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     first, second = (
         dropout(torch.ones(6, width), 0.5).double().numpy()
@@ -161,7 +161,6 @@ def test_dropout_falls_on_the_stored_entries_of_sparse_features() -> None:
     x[x < 0.2] = 0
     stored = sp.csr_array(x.numpy())
     module = build(dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     kept = stored.copy()
     kept.data = dropout(torch.ones(stored.nnz), 0.5).numpy()

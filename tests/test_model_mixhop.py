@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from conftest import adjacency
 from h2gcn import sparse_matrix
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.mixhop import MixHop
 from h2gcn.rings import normalise
@@ -163,8 +164,8 @@ def test_the_statistics_are_of_the_graph_at_hand_in_evaluation_too() -> None:
 def test_features_are_dropped_before_they_are_scaled_and_the_hidden_layer_too() -> None:
     module, x = build(input_dropout=0.3, dropout=0.6).train(), features(6)
     torch.manual_seed(4)
-    given = functional.dropout(torch.ones(6, 5), 0.3).numpy()
-    hidden = functional.dropout(torch.ones(6, 8), 0.6).numpy()
+    given = dropout(torch.ones(6, 5), 0.3).numpy()
+    hidden = dropout(torch.ones(6, 8), 0.6).numpy()
     torch.manual_seed(4)
     logits = module(x, operators_of(SIX)).detach().numpy()
     expected = oracle(module, x.double().numpy(), SIX, given, hidden)
@@ -177,8 +178,8 @@ def test_stored_entries_of_sparse_features_are_dropped() -> None:
     stored = sp.csr_array(x.numpy())
     torch.manual_seed(4)
     kept = stored.copy()
-    kept.data = functional.dropout(torch.ones(stored.nnz), 0.7).numpy()
-    hidden = functional.dropout(torch.ones(6, 8), 0.6).numpy()
+    kept.data = dropout(torch.ones(stored.nnz), 0.7).numpy()
+    hidden = dropout(torch.ones(6, 8), 0.6).numpy()
     assert not kept.toarray().any(axis=1).all()  # a row lost all its entries
     torch.manual_seed(4)
     logits = module(Operator(stored), operators_of(SIX)).detach().numpy()

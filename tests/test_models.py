@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, NodeClassifier
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, GCN, MODELS, build_model, find_model
 from h2gcn.sparse import Operator, Target
@@ -365,7 +366,6 @@ def test_gcn_is_its_formula(named_adj: sp.csr_array, activation: str) -> None:
 def test_gcn_drops_from_the_inputs_of_both_layers() -> None:
     adj, x = random_adjacency(), features(15)
     module = build("gcn", dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     masks = [dropout(torch.ones(15, width), 0.5).numpy() for width in (5, 8)]
     torch.manual_seed(4)
@@ -379,7 +379,6 @@ def test_gcn_drops_from_the_stored_entries_of_sparse_features() -> None:
     x[x < 0.2] = 0
     stored = sp.csr_array(x.numpy())
     module = build("gcn", dropout=0.5).train()
-    dropout = torch.nn.functional.dropout
     torch.manual_seed(4)
     kept = stored.copy()
     kept.data = dropout(torch.ones(stored.nnz), 0.5).numpy()

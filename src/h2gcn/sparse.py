@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn._validation import check_integer
+from h2gcn.dropout import dropout
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse_matrix import (
     Matrix,
@@ -133,7 +134,7 @@ class DroppedOperator:
     def __init__(self, operator: Operator, probability: float) -> None:
         self._operator = operator
         values = operator.matrix.values()
-        self._values = torch.nn.functional.dropout(values, probability)
+        self._values = dropout(values, probability)
         self.shape = operator.shape
 
     def __matmul__(self, dense: Tensor) -> Tensor:

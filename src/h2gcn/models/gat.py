@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.attention import row_softmax, weighted_sums
+from h2gcn.dropout import dropout
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
 from h2gcn.sparse import Operator, Target
@@ -102,8 +103,8 @@ class AttentionHeads(nn.Module):
         places = rows if ego is None else ego[rows]
         scores = _take(own, places) + _take(other, columns)
         alpha = row_softmax(operator, functional.leaky_relu(scores, SLOPE))
-        alpha = functional.dropout(alpha, self.dropout, self.training)
-        z = functional.dropout(z, self.dropout, self.training)
+        alpha = dropout(alpha, self.dropout, self.training)
+        z = dropout(z, self.dropout, self.training)
         return weighted_sums(operator, alpha, z) + self.bias
 
 

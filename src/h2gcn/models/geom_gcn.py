@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_real
+from h2gcn.dropout import dropout
 from h2gcn.geometry import (
     RELATIONS,
     check_isomap_memory,
@@ -163,7 +163,7 @@ class GeomGCN(nn.Module):
         mapped = drop(x, self.dropout, self.training) @ self.first
         hidden = torch.cat(_divide(operators, mapped), dim=1)
         hidden = ACTIVATIONS[self.activation](hidden)
-        hidden = functional.dropout(hidden, self.dropout, self.training)
+        hidden = dropout(hidden, self.dropout, self.training)
         return torch.stack(_divide(last, hidden @ self.second)).mean(dim=0)
 
 

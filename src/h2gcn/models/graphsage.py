@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn.dropout import dropout
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.sparse import DroppedOperator, Operator, Target
@@ -126,7 +127,7 @@ class GraphSAGE(nn.Module):
         h1 = sigma(dropped @ ego + self._sampled(mean) @ (dropped @ neighbours))
 
         # Here the mean comes before the weights: they then meet the target's rows only.
-        inner = nn.functional.dropout(h1, self.dropout, self.training)
+        inner = dropout(h1, self.dropout, self.training)
         both = torch.cat([inner[index], self._sampled(last) @ inner], dim=1)
         h2 = sigma(both @ self.second)
         final = torch.cat([h1[index], h2], dim=1) if self.jumping else h2

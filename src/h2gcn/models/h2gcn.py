@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes
@@ -164,7 +164,7 @@ class H2GCN(nn.Module):
             return self._classify_then_aggregate(r0, operators, last, index)
         step = self._embedded_rounds if self.nonlinear else self._rounds
         final = torch.cat(step(r0, operators, last, index), dim=1)
-        final = functional.dropout(final, self.dropout, self.training)
+        final = dropout(final, self.dropout, self.training)
         return final @ self.classifier
 
     def _rounds(

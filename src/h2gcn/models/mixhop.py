@@ -8,9 +8,9 @@ from numbers import Integral
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
 from h2gcn.sparse import DroppedOperator, Operator, Target
@@ -138,7 +138,7 @@ class MixHop(nn.Module):
         variance, mean = torch.var_mean(hidden, dim=0, correction=0)
         scale = torch.rsqrt(variance + VARIANCE_FLOOR)
         hidden = ACTIVATIONS[self.activation]((hidden - mean) * scale + self.shift)
-        hidden = functional.dropout(hidden, self.dropout, self.training)
+        hidden = dropout(hidden, self.dropout, self.training)
         (last,) = operators if target is None else target.operators
         return self._classify(
             hidden, a_hat, last, slice(None) if target is None else target.index

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn._validation import check_integer
+from h2gcn.dropout import dropout
 from h2gcn.sparse import DroppedOperator, Operator
 
 __all__ = ["ACTIVATIONS", "MAX_WIDTH", "check_sizes", "drop"]
@@ -48,4 +49,4 @@ def drop(
         return x
     if isinstance(x, Operator):
         return x.dropout(probability)
-    return functional.dropout(x, probability)
+    return dropout(x, probability)

@@ -1,0 +1,61 @@
+"""Dropout: shares, scale, gradient, seeds."""
+
+import pytest
+import torch
+
+from h2gcn.dropout import dropout
+from h2gcn.training import seeded
+
+SHAPE = (400, 251)  # no multiple of four
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.6, 0.85, 0.999])
+def test_share_and_expectation(probability: float) -> None:
+    with seeded(0):
+        dropped = dropout(torch.ones(SHAPE), probability)
+    n = dropped.numel()
+    kept = (dropped != 0).double().mean().item()
+    error = 4 * (probability * (1 - probability) / n) ** 0.5
+    assert kept == pytest.approx(1 - probability, abs=error)
+    values = dropped[dropped != 0]
+    assert values.unique().numel() == 1
+    assert values[0].item() == pytest.approx(1 / (1 - probability), rel=0.02)
+    # The scale belongs to the rounded share, so that nothing is lost on average.
+    sixteenth = round((1 - probability) * 2**16)
+    assert values[0].item() == pytest.approx(2**16 / sixteenth)
+
+
+def test_every_place_is_decided_by_itself() -> None:
+    with seeded(1):
+        masks = torch.stack([dropout(torch.ones(9), 0.5) != 0 for _ in range(4000)])
+    shares = masks.double().mean(dim=0)
+    assert (shares - 0.5).abs().max() < 0.04
+    correlation = torch.corrcoef(masks.double().T).fill_diagonal_(0)
+    assert correlation.abs().max() < 0.08
+
+
+def test_gradient_is_that_of_the_mask() -> None:
+    x = torch.randn(7, 3, requires_grad=True)
+    with seeded(2):
+        dropout(x, 0.5).sum().backward()
+    with seeded(2):
+        mask = dropout(torch.ones(7, 3), 0.5)
+    assert x.grad is not None
+    assert torch.equal(x.grad, mask)
+
+
+def test_a_seed_repeats_it_and_evaluation_has_none() -> None:
+    x = torch.randn(50, 4)
+    with seeded(3):
+        first, second = dropout(x, 0.3), dropout(x, 0.3)
+    with seeded(3):
+        again = dropout(x, 0.3)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, second)
+    assert dropout(x, 0.3, training=False) is x
+    assert dropout(x, 0.0) is x
+    assert dropout(torch.ones(0, 4), 0.5).shape == (0, 4)
+
+
+def test_doubles_stay_doubles() -> None:
+    assert dropout(torch.ones(5, dtype=torch.float64), 0.5).dtype == torch.float64

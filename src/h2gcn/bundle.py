@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["load_bundle", "read_manifest", "save_bundle"]
 
 FORMAT = 1
+ELSEWHERE = ("ring_store", "memory_limit")
+"""Parameters that speak of the machine of training, and are not saved."""
 MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
 _KEYS = {
     *("params", "classes", "features", "scaling", "weights_sha256"),
@@ -62,7 +64,7 @@ def save_bundle(
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
     weights = save({k: v.contiguous().cpu() for k, v in tensors.items()})
-    params = _plain(classifier.params_)
+    params = _plain(classifier.params_ | dict.fromkeys(ELSEWHERE))
     if not isinstance(params["random_state"], int | None):
         params["random_state"] = classifier.seed_
     manifest: dict[str, Any] = {

@@ -55,6 +55,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     scaling
         "auto", "rows" (each divided by its sum), "standard" (z-scores fitted on
         the training nodes) or "none".
+    batch_size
+        How many training nodes a step takes; None is all of them at once.
+    ring_cap
+        At most so many neighbours of a node in its 2-hop ring, drawn by the seed and
+        weighted by the ring's true size; None is all of them.
+    ring_store
+        A folder for rings that do not fit in memory; None keeps them in memory.
+    memory_limit
+        Gigabytes that a fit may take; None is what the machine has free.
     device
         "auto" (cuda where there is one, else cpu), "cpu", "cuda" or "mps".
     random_state
@@ -105,6 +114,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options: Mapping[str, Any] | None = None,
         scaling: str = "auto",
         metric: str = "accuracy",
+        batch_size: int | None = None,
+        ring_cap: int | None = None,
+        ring_store: str | Path | None = None,
+        memory_limit: float | None = None,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -121,6 +134,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.options = options
         self.scaling = scaling
         self.metric = metric
+        self.batch_size = batch_size
+        self.ring_cap = ring_cap
+        self.ring_store = ring_store
+        self.memory_limit = memory_limit
         self.device = device
         self.random_state = random_state
 

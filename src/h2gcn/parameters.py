@@ -44,6 +44,7 @@ def train_config(params: Params) -> TrainConfig:
         params["metric"],
         params["optimizer"],
         params["stopping"],
+        params["batch_size"],
     )
 
 

@@ -110,9 +110,13 @@ class Operator:
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self.matrix, lambda: self.transposed, dense)
 
+    def take(self, index: NDArray[np.int64]) -> CSR:
+        """Return the rows `index` as a matrix, [len(index), n]."""
+        return CSR(self.scipy[index])
+
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
-        return Operator(CSR(self.scipy[index]), device=self.device)
+        return Operator(self.take(index), device=self.device)
 
     def dropout(self, probability: float) -> DroppedOperator:
         """Return the operator with each entry dropped at random, the rest scaled."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,9 +17,10 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.feeds import Feed, Piece, WholeGraph
 from h2gcn.graph import Split
 from h2gcn.metrics import METRICS, score
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator
 from h2gcn.stopping import RULES, Epoch, find_rule
 
 __all__ = ["OPTIMIZERS", "Epoch", "TrainConfig", "TrainResult", "seeded", "train"]
@@ -51,6 +52,8 @@ class TrainConfig:
         stops when the validation loss is above its mean over the last `patience`
         epochs. "loss-or-score" (GAT's) keeps the weights when neither is worse than
         ever, and stops when both have been for `patience` epochs.
+    batch_size
+        How many training nodes a step takes; None is all of them at once.
     """
 
     epochs: int = 2000
@@ -60,6 +63,7 @@ class TrainConfig:
     metric: str = "accuracy"
     optimizer: str = "adam"
     stopping: str = "score"
+    batch_size: int | None = None
 
     def __post_init__(self) -> None:
         check_integer("TrainConfig", "epochs", self.epochs, 1)
@@ -70,6 +74,8 @@ class TrainConfig:
         check_choice("TrainConfig", "metric", self.metric, METRICS)
         check_choice("TrainConfig", "optimizer", self.optimizer, OPTIMIZERS)
         check_choice("TrainConfig", "stopping", self.stopping, RULES)
+        if self.batch_size is not None:
+            check_integer("TrainConfig", "batch_size", self.batch_size, 1)
 
 
 @dataclass(frozen=True)
@@ -139,11 +145,8 @@ def train(
             "they are all of one."
         )
     device = next(model.parameters()).device
-    train_target = Target.of(operators, split.train, device)
-    val_target = Target.of(operators, split.val, device)
-    labels = torch.from_numpy(y[split.train]).to(device)
-    val_labels = torch.from_numpy(y[split.val]).to(device)
-    penalty = getattr(model, "penalty", None)
+    feed: Feed = WholeGraph(x, operators, split, device)
+    labels = torch.from_numpy(y).to(device)
     optimiser, rule = (
         _optimiser(model, config),
         find_rule(config.stopping, config.patience),
@@ -155,24 +158,15 @@ def train(
     with seeded(seed, device):
         try:
             for number in range(1, config.epochs + 1):
-                model.train()
-                optimiser.zero_grad(set_to_none=True)
-                logits = model(x, operators, train_target)
-                loss = functional.cross_entropy(logits, labels)
-                if penalty is not None:
-                    loss = loss + penalty()
-                loss.backward()
-                optimiser.step()
-                model.eval()
-                with torch.no_grad():
-                    logits = model(x, operators, val_target)
-                    val_loss = functional.cross_entropy(logits, val_labels).item()
-                    if config.stopping == "loss-mean":
-                        val_loss += _l2_penalty(model, config)
-                scores = logits.cpu().numpy()
-                _check_finite(number, loss.item(), scores)
-                val_score = score(config.metric, y[split.val], scores)
-                epoch = Epoch(number, loss.item(), val_score, val_loss)
+                loss = _learn(model, feed.steps(number), labels, optimiser)
+                logits = _logits(model, feed.validation())
+                _check_finite(number, loss, logits)
+                epoch = Epoch(
+                    number,
+                    loss,
+                    score(config.metric, y[split.val], logits.cpu().numpy()),
+                    _validation_loss(model, logits, labels[split.val], config),
+                )
                 history.append(epoch)
                 decision = rule(epoch)
                 if decision.keep:
@@ -196,9 +190,45 @@ def train(
     )
 
 
-def _l2_penalty(model: nn.Module, config: TrainConfig) -> float:
+def _learn(
+    model: nn.Module,
+    pieces: Iterable[Piece],
+    labels: Tensor,
+    optimiser: torch.optim.Optimizer,
+) -> float:
+    """Take a step for each piece; return the mean loss of their nodes."""
+    penalty = getattr(model, "penalty", None)
+    model.train()
+    total, nodes = 0.0, 0
+    for piece in pieces:
+        optimiser.zero_grad(set_to_none=True)
+        logits = model(piece.x, piece.operators, piece.target)
+        loss = functional.cross_entropy(logits, labels[piece.nodes])
+        if penalty is not None:
+            loss = loss + penalty()
+        loss.backward()
+        optimiser.step()
+        total += loss.item() * len(piece.nodes)
+        nodes += len(piece.nodes)
+    return total / nodes
+
+
+@torch.no_grad()
+def _logits(model: nn.Module, pieces: Iterable[Piece]) -> Tensor:
+    model.eval()
+    return torch.cat(
+        [model(piece.x, piece.operators, piece.target) for piece in pieces]
+    )
+
+
+def _validation_loss(
+    model: nn.Module, logits: Tensor, labels: Tensor, config: TrainConfig
+) -> float:
+    loss = functional.cross_entropy(logits, labels).item()
+    if config.stopping != "loss-mean":
+        return loss
     weights: list[Tensor] = model.regularised()  # type: ignore[operator]
-    return config.l2 * sum(weight.square().sum().item() for weight in weights)
+    return loss + config.l2 * sum(w.square().sum().item() for w in weights)
 
 
 def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
@@ -215,8 +245,8 @@ def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 
-def _check_finite(epoch: int, loss: float, logits: NDArray[np.float32]) -> None:
-    if not (math.isfinite(loss) and np.isfinite(logits).all()):
+def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:
+    if not (math.isfinite(loss) and logits.isfinite().all()):
         raise InputError(
             f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
             "learning rate, or scaled features."

@@ -23,11 +23,18 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# About an hour on two quiet cores, most of it in epoch and growth; wants $H2GCN_DATA and
+# 12 GB of memory. Every script alone has --help, and options to run a part of it.
+bench: export OMP_WAIT_POLICY ?= PASSIVE
 bench: $(READY)
-	$(BIN)/python benchmarks/generator.py
-	$(BIN)/python benchmarks/rings.py
+	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/epoch_profile.py
+	$(BIN)/python benchmarks/rings.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py
 
 clean:

@@ -1,82 +1,173 @@
-"""What the benchmarks share: medians, peak memory, the environment, tables."""
+"""What the benchmarks share: medians of turns, the environment, tables."""
 
+import argparse
 import json
+import math
+import os
 import platform
-import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
-from multiprocessing import get_context
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 FOLDER = Path(__file__).parents[1] / "results" / "bench"
+PACKAGES = (
+    *("h2gcn", "torch", "numpy", "scipy", "numba"),
+    *("torch-geometric", "python-graphblas"),
+)
 
 
-def median_seconds(function: Callable[[], Any], repeats: int) -> float:
-    """Return the median time of some calls, after one that does not count."""
-    function()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser with the options that every benchmark has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=FOLDER, help="folder of the JSON (%(default)s)"
+    )
+    return parser
 
 
-def paired_medians(
-    first: Callable[[], Any], second: Callable[[], Any], repeats: int
-) -> tuple[float, float]:
-    """Return the median times of two functions that are called in turn.
+def medians_in_turns(
+    functions: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    *,
+    burst: int = 1,
+    seconds: float = math.inf,
+    warm_up: bool = True,
+) -> dict[str, float]:
+    """Return the median time of each function; they are called in turn.
 
-    Whatever else the machine does then slows both alike.
+    Whatever else the machine does then slows all alike.
+
+    Parameters
+    ----------
+    functions
+        What to time, by name.
+    repeats
+        How many turns each gets.
+    burst
+        How many calls in a row a turn is. All are timed; after the first of them the
+        caches hold what this function uses, not what the others left there.
+    seconds
+        A function that has taken longer than this gets no further turn.
+    warm_up
+        Call each once before, which does not count.
     """
-    first()
-    second()
-    times: tuple[list[float], list[float]] = ([], [])
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for function in functions.values() if warm_up else ():
+        function()
     for _ in range(repeats):
-        for function, seconds in zip((first, second), times, strict=True):
-            start = time.perf_counter()
-            function()
-            seconds.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+        for name, function in functions.items():
+            if sum(times[name]) > seconds:
+                continue
+            for _ in range(burst):
+                times[name].append(seconds_of(function))
+    return {name: statistics.median(spent) for name, spent in times.items()}
 
 
-def peak_gigabytes() -> float:
-    """Return the largest memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+def seconds_of(function: Callable[[], Any]) -> float:
+    """Return how long a call takes."""
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
 
 
-def in_a_process(function: Callable[..., Any], *arguments: object) -> Any:
-    """Call a function in a process of its own, so that its peak memory is its own."""
-    with get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, arguments)
+def ratio(reference: float | None, ours: float | None) -> float | None:
+    """Return how many times the reference is ours, None where one is not known."""
+    return None if reference is None or ours is None else reference / ours
 
 
 def environment() -> dict[str, Any]:
     """Return what the figures depend on."""
-    packages = ("torch", "numpy", "scipy", "python-graphblas", "h2gcn")
+    import torch
+
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),
-        **{name: version(name) for name in packages},
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory GB": round(psutil.virtual_memory().total / 1e9, 1),
+        "threads": torch.get_num_threads(),
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY"),
+        **{name: _version(name) for name in PACKAGES},
     }
 
 
-def publish(name: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows as a table and write them with the environment as JSON."""
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+    return next(names, platform.processor()).strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def publish(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    folder: Path = FOLDER,
+    **more: object,
+) -> None:
+    """Print rows as a Markdown table and write them as JSON.
+
+    Parameters
+    ----------
+    name
+        Of the file.
+    rows
+        All with the same columns; None is printed as "–".
+    folder
+        Where the file goes.
+    more
+        What else the file shall hold, beside the rows and the environment.
+    """
     columns = list(rows[0])
     shown = [[_text(row[column]) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *shown, strict=True)]
-    for line in [columns, *shown]:
-        print("  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=True)))
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    record = {"environment": environment(), "rows": list(rows)}
-    (FOLDER / f"{name}.json").write_text(json.dumps(record, indent=1))
+    rule = ["-" * width for width in widths]
+    for line in [columns, rule, *shown]:
+        cells = (cell.rjust(w) for cell, w in zip(line, widths, strict=True))
+        print(f"| {' | '.join(cells)} |")
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {"environment": environment(), **more, "rows": list(rows)}
+    (folder / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
-def _text(value: Any) -> str:
+def judge(what: str, value: float | None, limit: float, *, least: bool = False) -> None:
+    """Print whether a figure keeps within what is asked of it.
+
+    Parameters
+    ----------
+    what
+        Its name.
+    value
+        The figure; nothing is said of None.
+    limit
+        What it may be at most, or with `least` must be at least.
+    """
+    if value is None:
+        return
+    kept = value >= limit if least else value <= limit
+    asked = f"at {'least' if least else 'most'} {_text(limit)}"
+    print(f"{'ok  ' if kept else 'MISS'} {what}: {_text(value)}, asked for {asked}")
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
     if isinstance(value, float):
-        return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+        return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,11 +1,14 @@
 """The generator of synthetic graphs: seconds and memory by size.
 
-python benchmarks/generator.py
+The graphs are those of `h2gcn.synthetic.generate_graph`, with Gaussian features.
+
+    python benchmarks/generator.py --largest 10000
 """
 
 import time
 
-from common import in_a_process, peak_gigabytes, publish
+from common import parser, publish
+from memory import in_a_process, peak_gigabytes
 
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
@@ -15,7 +18,12 @@ SIZES = ((10_000, 10, 6), (1_000_000, 5, 5))
 
 def main() -> None:
     """Generate each size once and publish the table."""
-    publish("generator", [in_a_process(measure, *size) for size in SIZES])
+    options = parser(__doc__)
+    options.add_argument("--largest", type=int, default=10**6, help="number of nodes")
+    chosen = options.parse_args()
+    sizes = [size for size in SIZES if size[0] <= chosen.largest]
+    rows = [in_a_process(measure, *size) for size in sizes]
+    publish("generator", rows, folder=chosen.out)
 
 
 def measure(n_nodes: int, n_classes: int, edges_per_node: int) -> dict[str, float]:

@@ -8,14 +8,13 @@ penalty, no score.
     python benchmarks/models.py cora pubmed --threads 1 2
 """
 
-import argparse
 import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from common import median_seconds, paired_medians, publish
+from common import medians_in_turns, parser, publish, ratio
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -127,29 +126,37 @@ def pyg_network(name: str, n_features: int, n_classes: int) -> nn.Module | None:
 
 def main() -> None:
     """Time every model and publish the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("graphs", nargs="*", default=["cora", "pubmed"])
-    parser.add_argument("--models", nargs="+", default=default_models())
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--repeats", type=int, default=9)
-    options = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("graphs", nargs="*", default=["cora", "pubmed"])
+    options.add_argument("--models", nargs="+", default=default_models())
+    options.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    options.add_argument("--repeats", type=int, default=9)
+    chosen = options.parse_args()
     warnings.filterwarnings("ignore")
     rows = []
-    for name, model in itertools.product(options.graphs, options.models):
+    for name, model in itertools.product(chosen.graphs, chosen.models):
         graph = load_dataset(name)
-        for threads in options.threads:
+        for threads in chosen.threads:
             torch.set_num_threads(threads)
-            row: dict[str, Any] = {"graph": name, "model": model, "threads": threads}
-            ours, theirs = our_epoch(graph, model), pyg_epoch(graph, model)
-            if theirs is None:
-                row["ms"] = 1e3 * median_seconds(ours, options.repeats)
-                row |= {"PyG ms": "–", "times faster": "–"}
-            else:
-                mine, reference = paired_medians(ours, theirs, options.repeats)
-                row["ms"] = 1e3 * mine
-                row |= {"PyG ms": 1e3 * reference, "times faster": reference / mine}
-            rows.append(row)
-    publish("models", rows)
+            programs, theirs = (
+                {"ours": our_epoch(graph, model)},
+                pyg_epoch(graph, model),
+            )
+            if theirs is not None:
+                programs["PyG"] = theirs
+            seconds = medians_in_turns(programs, chosen.repeats)
+            pyg = seconds.get("PyG")
+            rows.append(
+                {
+                    "graph": name,
+                    "model": model,
+                    "threads": threads,
+                    "ms": 1e3 * seconds["ours"],
+                    "PyG ms": None if pyg is None else 1e3 * pyg,
+                    "times faster": ratio(pyg, seconds["ours"]),
+                }
+            )
+    publish("models", rows, folder=chosen.out)
 
 
 def default_models() -> list[str]:

@@ -38,6 +38,14 @@ NAMED = {
 """Small graphs whose rings and measures can be worked out by hand."""
 
 
+def random_adjacency(seed: int) -> sp.csr_array:
+    """Return a random graph of up to 30 nodes, from empty to nearly complete."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 31))
+    upper = np.triu(rng.random((n, n)) < rng.choice([0.02, 0.06, 0.1, 0.3, 0.9]), 1)
+    return sp.csr_array((upper | upper.T).astype(np.float32))
+
+
 @pytest.fixture(params=NAMED, ids=lambda name: name.replace(" ", "-"))
 def named_adj(request: pytest.FixtureRequest) -> sp.csr_array:
     """Each of the named graphs in turn."""

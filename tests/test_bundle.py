@@ -13,7 +13,8 @@ import torch
 from safetensors.torch import load as load_tensors
 
 from conftest import adjacency
-from h2gcn import Graph, NodeClassifier, __version__, bundle
+from h2gcn import Graph, NodeClassifier, __version__
+from h2gcn._manifest import digest
 from h2gcn.bundle import MANIFEST, WEIGHTS, load_bundle, read_manifest, save_bundle
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
@@ -124,7 +125,7 @@ def test_a_bundle_that_knows_nothing_of_edges_is_read(tmp_path: Path) -> None:
     clf.save(tmp_path / "model")
     manifest = read_manifest(tmp_path / "model")
     assert len(manifest["seeds"].pop("edges")) == 64
-    manifest["sha256"] = bundle._digest(manifest)
+    manifest["sha256"] = digest(manifest)
     (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
     loaded = NodeClassifier.load(tmp_path / "model")
     logits = clf.predict_logits(graph)
@@ -359,7 +360,7 @@ def test_weights_of_another_model_are_found(
     fit(graph, model="gcn").save(tmp_path / "mixed")
     manifest = read_manifest(tmp_path / "mixed")
     manifest["params"]["model"] = "h2gcn-1"
-    manifest["sha256"] = bundle._digest(manifest)
+    manifest["sha256"] = digest(manifest)
     (tmp_path / "mixed" / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(
         InputError, match=r"weights\.safetensors: does not hold the weights of H2GCN\("
@@ -501,7 +502,7 @@ def test_a_failure_to_make_a_folder_is_told(
 def test_a_manifest_that_lacks_something(saved: Path) -> None:
     manifest = read_manifest(saved)
     del manifest["classes"]
-    manifest["sha256"] = bundle._digest(manifest)
+    manifest["sha256"] = digest(manifest)
     (saved / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(InputError, match=r"bundle.json: lacks classes"):
         NodeClassifier.load(saved)

@@ -4,6 +4,7 @@ import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -577,6 +578,90 @@ def test_ctrl_c_before_anything_is_done(
     assert notes == "h2gcn: interrupted\n"
 
 
+def without_seconds(out: str) -> dict[str, Any]:
+    """Return a result without what differs from run to run."""
+    result = json.loads(out)
+    for row in result["splits"]:
+        del row["seconds"]
+    return result
+
+
+def test_checkpoints_of_all_splits(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn import training
+
+    command = ("train", folder, "--split", "all", "--json", *QUICK)
+    whole = run(*command, "-q")[1]
+    score, calls = training.score, []
+
+    def interrupt(*arguments: Any) -> float:
+        calls.append(arguments)
+        if len(calls) == 75:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    kept = (*command, "--checkpoint", tmp_path / "c")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "score", interrupt)
+        code, out, notes = run(*kept)
+    assert code == 0
+    assert "interrupted in epoch 14; the best so far is kept, and --resume" in notes
+    assert len(json.loads(out)["splits"]) == 3
+    fails(run(*kept), "split-0: already holds a checkpoint", "--resume", "another")
+    code, out, notes = run(*kept, "--resume")
+    assert code == 0
+    assert without_seconds(out) == without_seconds(whole)
+    for line in ("0: finished in epoch 30", "2: going on from epoch 14"):
+        assert f"h2gcn: note: split {line}\n" in notes
+    assert "split 3" not in notes
+    assert len(list((tmp_path / "c").iterdir())) == 10
+    # All is done: the same once more, and nothing is said.
+    assert without_seconds(run(*kept, "--resume", "-q")[1]) == without_seconds(whole)
+
+
+def test_bad_options_of_checkpoints(run: Run, folder: Path, tmp_path: Path) -> None:
+    kept = ("--checkpoint", tmp_path / "c")
+    begin = ("train", folder, "-q", *QUICK)
+    fails(run(*begin, "--resume"), "--resume needs --checkpoint")
+    minutes = ("--checkpoint-minutes", 1)
+    fails(run(*begin, *minutes), "--checkpoint-minutes needs --checkpoint")
+    fails(run(*begin, *kept, "--checkpoint-minutes", -1), "--checkpoint-minutes")
+    fails(run(*begin, *kept, "--resume"), "c/split-0: holds no checkpoint", "leave out")
+    fails(run(*begin, "--checkpoint", folder), "people: holds other files")
+    nowhere = folder / "nodes.csv"
+    fails(run(*begin, "--checkpoint", nowhere), "nodes.csv: is a file")
+    fails(run(*begin, "--checkpoint", nowhere / "c"), "c: the folder", "not exist")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_checkpoint_of_something_else(run: Run, folder: Path, tmp_path: Path) -> None:
+    kept = ("--checkpoint", tmp_path / "c", "-q", "--epochs", 3)
+    assert run("train", folder, *kept)[0] == 0
+    resume = (*kept, "--resume")
+    result = run("train", folder, *resume, "--dropout", 0.25)
+    fails(result, "c/split-0: was made with dropout 0.5, not 0.25")
+    fails(run("train", folder, *resume, "--model", "gcn"), "model h2gcn-1, not gcn")
+    fails(run("train", folder, *resume, "--seed", 1), "was made with seed 0, not 1")
+    assert run("train", folder, *resume, "--epochs", 4)[0] == 0
+    fails(run("train", folder, *resume), "is at epoch 4, beyond the 3 asked for")
+    change(folder, "edges.csv", "p00,p01", "p00,p02")
+    result = run("train", folder, *resume, "--epochs", 5)
+    fails(result, "c/split-0: is of another graph (checksum")
+    other = folder.rename(tmp_path / "others")
+    result = run("train", other, *resume, "--epochs", 5)
+    fails(result, "c/split-0: is of another graph (people, not others)")
+
+
+def test_a_model_without_weights_needs_no_checkpoint(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    kept = ("--model", "label-propagation", "--checkpoint", tmp_path / "c", "-q")
+    for more in ((), ("--resume",)):
+        assert run("train", folder, *kept, *more)[0] == 0
+    assert not (tmp_path / "c").exists()
+
+
 def test_no_command_shows_the_help(run: Run) -> None:
     code, out, err = run()
     assert code == 0
@@ -591,9 +676,9 @@ def test_a_misspelt_synthetic_graph(run: Run) -> None:
 def test_rings_that_do_not_fit_are_refused_with_a_way_out(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import rings
+    from h2gcn import ring_plan
 
-    monkeypatch.setattr(rings, "available_memory", lambda: 1000)
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: 130_000)
     result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)
     fails(result, "will not fit in memory", "entries", "GB", "--model h2gcn-s1")
     # The way out leads somewhere.

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from h2gcn.dropout import dropout
-from h2gcn.training import seeded
+from h2gcn.randomness import seeded
 
 SHAPE = (400, 251)  # no multiple of four
 

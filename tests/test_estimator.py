@@ -67,6 +67,10 @@ def test_the_defaults() -> None:
         "options": None,
         "scaling": "auto",
         "metric": "accuracy",
+        "batch_size": None,
+        "ring_cap": None,
+        "ring_store": None,
+        "memory_limit": None,
         "device": "auto",
         "random_state": None,
     }

@@ -1,4 +1,4 @@
-"""Rings against breadth-first search, their normalisation, and their forecast."""
+"""Rings against breadth-first search, whole and row by row; their normalisation."""
 
 from collections import deque
 
@@ -8,20 +8,17 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import NAMED, adjacency
+from conftest import NAMED, adjacency, random_adjacency
 from h2gcn import rings as rings_module
+from h2gcn import row_work
 from h2gcn.exceptions import InputError
-from h2gcn.models import h2gcn as h2gcn_module
 from h2gcn.rings import (
-    BYTES_PER_ENTRY,
-    RingForecast,
-    available_memory,
-    check_memory,
     exact_rings,
-    forecast_ring,
     normalise,
+    ring_pattern,
+    ring_rows,
+    ring_sizes,
 )
-from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 HOPS = 4
 
@@ -44,14 +41,6 @@ def distances(adj: sp.csr_array) -> np.ndarray:
                     found[source, v] = found[source, u] + 1
                     queue.append(v)
     return found
-
-
-def random_adjacency(seed: int) -> sp.csr_array:
-    """Return a random graph of up to 30 nodes, from empty to nearly complete."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 31))
-    upper = np.triu(rng.random((n, n)) < rng.choice([0.02, 0.06, 0.1, 0.3, 0.9]), 1)
-    return sp.csr_array((upper | upper.T).astype(np.float32))
 
 
 @st.composite
@@ -283,110 +272,47 @@ def test_a_normalised_ring_is_symmetric_with_spectrum_in_one(
     assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
 
 
-# ---------------------------------------------------------------------- forecast
+def test_normalising_in_chunks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = exact_rings(random_adjacency(3))[1]
+    whole = normalise(ring)
+    monkeypatch.setattr(rings_module, "CHUNK", 5)
+    chunked = normalise(ring)
+    assert np.array_equal(whole.data, chunked.data)
+    assert np.shares_memory(chunked.indices, ring.indices)
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3, 4])
-def test_a_forecast_that_counts_every_row_is_exact(
-    named_adj: sp.csr_array, hops: int
-) -> None:
-    forecast = forecast_ring(named_adj, hops=hops)
-    entries = tuple(ring.nnz for ring in exact_rings(named_adj, hops=hops))
-    assert forecast == RingForecast(entries, sum(entries) * BYTES_PER_ENTRY, exact=True)
+# --------------------------------------------------------------------------- rows
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_forecast_that_counts_every_row_is_exact_on_random_graphs(seed: int) -> None:
+@settings(max_examples=60, deadline=None)
+@given(adjacencies(), st.integers(2, 4), st.data())
+def test_rows_of_any_nodes(adj: sp.csr_array, hop: int, data: st.DataObject) -> None:
+    nodes = data.draw(st.lists(st.integers(0, adj.shape[0] - 1), max_size=12))
+    wanted = distances(adj)[nodes] == hop
+    assert np.array_equal(ring_sizes(adj, hop, np.array(nodes)), wanted.sum(axis=1))
+    rows = ring_rows(adj, hop, np.array(nodes, dtype=np.int64))
+    assert rows.shape == wanted.shape
+    assert np.array_equal(rows.toarray(), wanted)
+    assert all((np.diff(row) > 0).all() for row in np.split(rows.indices, rows.indptr))
+
+
+def test_bitmaps_of_many_words() -> None:
+    """Nodes far apart: several words of the bitmap, and of its summary."""
+    n = 10_000
+    hubs = [0, 5000, n - 1]
+    spokes = np.arange(1, n - 1)
+    edges = [(hubs[v % 3], int(v)) for v in spokes if v != 5000]
+    adj = adjacency(n, edges)
+    rows, _ = ring_pattern(adj, 2, np.array([3]))
+    assert rows.tolist() == list(range(6, n - 1, 3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     adj = random_adjacency(seed)
-    entries = tuple(ring.nnz for ring in exact_rings(adj, hops=3))
-    assert forecast_ring(adj, hops=3, rows=adj.shape[0]).entries == entries
-
-
-def test_a_forecast_from_a_sample_is_close() -> None:
-    graph = generate_graph(
-        n_nodes=5000, edges_per_node=4, features=GaussianFeatures(n_features=1), seed=3
-    )
-    true = exact_rings(graph.adj)[1].nnz
-    forecast = forecast_ring(graph.adj, rows=256)
-    assert not forecast.exact
-    assert forecast.entries[0] == graph.adj.nnz
-    assert forecast.entries[1] == pytest.approx(true, rel=0.15)
-
-
-def test_a_forecast_holds_python_integers() -> None:
-    forecast = forecast_ring(NAMED["path"], rows=2)
-    assert not forecast.exact
-    assert [type(number) for number in (*forecast.entries, forecast.bytes)] == [int] * 3
-
-
-def test_a_forecast_reads_as_a_sentence() -> None:
-    counted = RingForecast((1_000, 2_000_000_000), 48_000_024_000, exact=True)
-    assert str(counted) == "2,000,001,000 entries in the rings 1 to 2, 48.0 GB"
-    guessed = RingForecast((1, 2), 72, exact=False)
-    assert str(guessed) == "about 3 entries in the rings 1 to 2, about 0.0 GB"
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [("hops", {"hops": 0}), ("hops", {"hops": 2.5}), ("rows", {"rows": 0})],
-)
-def test_forecast_names_the_bad_parameter(name: str, options: dict[str, int]) -> None:
-    with pytest.raises(
-        InputError,
-        match=rf"The '{name}' parameter of forecast_ring must be an integer, at "
-        rf"least 1\. Got {options[name]} instead\.",
-    ):
-        forecast_ring(NAMED["path"], **options)
-
-
-# ------------------------------------------------------------------------ memory
-
-
-def test_rings_that_will_not_fit_are_refused_with_a_way_out() -> None:
-    with pytest.raises(
-        InputError,
-        match=r"the rings will not fit in memory: 14 entries in the rings 1 to 2, "
-        r"0\.0 GB, but 0\.0 GB are free; buy a larger machine",
-    ):
-        check_memory(NAMED["path"], (1, 2), "buy a larger machine", available=1)
-
-
-def test_rings_that_fit_are_forecast() -> None:
-    need = 14 * BYTES_PER_ENTRY
-    forecast = check_memory(NAMED["path"], (2,), "", available=need)
-    assert forecast == forecast_ring(NAMED["path"], hops=2)
-    with pytest.raises(InputError, match="will not fit"):
-        check_memory(NAMED["path"], (2,), "", available=need - 1)
-
-
-@pytest.mark.parametrize("hops", [(), (1,)])
-def test_ring_1_is_the_graph_itself_and_always_fits(hops: tuple[int, ...]) -> None:
-    assert check_memory(NAMED["path"], hops, "", available=0) is None
-
-
-def test_without_a_limit_the_free_memory_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert check_memory(NAMED["path"], (1, 2), "") is not None
-    monkeypatch.setattr(rings_module, "available_memory", lambda: 1)
-    with pytest.raises(InputError, match="will not fit"):
-        check_memory(NAMED["path"], (1, 2), "")
-
-
-def test_free_memory_is_a_plausible_number_of_bytes() -> None:
-    free = available_memory()
-    assert type(free) is int
-    assert 2**20 < free < 2**50
-
-
-def test_a_refusal_comes_before_any_ring_is_computed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    computed = []
-    monkeypatch.setattr(rings_module, "available_memory", lambda: 1)
-    monkeypatch.setattr(
-        h2gcn_module, "exact_rings", lambda *_, **__: computed.append("ring")
-    )
-    with pytest.raises(InputError, match=r"GB are free; .*--model h2gcn-s1"):
-        h2gcn_module.ring_operators(NAMED["path"], hops=(1, 2))
-    assert computed == []
+    alone = exact_rings(adj, hops=3)
+    monkeypatch.setattr(row_work, "SMALL_WORK", 0)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    for one, other in zip(alone, exact_rings(adj, hops=3), strict=True):
+        assert np.array_equal(one.indices, other.indices)
+        assert np.array_equal(one.indptr, other.indptr)

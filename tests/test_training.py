@@ -12,8 +12,9 @@ from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
 from h2gcn.metrics import accuracy
 from h2gcn.models import MODELS
+from h2gcn.randomness import seeded
 from h2gcn.sparse import Operator
-from h2gcn.training import Epoch, TrainConfig, TrainResult, seeded, train
+from h2gcn.training import Epoch, TrainConfig, TrainResult, train
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 

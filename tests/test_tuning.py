@@ -284,9 +284,9 @@ def test_a_wrong_setting_is_refused_before_the_first_run(
 def test_what_the_machine_cannot_do_is_not_recorded(
     small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import rings
+    from h2gcn import ring_plan
 
-    monkeypatch.setattr(rings, "available_memory", lambda: 1)
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: 1)
     with pytest.raises(InputError, match="will not fit in memory"):
         tune(small_graph, "h2gcn-1", GRID, SPLITS, seed=0, store=store)
     assert store.records == []

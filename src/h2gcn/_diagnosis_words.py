@@ -1,7 +1,7 @@
 """The numbers of a diagnosis as short texts, for the terminal and the HTML page."""
 
 from h2gcn.diagnosis import MEASURES, Diagnosis
-from h2gcn.rings import RingForecast
+from h2gcn.ring_forecast import RingForecast
 
 __all__ = [
     "NEIGHBOURS",

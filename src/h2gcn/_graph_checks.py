@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn._blocks import row_slices
 from h2gcn.exceptions import InputError
 
 __all__ = [
@@ -63,12 +64,13 @@ def check_adjacency(adj: Any) -> CSR:
 
 
 def check_features(x: Any, n: int) -> Features:
-    """Return finite features, dense or CSR, or raise, [n, F]."""
-    dense = not sp.issparse(x)
-    try:
-        features = np.array(x, dtype=np.float32) if dense else CSR(x, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
+    """Return finite features, dense or CSR, or raise, [n, F].
+
+    A memory-mapped file of float32 stays one, since it may be larger than the memory;
+    all else is copied.
+    """
+    mapped = isinstance(x, np.memmap) and x.dtype == np.float32
+    features: Features = x if mapped else _copy_features(x)
     if features.ndim != 2 or features.shape[0] != n:
         raise InputError(
             f"Graph: 'x' must have a row for each of the {n} nodes of 'adj'. "
@@ -76,19 +78,38 @@ def check_features(x: Any, n: int) -> Features:
         )
     if features.shape[1] == 0:
         raise InputError("Graph: 'x' must have at least one feature column.")
-    values = features if isinstance(features, np.ndarray) else features.data
-    if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
-        if isinstance(features, np.ndarray):
-            row, column = divmod(place, features.shape[1])
-        else:
-            row = int(np.searchsorted(features.indptr, place, side="right")) - 1
-            column = int(features.indices[place])
+    found = _first_not_finite(features)
+    if found is not None:
+        row, column = found
         raise InputError(
-            f"Graph: 'x' must be finite. Got {values.flat[place]} in row {row}, "
+            f"Graph: 'x' must be finite. Got {features[row, column]} in row {row}, "
             f"column {column}."
         )
     return features
+
+
+def _copy_features(x: Any) -> Features:
+    dense = not sp.issparse(x)
+    try:
+        return np.array(x, dtype=np.float32) if dense else CSR(x, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
+
+
+def _first_not_finite(features: Features) -> tuple[int, int] | None:
+    """Return row and column of the first entry that is not finite, if there is one."""
+    if isinstance(features, np.ndarray):
+        for rows in row_slices(features.shape):
+            finite = np.isfinite(features[rows])
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                return rows.start + int(row), int(column)
+        return None
+    places = np.flatnonzero(~np.isfinite(features.data))
+    if not places.size:
+        return None
+    row = np.searchsorted(features.indptr, places[0], side="right") - 1
+    return int(row), int(features.indices[places[0]])
 
 
 def check_labels(y: Any, n: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["count_rows", "fill_rows"]
+__all__ = ["count_rows", "draw_rows", "fill_rows"]
 
 Indices = NDArray[np.int32]
 Places = NDArray[np.int64]
@@ -22,9 +22,7 @@ SIX = np.uint64(6)
 TWELVE = np.uint64(12)
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 SHIFT = np.uint64(58)
-ODD, PAIRS = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
-NIBBLES, BYTES = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
-TWO, FOUR, TOP = np.uint64(2), np.uint64(4), np.uint64(56)
+THIRTY_TWO, GOLDEN = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
 
 
 def _lowest_bits() -> NDArray[np.int64]:
@@ -39,9 +37,9 @@ LOWEST = _lowest_bits()
 
 
 @numba.njit(nogil=True, cache=True)
-def _search(starts, neighbours, node, hop, seen, queue):  # type: ignore[no-untyped-def]
+def _search(starts, neighbours, node, hop, mark, seen, queue):  # type: ignore[no-untyped-def]
     """Put all nodes nearer than `hop` into the queue; return where the last ring is."""
-    seen[node] = node
+    seen[node] = mark
     queue[0] = node
     first, last = 0, 1
     for _ in range(hop - 1):
@@ -49,8 +47,8 @@ def _search(starts, neighbours, node, hop, seen, queue):  # type: ignore[no-unty
         for place in range(first, last):
             for at in range(starts[queue[place]], starts[queue[place] + 1]):
                 reached = neighbours[at]
-                if seen[reached] != node:
-                    seen[reached] = node
+                if seen[reached] != mark:
+                    seen[reached] = mark
                     queue[end] = reached
                     end += 1
         first, last = last, end
@@ -65,7 +63,7 @@ def count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untype
     queue = np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     for i in range(len(nodes)):
-        first, last = _search(starts, neighbours, nodes[i], hop, seen, queue)
+        first, last = _search(starts, neighbours, nodes[i], hop, i, seen, queue)
         for place in range(last):
             nearer = np.uint64(queue[place])
             bits[nearer >> SIX] |= ONE << (nearer & LOW)
@@ -99,7 +97,7 @@ def fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore[
     bits = np.zeros(n // 64 + 1, np.uint64)
     summary = np.zeros(n // 4096 + 1, np.uint64)
     for i in range(len(nodes)):
-        first, last = _search(starts, neighbours, nodes[i], hop, seen, queue)
+        first, last = _search(starts, neighbours, nodes[i], hop, i, seen, queue)
         for place in range(first, last):
             for at in range(starts[queue[place]], starts[queue[place] + 1]):
                 reached = np.uint64(neighbours[at])
@@ -125,3 +123,52 @@ def fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore[
                     out[at] = place * 64 + LOWEST[(bit * DE_BRUIJN) >> SHIFT]
                     at += 1
                     x ^= bit
+
+
+@numba.njit(nogil=True, cache=True)
+def _mix(word):  # type: ignore[no-untyped-def]
+    """Return a 64-bit word whose every bit depends on every bit of the given one."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@numba.njit(nogil=True, cache=True)
+def draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type: ignore[no-untyped-def]
+    """Write at most `cap` columns of each row, drawn by seed and node, into `out`.
+
+    Each column of a row gets a random number; those with the `cap` smallest are kept,
+    sorted. Only numbers below a limit that somewhat more than `cap` should pass are
+    compared; where too few pass, all are.
+    """
+    longest = 1
+    for i in range(len(nodes)):
+        longest = max(longest, row_starts[i + 1] - row_starts[i])
+    keys = np.empty(longest, np.uint64)
+    everything = np.uint64(0xFFFFFFFF)
+    for i in range(len(nodes)):
+        first, last = row_starts[i], row_starts[i + 1]
+        size, to = last - first, out_starts[i]
+        if size <= cap:
+            out[to : to + size] = columns[first:last]
+            continue
+        own = _mix(np.uint64(seed) + _mix(np.uint64(nodes[i]) + ONE))
+        share = (cap + 5 * np.sqrt(cap) + 5) / size
+        limit = np.uint64(share * 4294967296.0) if share < 1 else everything
+        kept = 0
+        while True:
+            for at in range(first, last):
+                column = np.uint64(columns[at])
+                number = _mix(own + (column + ONE) * GOLDEN) >> THIRTY_TWO
+                if number <= limit:
+                    keys[kept] = number << THIRTY_TWO | column
+                    kept += 1
+            if kept >= cap:
+                break
+            limit, kept = everything, 0
+        keys[:kept].sort()
+        for place in range(cap):
+            keys[place] &= everything
+        keys[:cap].sort()
+        for place in range(cap):
+            out[to + place] = keys[place]

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from h2gcn._label_counts import edge_ends
 from h2gcn.graph import Graph
-from h2gcn.rings import RingForecast, available_memory, exact_rings
+from h2gcn.memory import available_memory
+from h2gcn.ring_forecast import RingForecast
+from h2gcn.rings import exact_rings
 
 __all__ = ["RingShare", "ring_shares"]
 
@@ -64,7 +66,7 @@ def ring_shares(
 
     Examples
     --------
-    >>> from h2gcn.rings import forecast_ring
+    >>> from h2gcn.ring_forecast import forecast_ring
     >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     >>> graph = Graph(x=np.eye(3), adj=path, y=[0, 1, 0])
     >>> [ring.homophily for ring in ring_shares(graph, forecast_ring(graph.adj), 9)]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load, save
 
 from h2gcn import __version__
+from h2gcn._files import cannot_write, check_folder
+from h2gcn._manifest import plain, read_signed, read_tensors, signed, to_bytes
 from h2gcn.exceptions import InputError
 from h2gcn.preparation import find_device
+from h2gcn.randomness import seeded
 from h2gcn.scaling import Scaler
 from h2gcn.seeds import Seeds
-from h2gcn.training import seeded
 
 if TYPE_CHECKING:
     from h2gcn.estimator import NodeClassifier
@@ -63,8 +61,8 @@ def save_bundle(
     if scaler.mean is not None and scaler.deviation is not None:
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
-    weights = save({k: v.contiguous().cpu() for k, v in tensors.items()})
-    params = _plain(classifier.params_ | dict.fromkeys(ELSEWHERE))
+    weights = to_bytes(tensors)
+    params = plain(classifier.params_ | dict.fromkeys(ELSEWHERE))
     if not isinstance(params["random_state"], int | None):
         params["random_state"] = classifier.seed_
     manifest: dict[str, Any] = {
@@ -81,8 +79,7 @@ def save_bundle(
         "extra": extra or {},
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
-    manifest["sha256"] = _digest(manifest)
-    _replace(path, {WEIGHTS: weights, MANIFEST: _json(manifest)})
+    _replace(path, {WEIGHTS: weights, MANIFEST: signed(manifest)})
 
 
 def _replace(path: Path, files: dict[str, bytes]) -> None:
@@ -90,7 +87,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
     try:
         beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise cannot_write(path, error) from None
     older = beside.with_name(f"{beside.name}-older")
     try:
         for name, content in files.items():
@@ -100,7 +97,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
             path.rename(older)
         beside.rename(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise cannot_write(path, error) from None
     finally:
         # Whatever ended it, Ctrl-C too: the older one is never lost.
         if older.exists() and not path.exists():
@@ -111,16 +108,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
 
 def check_target(path: Path) -> None:
     """Refuse a folder that a bundle cannot be written to, before the work is done."""
-    if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist")
-    if path.name in ("", ".."):
-        raise InputError(f"{path}: a model needs a folder of its own")
-    if path.is_file():
-        raise InputError(f"{path}: is a file; a model is saved as a folder")
-    if path.is_dir() and {file.name for file in path.iterdir()} - {MANIFEST, WEIGHTS}:
-        raise InputError(
-            f"{path}: holds other files; a model needs a folder of its own"
-        )
+    check_folder(path, "a model", {MANIFEST, WEIGHTS}.__contains__)
     _check_writable(path)
 
 
@@ -128,7 +116,7 @@ def _check_writable(path: Path) -> None:
     try:
         Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).rmdir()
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+        raise cannot_write(path, error) from None
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -136,20 +124,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
     if not file.is_file():
         raise InputError(f"{path}: not a saved model (no {MANIFEST} in it)")
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        raise InputError(f"{file}: truncated or not JSON") from None
-    if not isinstance(manifest, dict) or "format" not in manifest:
-        raise InputError(f"{file}: not the manifest of a saved model")
-    if manifest["format"] != FORMAT:
-        raise InputError(
-            f"{file}: format {manifest['format']}; this version of h2gcn "
-            f"({__version__}) reads format {FORMAT}"
-        )
-    if manifest.pop("sha256", None) != _digest(manifest):
-        raise InputError(f"{file}: was changed after it was saved (checksum)")
-    return manifest
+    return read_signed(file, "a saved model", FORMAT)
 
 
 def load_bundle(path: Path) -> NodeClassifier:
@@ -160,15 +135,7 @@ def load_bundle(path: Path) -> NodeClassifier:
     if missing := _KEYS - manifest.keys():
         raise InputError(f"{path / MANIFEST}: lacks {', '.join(sorted(missing))}")
     file = path / WEIGHTS
-    if not file.is_file():
-        raise InputError(f"{file}: missing")
-    weights = file.read_bytes()
-    if hashlib.sha256(weights).hexdigest() != manifest["weights_sha256"]:
-        raise InputError(f"{file}: truncated, or changed after it was saved (checksum)")
-    try:
-        tensors = load(weights)
-    except SafetensorError as error:
-        raise InputError(f"{file}: not a safetensors file ({error})") from None
+    tensors = read_tensors(file, manifest["weights_sha256"])
     classifier = NodeClassifier(**manifest["params"])
     classifier.classes_ = np.asarray(manifest["classes"])
     classifier.feature_names_in_ = tuple(manifest["features"])
@@ -207,21 +174,3 @@ def _device_here(name: str) -> torch.device:
         return find_device(name)
     except InputError:
         return find_device("auto")
-
-
-def _plain(value: Any) -> Any:
-    """Return arrays and numpy's numbers as what JSON can hold, at any depth."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return value
-
-
-def _json(manifest: dict[str, Any]) -> bytes:
-    return json.dumps(manifest, indent=1, ensure_ascii=False).encode()
-
-
-def _digest(manifest: dict[str, Any]) -> str:
-    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -22,7 +22,7 @@ from h2gcn.card import graph_card
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
 from h2gcn.homophily import DegreeRange
-from h2gcn.rings import RingForecast, forecast_ring
+from h2gcn.ring_forecast import RingForecast, forecast_ring
 
 __all__ = [
     "MEASURES",

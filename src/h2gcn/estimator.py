@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,25 +14,38 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
-from h2gcn._validation import check_choice
+from h2gcn._identity import identify
+from h2gcn._validation import check_choice, check_integer
+from h2gcn.checkpoint import MINUTES, Checkpoint
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.features import find_input
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
 from h2gcn.operators import find_operators
-from h2gcn.parameters import build_module, resolve, train_config
+from h2gcn.parameters import (
+    build_module,
+    check_batches,
+    check_rings,
+    resolve,
+    train_config,
+)
+from h2gcn.prediction import check_nodes, logits_in_blocks, probabilities
 from h2gcn.preparation import (
+    check_batch_size,
     check_labels,
     find_device,
     find_seed,
     find_split,
     warn_of_missing_classes,
+    working_bytes,
 )
-from h2gcn.scaling import SCALINGS, Scaler, fit_scaler
-from h2gcn.schema import align_features, match_labels
+from h2gcn.randomness import seeded
+from h2gcn.ring_plan import RingOptions
+from h2gcn.scaling import SCALINGS, fit_scaler
+from h2gcn.schema import match_labels
 from h2gcn.seeds import Seeds
-from h2gcn.sparse import Operator, Target, to_tensor
-from h2gcn.training import Epoch, TrainConfig, seeded
+from h2gcn.training import Epoch, TrainConfig
 
 __all__ = ["NodeClassifier"]
 
@@ -56,7 +69,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "auto", "rows" (each divided by its sum), "standard" (z-scores fitted on
         the training nodes) or "none".
     batch_size
-        How many training nodes a step takes; None is all of them at once.
+        How many training nodes a step takes, each with no more of the graph than it
+        needs, and how many nodes are predicted together; None is all at once.
     ring_cap
         At most so many neighbours of a node in its 2-hop ring, drawn by the seed and
         weighted by the ring's true size; None is all of them.
@@ -147,6 +161,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split: Split | int | None = None,
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_minutes: float = MINUTES,
     ) -> NodeClassifier:
         """Train on the labelled nodes of a graph.
 
@@ -160,13 +177,24 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labelled nodes.
         on_epoch
             Called after every epoch with an `Epoch`.
+        checkpoint
+            A folder for the state of the training; None saves nothing on the way. A
+            model that has no weights leaves nothing there.
+        resume
+            Go on from the state in that folder, to the result of a training that was
+            never interrupted. `epochs` may be more than they were.
+        checkpoint_minutes
+            How often the state is saved; 0 is after every epoch.
         """
+        if resume and checkpoint is None:
+            raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
         if not isinstance(graph, Graph):
             raise InputError(
                 "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
                 f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
             )
         config, device = self.check_params(graph.n_classes)
+        check_batch_size(graph, self.batch_size)
         seed = find_seed(self.random_state)
         check_labels(graph)
         split = find_split(graph, split, seed)
@@ -181,7 +209,18 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaler = fit_scaler(scaling, graph.x, split.train)
         with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
-        operators = find_operators(graph, self.model, device)
+        saved = None
+        if checkpoint is not None and spec.trained:
+            saved = Checkpoint(
+                Path(checkpoint),
+                identify(module, self.resolved_params(), graph, split),
+                epochs=self.epochs,
+                minutes=checkpoint_minutes,
+                resume=resume,
+            )
+        work = working_bytes(module, graph, split, self.batch_size)
+        rings = RingOptions.of(self.get_params(), seed, work)
+        operators = find_operators(graph, self.model, device, rings)
         if operators and graph.adj.nnz == 0:
             raise InputError(
                 f"{graph.name}: the graph has no edges; only mlp can do without them"
@@ -189,13 +228,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
         result = fit_module(
             module,
-            _input(graph, seeds, scaler, graph.feature_names, device),
+            find_input(graph, seeds, scaler, graph.feature_names, device),
             operators,
             graph.y,
             split,
             config,
             seed=seed,
             on_epoch=on_epoch,
+            checkpoint=saved,
         )
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
@@ -226,10 +266,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         find_model(self.model)
         check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
         config = train_config(self.get_params())
+        check_rings(self.get_params())
         device = find_device(self.device)
         with seeded(0):
             # That a graph has too few classes is said by those who look at labels.
-            self._build(1, max(n_classes, 2))
+            module = self._build(1, max(n_classes, 2))
+        check_batches(self.get_params(), module)
         return config, device
 
     def resolved_params(self) -> dict[str, Any]:
@@ -248,8 +290,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         They are the softmax of the logits; nothing calibrates them.
         """
-        logits = torch.from_numpy(self.predict_logits(graph, nodes))
-        return torch.softmax(logits, dim=1).numpy()
+        return probabilities(self.predict_logits(graph, nodes))
 
     def predict_logits(
         self, graph: Graph, nodes: ArrayLike | None = None
@@ -260,20 +301,53 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         its features scaled as the training graph's were.
         """
         check_is_fitted(self, "module_")
+        index = None if nodes is None else check_nodes(graph, nodes)
+        count = graph.n_nodes if index is None else len(index)
+        result = np.empty((count, len(self.classes_)), dtype=np.float32)
+        done = 0
+        for block, logits in self.predict_blocks(graph, index):
+            result[done : done + len(block)] = logits
+            done += len(block)
+        return result
+
+    def predict_blocks(
+        self,
+        graph: Graph,
+        nodes: ArrayLike | None = None,
+        *,
+        block_size: int | None = None,
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Return nodes with their logits, [m] and [m, C], a block after the other.
+
+        Together they are what `predict_logits` returns, but no more than a block of
+        it is ever made.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        nodes
+            Indices or a mask; None is all nodes.
+        block_size
+            At most so many nodes a block, of which the module then sees no more of
+            the graph than they need; None is `batch_size`, and where that is None
+            too, the module sees the whole graph at once.
+        """
+        check_is_fitted(self, "module_")
+        if block_size is not None:
+            check_integer("predict_blocks", "block_size", block_size, 1)
+        index = None if nodes is None else check_nodes(graph, nodes)
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
-        x = _input(graph, self.seeds_, self.scaler_, names, device)
-        operators = find_operators(graph, model, device)
-        target = None
-        if nodes is not None:
-            target = Target.of(operators, _check_nodes(graph, nodes), device)
-        self.module_.eval()
-        with torch.no_grad():
-            if self.seeds_ is not None:
+        x = find_input(graph, self.seeds_, self.scaler_, names, device)
+        rings = RingOptions.of(self.params_, self.seed_)
+        operators = find_operators(graph, model, device, rings)
+        if self.seeds_ is not None:
+            with torch.no_grad():
                 reached = self.module_.reached(x, operators)  # type: ignore[operator]
-                _warn_of_unreached(reached if target is None else reached[target.index])
-            logits: torch.Tensor = self.module_(x, operators, target)
-        return logits.cpu().numpy()
+            _warn_of_unreached(reached if index is None else reached[index])
+        size = self.params_["batch_size"] if block_size is None else block_size
+        return logits_in_blocks(self.module_, x, operators, index, size, device)
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
@@ -283,7 +357,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
         """Return the `metric` on the labelled nodes (or on `nodes`)."""
         check_is_fitted(self, "module_")
-        index = graph.labelled if nodes is None else _check_nodes(graph, nodes)
+        index = graph.labelled if nodes is None else check_nodes(graph, nodes)
         if index.size == 0:
             raise InputError(f"{graph.name}: there is no labelled node to score by")
         y = match_labels(graph, index, self.classes_)
@@ -306,19 +380,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return build_module(self.get_params(), n_features, n_classes)
 
 
-def _input(
-    graph: Graph,
-    seeds: Seeds | None,
-    scaler: Scaler,
-    names: tuple[str, ...],
-    device: torch.device,
-) -> torch.Tensor | Operator:
-    """Return what a module takes as `x`: scaled features, or labels to spread."""
-    if seeds is not None:
-        return seeds.one_hot(graph, device)
-    return to_tensor(scaler(align_features(graph, names)), device)
-
-
 def _warn_of_unreached(reached: torch.Tensor) -> None:
     """Say for how many nodes a model that spreads labels knows nothing."""
     count = int((~reached).sum())
@@ -330,15 +391,3 @@ def _warn_of_unreached(reached: torch.Tensor) -> None:
             H2GCNWarning,
             stacklevel=3,
         )
-
-
-def _check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
-    """Return node indices from indices or a mask."""
-    index = np.asarray(nodes).reshape(-1)
-    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
-    if index.size and not 0 <= index.min() <= index.max() < graph.n_nodes:
-        raise InputError(
-            f"'nodes' must be indices from 0 to {graph.n_nodes - 1}. "
-            f"Got {index.min()} to {index.max()} instead."
-        )
-    return index

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from h2gcn.estimator import NodeClassifier
 from h2gcn.graph import Graph
-from h2gcn.metrics import accuracy, confusion_matrix, macro_f1, roc_auc
+from h2gcn.metrics import confusion_matrix, macro_f1, roc_auc
 from h2gcn.schema import match_labels
 
 __all__ = ["Evaluation", "evaluate", "mean_and_deviation"]
@@ -56,14 +56,22 @@ def evaluate(
         Their indices, [m], at least one.
     """
     y = match_labels(graph, nodes, classifier.classes_)
-    logits = classifier.predict_logits(graph, nodes)
     n_classes = len(classifier.classes_)
-    confusion = confusion_matrix(y, logits.argmax(axis=1), n_classes)
+    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    ranked: list[NDArray[np.float32]] = []  # what the area under the curve needs whole
+    done = 0
+    for block, logits in classifier.predict_blocks(graph, nodes):
+        true = y[done : done + len(block)]
+        confusion += confusion_matrix(true, logits.argmax(axis=1), n_classes)
+        if n_classes == 2:
+            ranked.append(logits)
+        done += len(block)
+    area = roc_auc(y, np.concatenate(ranked)) if ranked else float("nan")
     return Evaluation(
         nodes=len(nodes),
-        accuracy=accuracy(y, logits),
+        accuracy=float(np.trace(confusion) / len(nodes)),
         macro_f1=macro_f1(confusion),
-        roc_auc=_or_none(roc_auc(y, logits)) if n_classes == 2 else None,
+        roc_auc=_or_none(area),
         majority=float(np.bincount(y).max() / len(y)),
         confusion=confusion,
     )

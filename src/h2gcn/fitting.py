@@ -5,16 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
+from h2gcn.features import Input
 from h2gcn.graph import Split
 from h2gcn.metrics import score
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import LinearMap, Target
 from h2gcn.training import Epoch, TrainConfig, TrainResult, train
+
+if TYPE_CHECKING:
+    from h2gcn.checkpoint import Checkpoint
 
 __all__ = ["fit_module"]
 
@@ -24,39 +29,50 @@ PRIOR_EPOCHS = 400
 
 def fit_module(
     module: nn.Module,
-    x: Tensor | Operator,
-    operators: Sequence[Operator],
+    x: Input,
+    operators: Sequence[LinearMap],
     y: NDArray[np.int64],
     split: Split,
     config: TrainConfig,
     *,
     seed: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> TrainResult:
     """Fit a module in place: its prior, what it takes from the labels, its weights.
 
     A module may have a `prior`, a submodule that is trained first and alone, and a
     method `initialise(x, operators, labels, index)` that looks at the training labels
     once. One without weights is only scored. Parameters as in `training.train`, but
-    `on_epoch` does not see the prior's epochs; the seconds are those of it all.
+    `on_epoch` does not see the prior's epochs; the seconds are those of it all. Where
+    a `checkpoint` was found, all that comes before the weights is in it.
     """
     start = time.perf_counter()
+    new = checkpoint is None or checkpoint.found is None
     prior = getattr(module, "prior", None)
-    if prior is not None:
+    if prior is not None and new:
         first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
         if train(prior, x, (), y, split, first, seed=seed).interrupted:
             raise KeyboardInterrupt  # a prior alone is not the model
-    if hasattr(module, "initialise"):
+    if hasattr(module, "initialise") and new:
         labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
         device = operators[0].device
         module.eval()
         with torch.no_grad():
             module.initialise(x, operators, labels.to(device), index.to(device))  # type: ignore[operator]
     if any(True for _ in module.parameters()):
-        result = train(
-            module, x, operators, y, split, config, seed=seed, on_epoch=on_epoch
+        return train(
+            module,
+            x,
+            operators,
+            y,
+            split,
+            config,
+            seed=seed,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+            spent=time.perf_counter() - start,
         )
-        return replace(result, seconds=time.perf_counter() - start)
     module.eval()
     with torch.no_grad():
         target = Target.of(operators, split.val, operators[0].device)

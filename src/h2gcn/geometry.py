@@ -20,7 +20,7 @@ from scipy.sparse.linalg import eigsh
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.rings import available_memory
+from h2gcn.memory import available_memory
 
 __all__ = [
     "RELATIONS",

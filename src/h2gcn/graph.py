@@ -103,7 +103,8 @@ class Graph:
     Parameters
     ----------
     x
-        Features, [n, F], dense or scipy sparse; finite numbers.
+        Features, [n, F], dense or scipy sparse; finite numbers. A memory-mapped array
+        of float32 stays in its file.
     adj
         Adjacency matrix, [n, n]: symmetric, binary, without self-loops.
         `h2gcn.io.from_scipy` makes such a matrix of any other.

@@ -7,11 +7,12 @@ from typing import Any
 
 from torch import nn
 
+from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.models import build_model, find_model
 from h2gcn.training import TrainConfig
 
-__all__ = ["build_module", "resolve", "train_config"]
+__all__ = ["build_module", "check_batches", "check_rings", "resolve", "train_config"]
 
 NAMED = ("dropout", "activation", "hidden_channels")
 """Options of models that have a parameter of their own."""
@@ -45,6 +46,45 @@ def train_config(params: Params) -> TrainConfig:
         params["optimizer"],
         params["stopping"],
         params["batch_size"],
+    )
+
+
+def check_rings(params: Params) -> None:
+    """Raise where a parameter about rings is out of range, or has no ring to act on."""
+    owner, name = "NodeClassifier", params["model"]
+    cap, store, limit = (
+        params[key] for key in ("ring_cap", "ring_store", "memory_limit")
+    )
+    if cap is not None:
+        check_integer(owner, "ring_cap", cap, 1)
+    if limit is not None:
+        check_real(owner, "memory_limit", limit, "(0, inf)")
+    if cap is not None and store is not None:
+        raise InputError(
+            f"The 'ring_cap' and 'ring_store' parameters of {owner}: one or the other; "
+            "a capped ring is small, and stays in memory."
+        )
+    spec = find_model(name)
+    wide = spec.rings and max(spec.fixed["hops"]) > 1
+    for key in ("ring_cap", "ring_store"):
+        if params[key] is not None and not wide:
+            raise InputError(
+                f"The '{key}' parameter of {owner} is for models with a 2-hop ring, "
+                f"such as h2gcn-1. {name!r} has none."
+            )
+
+
+def check_batches(params: Params, module: nn.Module) -> None:
+    """Raise where batches are asked for, and a module cannot be given any."""
+    if params["batch_size"] is None or hasattr(module, "reach"):
+        return
+    name = params["model"]
+    why = "each of its logits depends on all nodes of the graph"
+    if not find_model(name).trained:
+        why = "it is not trained"
+    raise InputError(
+        f"The 'batch_size' parameter of NodeClassifier does not go with model {name!r}:"
+        f" {why}."
     )
 
 

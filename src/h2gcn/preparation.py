@@ -17,12 +17,14 @@ from h2gcn.splitting import stratified_split
 
 __all__ = [
     "DEVICES",
+    "check_batch_size",
     "check_labels",
     "check_split",
     "find_device",
     "find_seed",
     "find_split",
     "warn_of_missing_classes",
+    "working_bytes",
 ]
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -58,6 +60,15 @@ def check_labels(graph: Graph) -> None:
         raise InputError(
             f"{graph.name}: all labelled nodes are of one class, "
             f"{graph.classes[present[0]]!s}; at least two are needed"
+        )
+
+
+def check_batch_size(graph: Graph, batch_size: int | None) -> None:
+    """Refuse a batch of more nodes than there are."""
+    if batch_size is not None and batch_size > graph.n_nodes:
+        raise InputError(
+            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
+            f"{graph.n_nodes:,} nodes. Got {batch_size:,} instead."
         )
 
 
@@ -118,3 +129,15 @@ def warn_of_missing_classes(graph: Graph, split: Split) -> None:
             H2GCNWarning,
             stacklevel=3,
         )
+
+
+def working_bytes(
+    module: torch.nn.Module, graph: Graph, split: Split, batch_size: int | None
+) -> int:
+    """Return about how much a training step holds beside the operators, in bytes."""
+    scaled = graph.x.nbytes if type(graph.x) is np.ndarray else 0
+    estimate = getattr(module, "working_bytes", None)
+    targets = len(split.train)
+    if batch_size is not None:
+        targets = min(batch_size, targets)
+    return scaled + (estimate(graph.n_nodes, targets) if estimate else 0)

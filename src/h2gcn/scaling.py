@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn._blocks import row_slices
 from h2gcn._validation import check_choice
 from h2gcn.graph import CSR, Features
 
@@ -69,13 +71,24 @@ def choose_scaling(x: Features) -> str:
     entries zero, no column that outweighs all others together) are divided by
     their row sums; anything else is standardised.
     """
-    values = x.ravel() if isinstance(x, np.ndarray) else x.data
-    sparse = np.count_nonzero(values) <= 0.5 * x.shape[0] * x.shape[1]
-    if not sparse or (values < 0).any():
-        return "standard"
-    mass = np.asarray(x.sum(axis=0), dtype=np.float64).reshape(-1)
+    n_filled, mass = 0, np.zeros(x.shape[1])
+    for block in _blocks(x):
+        values = block if isinstance(block, np.ndarray) else block.data
+        if (values < 0).any():
+            return "standard"
+        n_filled += int(np.count_nonzero(values))
+        mass += np.asarray(block.sum(axis=0)).reshape(-1)
+    sparse = n_filled <= 0.5 * x.shape[0] * x.shape[1]
     outweighed = mass.max() > 0.5 * mass.sum()
-    return "standard" if outweighed else "rows"
+    return "rows" if sparse and not outweighed else "standard"
+
+
+def _blocks(x: Features) -> Iterator[Features]:
+    """Return dense features a few rows at a time: they may be a mapped file."""
+    if isinstance(x, np.ndarray):
+        yield from (x[rows] for rows in row_slices(x.shape))
+    else:
+        yield x
 
 
 def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
@@ -85,12 +98,12 @@ def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
         kind = choose_scaling(x)
     if kind != "standard":
         return Scaler(kind)
-    rows = x[train].astype(np.float64)
-    mean = np.asarray(rows.mean(axis=0)).reshape(-1)
-    if isinstance(rows, np.ndarray):
-        deviation = rows.std(axis=0)
+    if isinstance(x, np.ndarray):
+        mean, deviation = _moments(x, train)
         centre = mean
     else:
+        rows = x[train].astype(np.float64)
+        mean = np.asarray(rows.mean(axis=0)).reshape(-1)
         square = np.asarray((rows * rows).mean(axis=0)).reshape(-1)
         deviation = np.sqrt(np.maximum(square - mean**2, 0))
         filled = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
@@ -98,3 +111,17 @@ def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
     # A column that is constant in training says nothing: it is centred only.
     deviation[deviation <= 1e-7 * np.maximum(np.abs(mean), 1)] = 1
     return Scaler("standard", centre.astype(np.float32), deviation.astype(np.float32))
+
+
+def _moments(
+    x: NDArray[np.float32], train: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and deviation of each column over the rows `train`, [F] each."""
+    parts = [train[part] for part in row_slices((len(train), x.shape[1]))]
+    total, squares = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for part in parts:
+        total += x[part].astype(np.float64).sum(axis=0)
+    mean = total / len(train)
+    for part in parts:
+        squares += np.square(x[part] - mean).sum(axis=0)
+    return mean, np.sqrt(squares / len(train))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -25,12 +26,37 @@ from h2gcn.sparse_matrix import (
 
 __all__ = [
     "DroppedOperator",
+    "LinearMap",
     "Operator",
     "SampledOperator",
     "Target",
     "Triplets",
     "to_tensor",
 ]
+
+
+class LinearMap(Protocol):
+    """What every operator can do, wherever its entries are."""
+
+    device: torch.device
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def __matmul__(self, dense: Tensor, /) -> Tensor:
+        """Return the product with a dense matrix."""
+        ...
+
+    def take(self, index: NDArray[np.int64]) -> CSR:
+        """Return some rows as a matrix."""
+        ...
+
+    def rows(self, index: NDArray[np.int64]) -> LinearMap:
+        """Return some rows as an operator of their own."""
+        ...
+
 
 KEYS = 2**31
 """How many random numbers there are to sort the entries of a row by."""
@@ -200,12 +226,12 @@ class Target:
     """
 
     index: Tensor
-    operators: tuple[Operator, ...]
+    operators: tuple[LinearMap, ...]
 
     @classmethod
     def of(
         cls,
-        operators: Sequence[Operator],
+        operators: Sequence[LinearMap],
         index: NDArray[np.int64],
         device: torch.device | str = "cpu",
     ) -> Target:

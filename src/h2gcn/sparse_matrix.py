@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -13,7 +13,15 @@ from torch import Tensor
 
 from h2gcn.graph import CSR
 
-__all__ = ["Matrix", "Triplets", "product", "row_norms", "to_matrix", "with_values"]
+__all__ = [
+    "Matrix",
+    "Triplets",
+    "csr_tensor",
+    "product",
+    "row_norms",
+    "to_matrix",
+    "with_values",
+]
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
 
@@ -52,10 +60,18 @@ class Triplets:
 Matrix = Tensor | Triplets
 
 
+class Multiplies(Protocol):
+    """Whatever has a product with a dense matrix."""
+
+    def __matmul__(self, dense: Tensor, /) -> Tensor:
+        """Return the product."""
+        ...
+
+
 class _Product(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor
+        ctx: Any, matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
     ) -> Tensor:
         ctx.transpose = transpose
         return matrix @ dense.contiguous()
@@ -65,7 +81,9 @@ class _Product(torch.autograd.Function):
         return None, None, ctx.transpose() @ grads[0].contiguous()
 
 
-def product(matrix: Matrix, transpose: Callable[[], Matrix], dense: Tensor) -> Tensor:
+def product(
+    matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
+) -> Tensor:
     """Return matrix·dense; the gradient asks for the transpose when it needs it."""
     result: Tensor = _Product.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
     return result
@@ -76,7 +94,7 @@ def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
     matrix.sort_indices()
     values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
     if device.type in CSR_DEVICES:
-        return _csr(
+        return csr_tensor(
             torch.from_numpy(matrix.indptr),
             torch.from_numpy(matrix.indices),
             values,
@@ -95,7 +113,7 @@ def with_values(matrix: Matrix, values: Tensor) -> Matrix:
     """Return a matrix of the same pattern with other values, [nnz]."""
     if isinstance(matrix, Triplets):
         return Triplets(matrix.rows, matrix.columns, values, matrix.n_rows)
-    return _csr(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
+    return csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
 
 
 def row_norms(matrix: Matrix, columns: int) -> Tensor:
@@ -105,9 +123,10 @@ def row_norms(matrix: Matrix, columns: int) -> Tensor:
     return sums[:, 0].sqrt()
 
 
-def _csr(
+def csr_tensor(
     starts: Tensor, columns: Tensor, values: Tensor, shape: Sequence[int]
 ) -> Tensor:
+    """Return a CSR tensor of its parts: row starts, columns and values."""
     # What comes from scipy is sorted and in range: nothing to check at every step.
     return torch.sparse_csr_tensor(
         starts, columns, values, size=tuple(shape), check_invariants=False

@@ -1,13 +1,11 @@
-"""The training loop: full batch, and the rule that says which epoch is kept."""
+"""The training loop, and the rule that says which epoch is kept."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import deepcopy
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,15 +15,20 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.feeds import Feed, Piece, WholeGraph
+from h2gcn.features import Input
+from h2gcn.feeds import Piece, find_feed
 from h2gcn.graph import Split
 from h2gcn.metrics import METRICS, score
-from h2gcn.sparse import Operator
+from h2gcn.optimisers import OPTIMIZERS, find_optimiser
+from h2gcn.progress import Progress
+from h2gcn.randomness import seeded
+from h2gcn.sparse import LinearMap
 from h2gcn.stopping import RULES, Epoch, find_rule
 
-__all__ = ["OPTIMIZERS", "Epoch", "TrainConfig", "TrainResult", "seeded", "train"]
+if TYPE_CHECKING:
+    from h2gcn.checkpoint import Checkpoint
 
-OPTIMIZERS = ("adam", "sgd")
+__all__ = ["Epoch", "TrainConfig", "TrainResult", "train"]
 
 
 @dataclass(frozen=True)
@@ -89,29 +92,18 @@ class TrainResult:
     interrupted: bool = False
 
 
-@contextmanager
-def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Run a block on seeded torch generators; the global ones stay as they were."""
-    if device is None or device.type == "cpu":
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            yield
-        return
-    with torch.random.fork_rng(devices=[device.index or 0], device_type=device.type):
-        torch.manual_seed(seed)
-        yield
-
-
 def train(
     model: nn.Module,
-    x: Tensor | Operator,
-    operators: Sequence[Operator],
+    x: Input,
+    operators: Sequence[LinearMap],
     y: NDArray[np.int64],
     split: Split,
     config: TrainConfig,
     *,
     seed: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+    spent: float = 0.0,
 ) -> TrainResult:
     """Train a model in place and leave it with the weights of its best epoch.
 
@@ -123,7 +115,7 @@ def train(
     model
         `model(x, operators, target)` gives logits; `model.regularised()` names the
         weights that the penalty acts on; `model.penalty()`, where there is one, is
-        added to the loss.
+        added to the loss; batches need `model.reach`, see `h2gcn.pieces.gather`.
     x
         Features, [n, F].
     operators
@@ -135,9 +127,14 @@ def train(
     config
         How to train.
     seed
-        Of the dropout.
+        Of the dropout, and of the order of batches.
     on_epoch
         Called after every epoch.
+    checkpoint
+        Where to leave the state now and then, at Ctrl-C and at the end; the training
+        goes on from what was found there, to the same bits.
+    spent
+        Seconds of work before this, which the result counts in.
     """
     if config.metric == "roc_auc" and len(np.unique(y[split.val])) < 2:
         raise InputError(
@@ -145,19 +142,18 @@ def train(
             "they are all of one."
         )
     device = next(model.parameters()).device
-    feed: Feed = WholeGraph(x, operators, split, device)
+    feed = find_feed(model, x, operators, split, config.batch_size, seed)
     labels = torch.from_numpy(y).to(device)
-    optimiser, rule = (
-        _optimiser(model, config),
-        find_rule(config.stopping, config.patience),
-    )
-    history: list[Epoch] = []
-    best, best_state = None, deepcopy(model.state_dict())
+    optimiser = find_optimiser(config.optimizer, model, config.learning_rate, config.l2)
+    rule = find_rule(config.stopping, config.patience)
+    progress = Progress(model, optimiser, rule, spent)
     interrupted = False
-    start = time.perf_counter()
     with seeded(seed, device):
+        if checkpoint is not None:
+            checkpoint.restore(progress)
         try:
-            for number in range(1, config.epochs + 1):
+            while not progress.stopped and len(progress.history) < config.epochs:
+                number = len(progress.history) + 1
                 loss = _learn(model, feed.steps(number), labels, optimiser)
                 logits = _logits(model, feed.validation())
                 _check_finite(number, loss, logits)
@@ -167,27 +163,23 @@ def train(
                     score(config.metric, y[split.val], logits.cpu().numpy()),
                     _validation_loss(model, logits, labels[split.val], config),
                 )
-                history.append(epoch)
-                decision = rule(epoch)
-                if decision.keep:
-                    # Copied first, so that Ctrl-C never pairs it with another epoch.
-                    state = deepcopy(model.state_dict())
-                    best, best_state = epoch, state
+                progress.add(epoch)
+                if checkpoint is not None:
+                    checkpoint.keep(progress)
                 if on_epoch is not None:
                     on_epoch(epoch)
-                if decision.stop:
-                    break
         except KeyboardInterrupt:
             interrupted = True
-            if best is None:
+            if progress.best is None:
                 raise
+    if checkpoint is not None:
+        checkpoint.save()
+    best = progress.best
     assert best is not None  # every rule keeps the first epoch
-    model.load_state_dict(best_state)
+    model.load_state_dict(progress.best_weights)
     model.eval()
-    seconds = time.perf_counter() - start
-    return TrainResult(
-        best.number, best.val_score, tuple(history), seconds, interrupted
-    )
+    history, seconds = tuple(progress.history), progress.seconds
+    return TrainResult(best.number, best.val_score, history, seconds, interrupted)
 
 
 def _learn(
@@ -229,20 +221,6 @@ def _validation_loss(
         return loss
     weights: list[Tensor] = model.regularised()  # type: ignore[operator]
     return loss + config.l2 * sum(w.square().sum().item() for w in weights)
-
-
-def _optimiser(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    penalised = model.regularised()  # type: ignore[operator]
-    names = {id(weight) for weight in penalised}
-    free = [weight for weight in model.parameters() if id(weight) not in names]
-    # The gradient of w·‖W‖² is 2w·W, and torch's weight_decay adds weight_decay·W.
-    groups = [{"params": penalised, "weight_decay": 2 * config.l2}]
-    if free:
-        groups.append({"params": free, "weight_decay": 0.0})
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=config.learning_rate, fused=fused)
-    return torch.optim.Adam(groups, lr=config.learning_rate, fused=fused)
 
 
 def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:

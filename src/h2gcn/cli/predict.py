@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from h2gcn.cli import source as src
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = ["command"]
 
@@ -26,7 +31,17 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
     nodes: src.Nodes = None,
     edges: src.Edges = None,
+    features: src.Features = None,
     drop_unknown: src.DropUnknown = False,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Nodes that are predicted together, with the rows that they need.",
+            show_default="as in training",
+            min=1,
+            rich_help_panel="Large graphs",
+        ),
+    ] = None,
 ) -> None:
     """Predict the unlabelled nodes of SOURCE with the model in DIR.
 
@@ -41,10 +56,11 @@ def command(
 
     from h2gcn.bundle import load_bundle, read_manifest
     from h2gcn.cli.output import percent, say_what_was_read
-    from h2gcn.evaluation import evaluate
     from h2gcn.exceptions import H2GCNWarning, InputError
-    from h2gcn.io import TableOptions, write_predictions
+    from h2gcn.io import TableOptions, write_prediction_blocks
     from h2gcn.io.write import check_suffix
+    from h2gcn.prediction import probabilities
+    from h2gcn.schema import match_labels
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
@@ -57,25 +73,31 @@ def command(
         drop_unknown=options.drop_unknown or drop_unknown,
         label_required=False,
     )
-    graph = src.load_source(source, nodes, edges, options)
-    wanted = np.arange(graph.n_nodes) if every_node else np.flatnonzero(graph.y < 0)
-    if wanted.size == 0:
+    graph = src.load_source(source, nodes, edges, options, features)
+    wanted = (graph.y < 0) | every_node
+    if not wanted.any():
         raise InputError(
             f"{graph.name}: every node has a label; --all predicts them all the same"
         )
-    if graph.labelled.size:
-        scores = evaluate(classifier, graph, graph.labelled)
-        known = (
-            f"; {percent(scores.accuracy)} % of {scores.nodes:,} known labels agree "
-            "(any training nodes included)"
-        )
-    else:
-        known = ""
-    probabilities = classifier.predict_proba(graph, wanted)
-    labels = classifier.classes_of(probabilities)
+    expected = np.full(graph.n_nodes, -1)
+    expected[graph.labelled] = match_labels(graph, graph.labelled, classifier.classes_)
     if not quiet:
         say_what_was_read(graph)
-    write_predictions(
-        out, graph.node_ids[wanted], labels, probabilities, classifier.classes_
-    )
-    print(f"{wanted.size:,} nodes written to {out}{known}")
+    agreed = 0
+
+    def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        # Each node is wanted, or has a label to compare with, or both.
+        nonlocal agreed
+        for block, logits in classifier.predict_blocks(graph, block_size=batch_size):
+            agreed += int((logits.argmax(axis=1) == expected[block]).sum())
+            kept = wanted[block]
+            yield block[kept], probabilities(logits[kept])
+
+    write_prediction_blocks(out, graph.node_ids, classifier.classes_, blocks())
+    known = ""
+    if graph.labelled.size:
+        known = (
+            f"; {percent(agreed / graph.labelled.size)} % of {graph.labelled.size:,} "
+            "known labels agree (any training nodes included)"
+        )
+    print(f"{np.count_nonzero(wanted):,} nodes written to {out}{known}")

@@ -13,11 +13,13 @@ import numpy as np
 from h2gcn import __version__
 from h2gcn.bundle import save_bundle
 from h2gcn.card import graph_card
+from h2gcn.cli.checkpoints import Checkpoints
 from h2gcn.cli.output import percent, progress_bar, say, say_what_was_read, table
 from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
 from h2gcn.graph import Graph, Split
 from h2gcn.io.options import TableOptions
+from h2gcn.models import find_model
 from h2gcn.preparation import check_labels, find_seed, find_split
 
 __all__ = [
@@ -63,6 +65,7 @@ def run_splits(
     numbers: Sequence[int],
     seed: int,
     config: Mapping[str, Any],
+    checkpoints: Checkpoints | None = None,
     *,
     quiet: bool,
 ) -> list[Run]:
@@ -70,6 +73,10 @@ def run_splits(
     NodeClassifier(model, **config).check_params(graph.n_classes)
     check_labels(graph)
     splits = find_splits(graph, numbers, seed)
+    if not find_model(model).trained:
+        checkpoints = None  # it is done in one go
+    if checkpoints is not None:
+        checkpoints.open(numbers)
     if not quiet:
         say_what_was_read(graph, splits)
     set_threads(graph)
@@ -77,23 +84,50 @@ def run_splits(
     try:
         for number, split in zip(numbers, splits, strict=True):
             fitted = NodeClassifier(model, random_state=seed + number, **config)
-            title = f"{graph.name} {model} split {number}"
-            start = time.perf_counter()
-            with progress_bar(title, fitted.epochs, show=not quiet) as on_epoch:
-                fitted.fit(graph, split, on_epoch=on_epoch)
-            seconds = time.perf_counter() - start
+            seconds = _fit(fitted, graph, number, split, checkpoints, quiet=quiet)
             used = fitted.split_
             test = evaluate(fitted, graph, used.test) if used.test.size else None
             val = evaluate(fitted, graph, used.val)
             runs.append(Run(number, fitted, val, test, seconds))
             if fitted.interrupted_:
-                say(f"interrupted in epoch {fitted.n_iter_}; the best so far is kept")
+                kept = "the best so far is kept"
+                if checkpoints is not None:
+                    kept += ", and --resume goes on"
+                say(f"interrupted in epoch {fitted.n_iter_}; {kept}")
                 break
     except KeyboardInterrupt:
         if not runs:
             raise
         say(f"interrupted; {len(runs)} of {len(numbers)} splits are kept")
     return runs
+
+
+def _fit(
+    classifier: NodeClassifier,
+    graph: Graph,
+    number: int,
+    split: Split,
+    checkpoints: Checkpoints | None,
+    *,
+    quiet: bool,
+) -> float:
+    """Fit a classifier on a split; return the seconds, those before a resume too."""
+    more: dict[str, Any] = {}
+    before = 0.0
+    if checkpoints is not None:
+        more = checkpoints.arguments(number)
+        stage = checkpoints.stage(number)
+        if stage is not None:
+            before = stage.seconds
+            done = stage.stopped or stage.epoch == classifier.epochs
+            words = "finished in" if done else "going on from"
+            if not quiet:
+                say(f"note: split {number}: {words} epoch {stage.epoch}")
+    title = f"{graph.name} {classifier.model} split {number}"
+    start = time.perf_counter()
+    with progress_bar(title, classifier.epochs, show=not quiet) as on_epoch:
+        classifier.fit(graph, split, on_epoch=on_epoch, **more)
+    return before + time.perf_counter() - start
 
 
 def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:

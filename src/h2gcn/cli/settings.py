@@ -29,7 +29,7 @@ Model = Annotated[
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")
 ]
-_TRAINING = ("epochs", "patience", "stopping", "optimizer", "scaling")
+_TRAINING = ("epochs", "patience", "stopping", "optimizer", "scaling", "batch_size")
 """Settings that only a model that is trained can use, and that no model calls its own.
 
 A model refuses the others by itself, wherever they come from.
@@ -115,7 +115,8 @@ def check_given(model: str, given: Mapping[str, Any]) -> None:
     from h2gcn.models import find_model
 
     spec = find_model(model)
-    idle = [f"--{name}" for name in _TRAINING if given.get(name) is not None]
+    used = [name for name in _TRAINING if given.get(name) is not None]
+    idle = [f"--{name.replace('_', '-')}" for name in used]
     if idle and not spec.trained:
         have = "has" if len(idle) == 1 else "have"
         raise InputError(

@@ -18,6 +18,7 @@ __all__ = [
     "DropUnknown",
     "Edges",
     "Feature",
+    "Features",
     "IdColumn",
     "LabelColumn",
     "Nodes",
@@ -57,6 +58,14 @@ LabelColumn = Annotated[
     typer.Option(
         "--label-column",
         help="Column of the labels (default: label, class or y).",
+        rich_help_panel=_TABLES,
+    ),
+]
+Features = Annotated[
+    Path | None,
+    typer.Option(
+        help="A .npy file of numbers, a row for each row of the node table, in place "
+        "of its feature columns; float32 is not read into memory.",
         rich_help_panel=_TABLES,
     ),
 ]
@@ -136,7 +145,11 @@ def table_options(
 
 
 def load_source(
-    source: str | None, nodes: Path | None, edges: Path | None, options: TableOptions
+    source: str | None,
+    nodes: Path | None,
+    edges: Path | None,
+    options: TableOptions,
+    features: Path | None = None,
 ) -> Graph:
     """Read the graph: a benchmark by name, else a file, a folder or two tables."""
     from h2gcn._validation import nearest
@@ -146,10 +159,17 @@ def load_source(
     if source is not None and nodes is None and edges is None:
         # A folder that is called as a dataset is meant by ./texas.
         if is_dataset(source) or source.startswith("syn-cora"):
+            if features is not None:
+                raise InputError(
+                    f"{source} is a dataset with features of its own; --features is "
+                    "for tables"
+                )
             return load_dataset(source)
         if not Path(source).expanduser().exists() and not Path(source).suffix:
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."
                 f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."
             )
-    return read_graph(source, nodes=nodes, edges=edges, options=options)
+    return read_graph(
+        source, nodes=nodes, edges=edges, options=options, features=features
+    )

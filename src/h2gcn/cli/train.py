@@ -32,6 +32,12 @@ def _setting(help_text: str, *names: str) -> Any:
     )
 
 
+def _large(help_text: str, *names: str) -> Any:
+    return typer.Option(
+        *names, help=help_text, rich_help_panel="Large graphs", show_default=False
+    )
+
+
 def command(
     source: src.Source = None,
     out: Annotated[
@@ -48,6 +54,17 @@ def command(
     seed: Annotated[
         int, typer.Option(help="Of split, weights and dropout.", min=0, max=2**31)
     ] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Keep the state of the training here, to go on from."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint.")
+    ] = False,
+    checkpoint_minutes: Annotated[
+        float | None,
+        typer.Option(help="How often to keep it.", min=0, show_default="2"),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
@@ -58,6 +75,7 @@ def command(
     edges: src.Edges = None,
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
+    features: src.Features = None,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -90,6 +108,22 @@ def command(
         list[str] | None,
         _setting("NAME=VALUE, of the model's own; repeat for more.", "--option"),
     ] = None,
+    batch_size: Annotated[
+        int | None,
+        _large("Training nodes a step, with the rows that they need; else all."),
+    ] = None,
+    ring_cap: Annotated[
+        int | None,
+        _large("At most so many 2-hop neighbours a node, drawn by the seed."),
+    ] = None,
+    ring_store: Annotated[
+        Path | None,
+        _large("A folder for rings that do not fit in memory."),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        _large("Gigabytes that may be used; else what is free."),
+    ] = None,
     device: Device = None,
 ) -> None:
     """Train a model on SOURCE, report how good it is, and save it.
@@ -100,6 +134,7 @@ def command(
     import warnings
 
     from h2gcn.bundle import check_target
+    from h2gcn.cli.checkpoints import find_checkpoints
     from h2gcn.cli.runs import report, run_splits, say_saved, show
     from h2gcn.experiments.presets import find_preset
 
@@ -117,6 +152,10 @@ def command(
         "hidden_channels": hidden_channels,
         "scaling": scaling,
         "metric": metric,
+        "batch_size": batch_size,
+        "ring_cap": ring_cap,
+        "ring_store": None if ring_store is None else str(ring_store),
+        "memory_limit": memory_limit,
     }
     check_given(model, given)
     if quiet:
@@ -133,13 +172,14 @@ def command(
     )
     if out is not None:
         check_target(out)
-    graph = src.load_source(source, nodes, edges, options)
+    checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
+    graph = src.load_source(source, nodes, edges, options, features)
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = find_preset(source or "", model)
     config = merge(base, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
-    runs = run_splits(graph, model, numbers, seed, config, quiet=quiet)
+    runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
         best.save(out, graph, options)

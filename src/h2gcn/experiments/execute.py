@@ -44,7 +44,10 @@ def work(run: Run) -> Record:
     """Execute a run in a process that is for nothing else: one thread, no warnings."""
     import torch
 
+    from h2gcn.memory import keep_freed_memory
+
     torch.set_num_threads(1)
+    keep_freed_memory()
     with warnings.catch_warnings():
         # The same ones for each split; whoever opens the graph to plan has seen them.
         warnings.simplefilter("ignore")

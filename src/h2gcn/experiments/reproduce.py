@@ -77,7 +77,7 @@ def check_records(store: Store) -> None:
 
 def environment() -> dict[str, str]:
     """Return what the figures may depend on."""
-    packages = ("torch", "numpy", "scipy", "python-graphblas", "scikit-learn")
+    packages = ("torch", "numpy", "scipy", "numba", "scikit-learn")
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in packages},

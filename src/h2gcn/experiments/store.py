@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from h2gcn import __version__
+from h2gcn._files import cannot_write, sync_folder
 from h2gcn.exceptions import InputError
 
 try:
@@ -84,14 +85,14 @@ class Store:
         try:
             self._file = os.open(self.path, flags, 0o644)
         except OSError as error:
-            raise _cannot(self.path, error) from None
+            raise cannot_write(self.path, error) from None
         try:
             self._lock()
             content = _read(self.path)
             records, whole = _parse(self.path, content)
             self._repair(content, whole)
             if new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
         except BaseException:
             self.close()
             raise
@@ -126,7 +127,7 @@ class Store:
             with suppress(OSError):
                 os.ftruncate(self._file, size)
             if isinstance(error, OSError):
-                raise _cannot(self.path, error) from None
+                raise cannot_write(self.path, error) from None
             raise
         self._records[record["key"]] = full
 
@@ -154,7 +155,7 @@ class Store:
             ) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
-                raise _cannot(self.path, error) from None
+                raise cannot_write(self.path, error) from None
 
     def _repair(self, content: bytes, whole: int) -> None:
         """Make the file end with a whole line, as `append` takes for granted."""
@@ -167,7 +168,7 @@ class Store:
                 return
             os.fsync(self._file)
         except OSError as error:
-            raise _cannot(self.path, error) from None
+            raise cannot_write(self.path, error) from None
 
 
 def _read(path: Path) -> bytes:
@@ -211,17 +212,3 @@ def _check(path: Path, number: int, record: dict[str, Any] | None) -> dict[str, 
             f"{path}, line {number}: not a record of a run; was it changed by hand?"
         )
     return record
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put a new file's name on the disk, where folders can be opened."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def _cannot(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path}: cannot be written ({error.strerror or error})")

@@ -12,12 +12,13 @@ from h2gcn.io.edges import adjacency_from_edges
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz, write_npz
 from h2gcn.io.options import TableOptions
+from h2gcn.io.predictions import write_prediction_blocks, write_predictions
 from h2gcn.io.pt import read_pt
 from h2gcn.io.pyg import from_pyg, to_pyg
 from h2gcn.io.scipy_io import from_scipy
 from h2gcn.io.table_files import TABLE_SUFFIXES
 from h2gcn.io.tables import read_tables
-from h2gcn.io.write import atomic_write, write_predictions, write_tables
+from h2gcn.io.write import atomic_write, write_tables
 
 __all__ = [
     "TableOptions",
@@ -34,6 +35,7 @@ __all__ = [
     "read_tables",
     "to_pyg",
     "write_npz",
+    "write_prediction_blocks",
     "write_predictions",
     "write_tables",
 ]
@@ -47,6 +49,7 @@ def read_graph(
     nodes: str | Path | None = None,
     edges: str | Path | None = None,
     options: TableOptions | None = None,
+    features: str | Path | None = None,
 ) -> Graph:
     """Read a graph from whatever a user brings.
 
@@ -61,6 +64,8 @@ def read_graph(
     options
         How tables are read. Of other formats, GraphML and networkx graphs follow
         its label and feature columns, edge lists its `undirected`.
+    features
+        A `.npy` file in place of the feature columns of a node table.
 
     Returns
     -------
@@ -74,19 +79,26 @@ def read_graph(
                 "A graph needs a source, or a node table and an edge table together. "
                 f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
             )
-        return read_tables(nodes, edges, options)
+        return read_tables(nodes, edges, options, features=features)
     if nodes is not None or edges is not None:
         raise InputError(
             "A graph needs a source, or a node table and an edge table: not both."
         )
+    folder = isinstance(source, str | Path) and Path(source).expanduser().is_dir()
+    if features is not None and not folder:
+        raise InputError(
+            f"{features}: a file of features needs a node table: a folder with nodes.* "
+            f"and edges.*, or --nodes and --edges. Got {_told(source)} instead."
+        )
     if isinstance(source, str | Path):
-        return _read_path(Path(source).expanduser(), options)
+        return _read_path(Path(source).expanduser(), options, features)
     return _from_object(source, options)
 
 
-def _read_path(path: Path, options: TableOptions) -> Graph:
+def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:
     if path.is_dir():
-        return read_tables(_table(path, "nodes"), _table(path, "edges"), options)
+        tables = _table(path, "nodes"), _table(path, "edges")
+        return read_tables(*tables, options, features=features)
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES:
         raise InputError(
@@ -104,11 +116,10 @@ def _read_path(path: Path, options: TableOptions) -> Graph:
     if suffix == ".pt":
         return read_pt(path)
     if suffix == ".graphml":
-        label, features = options.label_column or "label", options.feature_columns
         return read_graphml(
             path,
-            label=label,
-            features=features,
+            label=options.label_column or "label",
+            features=options.feature_columns,
             label_required=options.label_required,
         )
     return read_edge_list(path, undirected=options.undirected)
@@ -152,5 +163,5 @@ def _names(files: list[Path]) -> str:
     return " and ".join(file.name for file in files)
 
 
-def _told(path: str | Path | None) -> str:
+def _told(path: object) -> str:
     return "nothing" if path is None else repr(str(path))

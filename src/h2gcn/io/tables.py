@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.columns import Roles, as_text, choose_roles, text_codes
+from h2gcn.io.feature_file import map_features
 from h2gcn.io.features import structural_features
+from h2gcn.io.files import listed
 from h2gcn.io.labels import doubtful_labels, order_classes
 from h2gcn.io.options import TableOptions
 from h2gcn.io.table_edges import read_edges
@@ -26,7 +28,11 @@ __all__ = ["TableOptions", "read_tables", "text_array"]
 
 
 def read_tables(
-    nodes: str | Path, edges: str | Path, options: TableOptions | None = None
+    nodes: str | Path,
+    edges: str | Path,
+    options: TableOptions | None = None,
+    *,
+    features: str | Path | None = None,
 ) -> Graph:
     """Read a graph from a node table and an edge table (CSV, TSV or Parquet).
 
@@ -40,6 +46,9 @@ def read_tables(
         A row an edge: the ids of its two ends; other columns are not used.
     options
         Which columns mean what; see `TableOptions`.
+    features
+        A `.npy` file that replaces the feature columns of the node table: a row for
+        each of its rows, [n, F]. One of float32 is memory-mapped.
 
     Returns
     -------
@@ -49,6 +58,8 @@ def read_tables(
     """
     options = TableOptions() if options is None else options
     node_file, edge_file = open_table(nodes), open_table(edges)
+    if features is not None:
+        options = _without_features(options, features)
     roles = choose_roles(node_file, options)
     columns = node_file.named
     if roles.numeric is not None:
@@ -59,7 +70,12 @@ def read_tables(
     if table.num_rows == 0:
         raise InputError(f"{node_file.path}: the table has no rows, so no nodes.")
     ids = _node_ids(node_file, table, roles)
-    x, names, notes = read_features(node_file, table, roles)
+    x: Any
+    if features is None:
+        x, names, notes = read_features(node_file, table, roles)
+    else:
+        x, notes = map_features(features, node_file, table.num_rows)
+        names = tuple(map(str, range(x.shape[1])))
     y, classes = _labels(node_file, table, roles)
     adj, directed, record = read_edges(edge_file, node_file, ids, options)
     if not names:
@@ -81,6 +97,16 @@ def read_tables(
         name=path.resolve().parent.name if in_folder else path.stem,
         record=replace(record, notes=notes + record.notes),
     )
+
+
+def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
+    named = (*(options.feature_columns or ()), *options.categorical)
+    if named:
+        raise InputError(
+            f"{features}: the file replaces the feature columns of the node table, but "
+            f"{listed(named)} is to be one (--feature-column, --categorical)."
+        )
+    return replace(options, feature_columns=())
 
 
 def _node_ids(file: TableFile, table: pa.Table, roles: Roles) -> pa.ChunkedArray:

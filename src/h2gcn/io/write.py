@@ -1,25 +1,20 @@
-"""Files that are there whole or not at all; predictions and graphs as tables."""
+"""Files that are there whole or not at all; graphs as tables."""
 
 from __future__ import annotations
 
-import csv
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
+from h2gcn.io.table_writer import TableWriter, needs_quotes
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["atomic_write", "check_suffix", "write_predictions", "write_tables"]
+__all__ = ["atomic_write", "check_suffix", "write_tables"]
 
 
 @contextmanager
@@ -70,41 +65,6 @@ def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     return suffix
 
 
-def write_predictions(
-    path: str | Path,
-    node_ids: ArrayLike,
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    classes: ArrayLike,
-) -> None:
-    """Write predictions as a table: `node`, `label` and `p_<class>` for each class.
-
-    Parameters
-    ----------
-    path
-        A file name that ends in `.csv` or `.parquet`.
-    node_ids, labels
-        Id and predicted label of each node, [n] each.
-    probabilities
-        Probability of each class, [n, C].
-    classes
-        The classes in the order of the columns of `probabilities`, [C].
-    """
-    suffix = check_suffix(path, (".csv", ".parquet"))
-    share = np.asarray(probabilities)
-    names = [str(name) for name in np.asarray(classes).tolist()]
-    columns = {"node": np.asarray(node_ids), "label": np.asarray(labels)}
-    lengths = [len(column) for column in columns.values()]
-    if share.ndim != 2 or share.shape[1] != len(names) or {len(share)} != set(lengths):
-        raise InputError(
-            f"Predictions must be [n, C] for {lengths[0]} nodes and {len(names)} "
-            f"classes. Got shape {share.shape} instead."
-        )
-    columns |= {f"p_{name}": share[:, c] for c, name in enumerate(names)}
-    with atomic_write(path) as beside:
-        _write_table(beside, columns, suffix)
-
-
 def write_tables(graph: Graph, folder: str | Path) -> None:
     """Write a graph as `nodes.csv` and `edges.csv` into a folder, made if need be.
 
@@ -143,53 +103,9 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
         for name, end in zip(("source", "target"), ends, strict=True)
     }
     for name, columns in (("nodes.csv", nodes), ("edges.csv", edges)):
-        with atomic_write(target / name) as beside:
-            _write_table(beside, columns, ".csv")
-
-
-def _write_table(path: Path, columns: dict[str, NDArray[Any]], suffix: str) -> None:
-    import pyarrow as pa
-
-    table = pa.table(
-        [
-            pa.array(column.astype(str) if column.dtype.kind == "O" else column)
-            for column in columns.values()
-        ],
-        names=list(columns),
-    )
-    if suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        pq.write_table(table, path)
-        return
-    import pyarrow.csv as pacsv
-
-    with path.open("wb") as handle:
-        # Arrow would put the header in quotes.
-        handle.write(_csv_line(list(columns)))
-        pacsv.write_csv(
-            table,
-            handle,
-            pacsv.WriteOptions(include_header=False, quoting_style=_quoting(table)),
-        )
-
-
-def _csv_line(cells: list[str]) -> bytes:
-    from io import StringIO
-
-    line = StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue().encode("utf-8")
-
-
-def _quoting(table: pa.Table) -> str:
-    """Return Arrow's style of quotes: "needed" quotes all text, needed or not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    special = any(
-        pc.any(pc.match_substring_regex(column, r'[",\r\n]')).as_py()
-        for column in table.columns
-        if pa.types.is_string(column.type)
-    )
-    return "needed" if special else "none"
+        quoted = any(needs_quotes(column) for column in columns.values())
+        with (
+            atomic_write(target / name) as beside,
+            TableWriter(beside, quoted=quoted) as table,
+        ):
+            table.write(columns)

@@ -36,7 +36,7 @@ def _h2gcn(
         "nonlinear": nonlinear,
     }
     operators = partial(ring_operators, hops=hops, self_loops=self_loops)
-    return ModelSpec(H2GCN, operators, summary, designs, fixed)
+    return ModelSpec(H2GCN, operators, summary, designs, fixed, rings=bool(hops))
 
 
 _KIPF = {"l2": 2.5e-4}

@@ -7,6 +7,7 @@ from torch import Tensor
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR
 from h2gcn.models.gcn import TwoConvolutions
+from h2gcn.models.parts import pick
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 
@@ -99,6 +100,11 @@ class ChebyGCN(TwoConvolutions):
         )
         self.max_degree = max_degree
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: K a layer."""
+        return 2 * self.max_degree
+
     def convolve(
         self,
         x: Tensor | Operator | DroppedOperator,
@@ -121,11 +127,11 @@ class ChebyGCN(TwoConvolutions):
         last = operator if target is None else target.operators[0]
         index = slice(None) if target is None else target.index
         if len(terms) == 1:
-            return terms[0][index]
+            return pick(terms[0], index)
         above: Tensor | None = None
         b = terms[-1]
         for term in reversed(terms[1:-1]):
             rest = term if above is None else term - above
             b, above = rest + 2 * (operator @ b), b
         rest = terms[0] if above is None else terms[0] - above
-        return rest[index] + last @ b
+        return pick(rest, index) + last @ b

@@ -12,7 +12,7 @@ from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.compatibility import from_neighbours
 from h2gcn.graph import CSR
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.models.parts import ACTIVATIONS, check_sizes
+from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
 from h2gcn.rings import exact_rings
 from h2gcn.sparse import Operator, Target
 
@@ -103,6 +103,11 @@ class CPGNN(nn.Module):
         self.prior.reset_parameters()
         nn.init.zeros_(self.compatibility)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a round."""
+        return self.rounds
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: the prior's."""
         return self.prior.regularised()
@@ -142,5 +147,7 @@ class CPGNN(nn.Module):
         beliefs = prior
         for _ in range(self.rounds - 1):
             beliefs = prior + a @ (beliefs @ h)
-        logits: Tensor = prior[index] + last @ (beliefs @ h) + 1 / self.out_channels
+        logits: Tensor = (
+            pick(prior, index) + last @ (beliefs @ h) + 1 / self.out_channels
+        )
         return logits

@@ -175,6 +175,11 @@ class GAT(nn.Module):
         self.first.reset_parameters()
         self.second.reset_parameters()
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return 2
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: all, biases too."""
         return list(self.parameters())

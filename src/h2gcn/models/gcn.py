@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
+from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop, pick
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 
@@ -95,6 +95,11 @@ class TwoConvolutions(nn.Module, ABC):
             for matrix in weight.detach().view(-1, *weight.shape[-2:]):
                 nn.init.xavier_uniform_(matrix)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return 2
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: those that meet X."""
         return [self.embedding if self.jumping else self.first]
@@ -125,7 +130,7 @@ class TwoConvolutions(nn.Module, ABC):
         h1 = sigma(self.convolve(self._drop(h0), self.first, operator))
         h2 = sigma(self.convolve(self._drop(h1), self.second, operator, target))
         index = slice(None) if target is None else target.index
-        joined = torch.cat([h0[index], h1[index], h2], dim=1)
+        joined = torch.cat([pick(h0, index), pick(h1, index), h2], dim=1)
         return self._drop(joined) @ self.classifier
 
     def _drop(self, x: Tensor | Operator) -> Tensor | Operator | DroppedOperator:

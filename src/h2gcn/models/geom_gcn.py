@@ -21,7 +21,7 @@ from h2gcn.geometry import (
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = ["DIVISIONS", "GeomGCN", "geometric_operators"]
 
@@ -144,6 +144,11 @@ class GeomGCN(nn.Module):
                 for division in weight.chunk(DIVISIONS, dim=1):
                     nn.init.xavier_uniform_(division)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return 2
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: all of them."""
         return list(self.parameters())
@@ -167,7 +172,7 @@ class GeomGCN(nn.Module):
         return torch.stack(_divide(last, hidden @ self.second)).mean(dim=0)
 
 
-def _divide(operators: Sequence[Operator], mapped: Tensor) -> list[Tensor]:
+def _divide(operators: Sequence[LinearMap], mapped: Tensor) -> list[Tensor]:
     """Return the product of each operator with its block of columns."""
     blocks = mapped.chunk(DIVISIONS, dim=1)
     return [op @ block for op, block in zip(operators, blocks, strict=True)]

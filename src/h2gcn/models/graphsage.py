@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.dropout import dropout
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
-from h2gcn.sparse import DroppedOperator, Operator, Target
+from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop, pick
+from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target
 
 __all__ = ["GraphSAGE", "mean_adjacency"]
 
@@ -106,6 +106,11 @@ class GraphSAGE(nn.Module):
         for weight in self.parameters():
             nn.init.xavier_uniform_(weight)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return 2
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: all of them."""
         return list(self.parameters())
@@ -128,12 +133,13 @@ class GraphSAGE(nn.Module):
 
         # Here the mean comes before the weights: they then meet the target's rows only.
         inner = dropout(h1, self.dropout, self.training)
-        both = torch.cat([inner[index], self._sampled(last) @ inner], dim=1)
+        both = torch.cat([pick(inner, index), self._sampled(last) @ inner], dim=1)
         h2 = sigma(both @ self.second)
-        final = torch.cat([h1[index], h2], dim=1) if self.jumping else h2
+        final = torch.cat([pick(h1, index), h2], dim=1) if self.jumping else h2
         return final @ self.classifier
 
-    def _sampled(self, mean: Operator) -> Operator | DroppedOperator:
+    def _sampled(self, mean: LinearMap) -> LinearMap | DroppedOperator:
         if self.sample is None or not self.training:
             return mean
+        assert isinstance(mean, Operator)
         return mean.sample(self.sample)

@@ -11,9 +11,9 @@ from h2gcn._validation import check_bool, check_choice, check_integer, check_rea
 from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes
-from h2gcn.rings import check_memory, exact_rings, normalise
-from h2gcn.sparse import Operator, Target
+from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
+from h2gcn.rings import exact_rings, normalise
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = ["H2GCN", "ring_operators"]
 
@@ -34,12 +34,6 @@ def ring_operators(
     """
     if not hops:
         return ()
-    check_memory(
-        adj,
-        hops,
-        "a model without the 2-hop ring needs less: "
-        "--model h2gcn-s1 (D1 and D3, 1-hop only), gcn or mlp",
-    )
     rings = exact_rings(adj, hops=max(hops))
     return tuple(normalise(rings[hop - 1], self_loops=self_loops) for hop in hops)
 
@@ -126,6 +120,13 @@ class H2GCN(nn.Module):
         self.nonlinear = check_bool("H2GCN", "nonlinear", nonlinear)
         # Round k is |hops|^k embeddings wide, or one where every round embeds.
         self._widths = [1 if nonlinear else len(self.hops) ** k for k in self.final]
+        self._levels = [
+            (k, i) for k in self.final for i in range(len(self.hops) if k else 1)
+        ]
+        self._level_widths = [
+            (len(self.hops) ** (k - 1) if k else 1) * out_channels
+            for k, _ in self._levels
+        ]
         self.embedding = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.round_embeddings = nn.ParameterList(
             torch.empty((1 + len(self.hops)) * hidden_channels, hidden_channels)
@@ -141,14 +142,31 @@ class H2GCN(nn.Module):
         for weight in self.parameters():
             nn.init.xavier_uniform_(weight)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a round."""
+        return self.final[-1]
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: all of them."""
         return list(self.parameters())
 
+    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
+        """Return what a training step holds beside its operators, in bytes.
+
+        Every round's blocks, with their gradients; the final representation of the
+        targets, its mask, its product with it and its gradient.
+        """
+        depth, width = self.final[-1], self.hidden_channels
+        inner = 1 + sum(len(self.hops) ** k for k in range(1, depth))
+        per_node = 2 * (1 + depth if self.nonlinear else inner) * width
+        per_target = 4 * sum(self._widths) * width
+        return 4 * (n_nodes * per_node + n_targets * per_target)
+
     def forward(
         self,
         x: Tensor | Operator,
-        operators: Sequence[Operator],
+        operators: Sequence[LinearMap],
         target: Target | None = None,
     ) -> Tensor:
         """Return the logits of all nodes, or of the target's."""
@@ -170,8 +188,8 @@ class H2GCN(nn.Module):
     def _rounds(
         self,
         r: Tensor,
-        operators: Sequence[Operator],
-        last: Sequence[Operator],
+        operators: Sequence[LinearMap],
+        last: Sequence[LinearMap],
         index: Tensor | slice,
     ) -> list[Tensor]:
         """Return the final representation, a block of width p for every path.
@@ -181,37 +199,37 @@ class H2GCN(nn.Module):
         """
         depth = self.final[-1]
         blocks = [r]
-        kept = [r[index]] if 0 in self.final else []
+        kept = [pick(r, index)] if 0 in self.final else []
         for k in range(1, depth + 1):
             # Only the target's rows of the last round are ever needed.
             ops = last if k == depth else operators
             blocks = [op @ block for op in ops for block in blocks]
             if k in self.final:
-                kept += blocks if k == depth else [block[index] for block in blocks]
+                kept += blocks if k == depth else [pick(b, index) for b in blocks]
         return kept
 
     def _embedded_rounds(
         self,
         r: Tensor,
-        operators: Sequence[Operator],
-        last: Sequence[Operator],
+        operators: Sequence[LinearMap],
+        last: Sequence[LinearMap],
         index: Tensor | slice,
     ) -> list[Tensor]:
         """Return the rounds of the non-linear variant, each p wide."""
         depth = self.final[-1]
-        kept = [r[index]] if 0 in self.final else []
+        kept = [pick(r, index)] if 0 in self.final else []
         for k, weight in enumerate(self.round_embeddings, start=1):
-            ego, ops = (r[index], last) if k == depth else (r, operators)
+            ego, ops = (pick(r, index), last) if k == depth else (r, operators)
             r = torch.relu(torch.cat([ego, *(op @ r for op in ops)], dim=1) @ weight)
             if k in self.final:
-                kept.append(r if k == depth else r[index])
+                kept.append(r if k == depth else pick(r, index))
         return kept
 
     def _classify_then_aggregate(
         self,
         r0: Tensor,
-        operators: Sequence[Operator],
-        last: Sequence[Operator],
+        operators: Sequence[LinearMap],
+        last: Sequence[LinearMap],
         index: Tensor | slice,
     ) -> Tensor:
         """Return the logits with the classifier moved inside the aggregation.
@@ -220,25 +238,38 @@ class H2GCN(nn.Module):
         Level by level from the longest paths inwards, what follows a ring is
         summed first, |Y| columns wide, and the ring is applied to the sum.
         """
-        n, p = r0.shape
-        blocks = self.classifier.view(-1, p, self.out_channels)
-        z = (r0 @ blocks.transpose(0, 1).reshape(p, -1)).view(n, *blocks.shape[::2])
-        by_round = dict(zip(self.final, z.split(self._widths, dim=1), strict=True))
-        width = len(self.hops)
-        total = by_round[self.final[-1]]
+        n, width, out = r0.shape[0], len(self.hops), self.out_channels
+        # One product for all blocks: many narrow ones would take several times as long.
+        products = (r0 @ self._by_level()).split(self._level_widths, dim=1)
+        z = dict(zip(self._levels, products, strict=True))
+        total: Tensor | None = None
         for k in range(self.final[-1], 0, -1):
-            level = total.reshape(n, width ** (k - 1), width, self.out_channels)
-            ops = last if k == 1 else operators
-            products = [op @ level[:, :, i].reshape(n, -1) for i, op in enumerate(ops)]
-            total = torch.stack(products).sum(dim=0)
-            total = total.view(-1, width ** (k - 1), self.out_channels)
-            if k - 1 in by_round:
-                nearer = by_round[k - 1]
-                total = total + (nearer[index] if k == 1 else nearer)
-        if self.final[-1] == 0:
-            total = total[index]
-        logits: Tensor = total[:, 0]
-        return logits
+            paths = width ** (k - 1)
+            level: list[Tensor] = []
+            for ring, op in enumerate(last if k == 1 else operators):
+                # R^(0) with the weights of paths that end here, and longer paths.
+                met = z.get((k, ring))
+                if total is not None:
+                    longer = total.view(n, paths, width, out)[:, :, ring].reshape(n, -1)
+                    met = longer if met is None else met + longer
+                assert met is not None
+                level.append(op @ met)
+            total = sum(level[1:], level[0])
+        if 0 in self.final:
+            ego = pick(z[0, 0], index)
+            total = ego if total is None else total + ego
+        assert total is not None
+        return total
+
+    def _by_level(self) -> Tensor:
+        """Return W_c with the blocks of a round and its first ring side by side."""
+        width, p = len(self.hops), self.hidden_channels
+        parts = self.classifier.view(-1, p, self.out_channels).split(self._widths)
+        blocks = []
+        for k, part in zip(self.final, parts, strict=True):
+            rings = part.view(-1, width if k else 1, p, self.out_channels).unbind(1)
+            blocks += [ring.transpose(0, 1).reshape(p, -1) for ring in rings]
+        return torch.cat(blocks, dim=1)
 
     def __repr__(self) -> str:
         return (

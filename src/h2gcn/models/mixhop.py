@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
-from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
-from h2gcn.sparse import DroppedOperator, Operator, Target
+from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop, pick
+from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target
 
 __all__ = ["MixHop"]
 
@@ -157,7 +157,7 @@ class MixHop(nn.Module):
         return joined
 
     def _classify(
-        self, hidden: Tensor, a_hat: Operator, last: Operator, index: Tensor | slice
+        self, hidden: Tensor, a_hat: Operator, last: LinearMap, index: Tensor | slice
     ) -> Tensor:
         """Return the weighted sum of the second layer's blocks, [m, |Y|]."""
         share = torch.softmax(self.scores, dim=0)
@@ -166,13 +166,13 @@ class MixHop(nn.Module):
         blocks = dict(zip(self.powers, z.unbind(1), strict=True))
         total: Tensor = blocks[self.powers[-1]]
         if self.powers[-1] == 0:
-            return total[index]
+            return pick(total, index)
         for power in range(self.powers[-1] - 1, 0, -1):
             total = a_hat @ total
             if power in blocks:
                 total = total + blocks[power]
         total = last @ total
-        return total + blocks[0][index] if 0 in blocks else total
+        return total + pick(blocks[0], index) if 0 in blocks else total
 
 
 def _check_powers(powers: object) -> tuple[int, ...]:

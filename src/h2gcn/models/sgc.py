@@ -58,6 +58,11 @@ class SGC(nn.Module):
         nn.init.uniform_(self.weight, -bound, bound)
         nn.init.uniform_(self.bias, -bound, bound)
 
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: K."""
+        return self.power
+
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on."""
         return [self.weight]

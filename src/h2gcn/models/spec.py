@@ -42,6 +42,8 @@ class ModelSpec:
         Where its learning rate or L2 penalty differ from H2GCN's 0.01 and 5e-4.
     local
         Whether a node's logits depend on nothing outside its component.
+    rings
+        Whether the operators are the normalised rings `fixed["hops"]`.
     """
 
     module: type[nn.Module]
@@ -54,6 +56,7 @@ class ModelSpec:
     inputs: str = "features"
     training: Mapping[str, float] = field(default_factory=dict)
     local: bool = True
+    rings: bool = False
 
     @property
     def options(self) -> dict[str, Any]:

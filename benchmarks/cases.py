@@ -1,0 +1,156 @@
+"""A model on a graph, with an epoch of ours and of each reference to be timed.
+
+An epoch is a training step on the training nodes, then the loss and the accuracy of the
+validation nodes. All programs share one set of weights and one fused Adam.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import torch
+from literal import (
+    LiteralH2GCN,
+    message_bytes,
+    message_passing,
+    sparse_products,
+    to_torch,
+)
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from traffic import Rows, Shapes
+
+from h2gcn import Graph, load_dataset
+from h2gcn.feeds import Piece, WholeGraph
+from h2gcn.models import build_model, find_model
+from h2gcn.models.h2gcn import H2GCN
+from h2gcn.operators import find_operators
+from h2gcn.scaling import fit_scaler
+from h2gcn.sparse import to_tensor
+from h2gcn.synthetic import PRESETS, generate_graph
+
+GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
+MODELS = ("h2gcn-1", "h2gcn-2")
+HIDDEN = 64
+CPU = torch.device("cpu")
+
+
+def load(name: str) -> Graph:
+    """Return a benchmark, or a graph like syn-products."""
+    if name == "syn-products":
+        return generate_graph(**PRESETS["syn-products"], homophily=0.2, name=name)
+    return load_dataset(name)
+
+
+class Case:
+    """A model on the first split of a graph.
+
+    Parameters
+    ----------
+    graph, model
+        The graph, and "h2gcn-1" or "h2gcn-2".
+    dropout
+        Of the final representation.
+    layout
+        In which the literal algorithm stores its matrices.
+    """
+
+    def __init__(
+        self, graph: Graph, model: str, dropout: float, layout: str = "csr"
+    ) -> None:
+        self.graph, self.split, self.layout = graph, graph.splits[0], layout
+        self.features = fit_scaler("auto", graph.x, self.split.train)(graph.x)
+        self.rings = find_model(model).operators(graph.adj)
+        torch.manual_seed(0)
+        options = {"dropout": dropout, "hidden_channels": HIDDEN}
+        module = build_model(model, graph.n_features, graph.n_classes, options)
+        assert isinstance(module, H2GCN)
+        self.module = module
+        x, operators = to_tensor(self.features), find_operators(graph, model, CPU)
+        feed = WholeGraph(x, operators, self.split, CPU)
+        self._train, self._val = next(feed.steps(1)), next(feed.validation())
+        self._optimiser = torch.optim.Adam(module.parameters(), fused=True)
+
+    @cached_property
+    def literal(self) -> LiteralH2GCN:
+        """The literal algorithm on torch's sparse products."""
+        return LiteralH2GCN(self.module, sparse_products(self.rings, self.layout))
+
+    @cached_property
+    def pyg(self) -> LiteralH2GCN:
+        """The literal algorithm on PyG's message passing."""
+        return LiteralH2GCN(self.module, message_passing(self.rings))
+
+    @property
+    def pyg_bytes(self) -> int:
+        """About how much memory PyG's messages take."""
+        return message_bytes(self.rings, self.module)
+
+    @property
+    def shapes(self) -> Shapes:
+        """What the traffic of an epoch depends on."""
+
+        def rows(part: slice | NDArray[np.int64]) -> Rows:
+            cut = [ring[part] for ring in self.rings]
+            return Rows(cut[0].shape[0], tuple(int(ring.nnz) for ring in cut))
+
+        module, x = self.module, self.features
+        return Shapes(
+            features=module.in_channels,
+            feature_entries=getattr(x, "nnz", None),
+            hidden=module.hidden_channels,
+            classes=module.out_channels,
+            rounds=module.rounds,
+            nodes=rows(slice(None)),
+            train=rows(self.split.train),
+            val=rows(self.split.val),
+        )
+
+    def difference(self, reference: LiteralH2GCN) -> float:
+        """Return how far any logit of all nodes is from the reference's."""
+        piece = self._train
+        self.module.eval()
+        reference.eval()
+        with torch.no_grad():
+            ours = self.module(piece.x, piece.operators)
+            theirs = reference(self._plain_x)
+        return float((ours - theirs).abs().max())
+
+    def our_epoch(self) -> None:
+        """Run an epoch of ours."""
+
+        def logits(piece: Piece) -> Tensor:
+            out: Tensor = self.module(piece.x, piece.operators, piece.target)
+            return out
+
+        self._epoch(self.module, logits)
+
+    def literal_epoch(self) -> None:
+        """Run an epoch of the literal algorithm."""
+        self._whole_epoch(self.literal)
+
+    def pyg_epoch(self) -> None:
+        """Run an epoch of the literal algorithm on PyG's message passing."""
+        self._whole_epoch(self.pyg)
+
+    def _whole_epoch(self, module: LiteralH2GCN) -> None:
+        x = self._plain_x
+        self._epoch(module, lambda piece: module(x)[torch.from_numpy(piece.nodes)])
+
+    @cached_property
+    def _plain_x(self) -> Tensor:
+        return to_torch(self.features, self.layout)
+
+    def _epoch(self, module: nn.Module, logits: Callable[[Piece], Tensor]) -> None:
+        y = torch.from_numpy(self.graph.y)
+        train, val = self._train, self._val
+        module.train()
+        self._optimiser.zero_grad(set_to_none=True)
+        functional.cross_entropy(logits(train), y[train.nodes]).backward()
+        self._optimiser.step()
+        module.eval()
+        with torch.no_grad():
+            out, wanted = logits(val), y[val.nodes]
+            functional.cross_entropy(out, wanted).item()
+            (out.argmax(dim=1) == wanted).float().mean().item()

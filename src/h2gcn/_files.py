@@ -1,0 +1,65 @@
+"""Files and folders that are whole whatever ends the program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from h2gcn.exceptions import InputError
+
+__all__ = ["cannot_write", "check_folder", "sync_folder", "write_whole"]
+
+
+def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:
+    """Refuse a folder that something cannot be saved to, before the work is done.
+
+    Parameters
+    ----------
+    path
+        The folder; it need not be there, the one around it must.
+    what
+        What is saved, such as "a model".
+    is_own
+        Whether a name may be in the folder.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: {what} needs a folder of its own")
+    if path.is_file():
+        raise InputError(f"{path}: is a file; {what} is saved as a folder")
+    if path.is_dir() and not all(is_own(file.name) for file in path.iterdir()):
+        raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file beside, and take its name once all of it is on the disk."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise cannot_write(file, error) from None
+    sync_folder(file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a new file's name on the disk, where folders can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def cannot_write(path: Path, error: OSError) -> InputError:
+    """Return the error of a place that cannot be written to."""
+    return InputError(f"{path}: cannot be written ({error.strerror or error})")

@@ -1,0 +1,87 @@
+"""What a training is of, and in what two of them differ."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from h2gcn import __version__
+from h2gcn._manifest import plain
+from h2gcn.card import fingerprint
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Graph, Split
+
+__all__ = ["Identity", "difference", "identify"]
+
+Identity = Mapping[str, Any]
+"""What `identify` returns."""
+_ELSEWHERE = ("ring_store", "memory_limit", "device")
+"""Parameters that speak of the machine."""
+
+
+def identify(
+    module: nn.Module, params: Mapping[str, Any], graph: Graph, split: Split
+) -> Identity:
+    """Return all that the result of a training depends on, as JSON holds it.
+
+    Parameters
+    ----------
+    module
+        The model; whether `epochs` counts depends on it.
+    params
+        The resolved parameters of a `NodeClassifier`.
+    graph, split
+        What is trained on.
+    """
+    named = {name: v for name, v in params.items() if name not in _ELSEWHERE}
+    model, options = named.pop("model"), named.pop("options")
+    seed = named.pop("random_state")
+    if not isinstance(seed, Integral):
+        raise InputError(
+            "a checkpoint needs a number as 'random_state', since anything else gives "
+            f"another seed each time. Got {seed!r} instead."
+        )
+    if not hasattr(module, "prior"):
+        # More epochs go on where fewer ended. Not so where there is a prior: how long
+        # that is trained depends on them.
+        del named["epochs"]
+    identity = {
+        "version": __version__,
+        "graph": graph.name,
+        "checksum": fingerprint(graph),
+        "split": _checksum(split),
+        # The model first: where it differs, others follow from it.
+        "params": plain({"model": model, **named, **options, "seed": int(seed)}),
+    }
+    # As it will be read again: a tuple is then a list.
+    return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
+
+
+def difference(made: Identity, now: Identity) -> str | None:
+    """Return in words the first thing in which two trainings differ, if any does."""
+    if made["version"] != now["version"]:
+        return f"was made with h2gcn {made['version']}, not {now['version']}"
+    if made["checksum"] != now["checksum"]:
+        names = [made["graph"], now["graph"]]
+        if names[0] == names[1]:
+            names = [f"checksum {one['checksum'][:16]}" for one in (made, now)]
+        return f"is of another graph ({names[0]}, not {names[1]})"
+    before, after = made["params"], now["params"]
+    for name in before | after:
+        if before.get(name) != after.get(name):
+            return f"was made with {name} {before.get(name)}, not {after.get(name)}"
+    return None if made["split"] == now["split"] else "is of another split"
+
+
+def _checksum(split: Split) -> str:
+    digest = hashlib.sha256()
+    for index in split.parts.values():
+        digest.update(f"{len(index)} ".encode())
+        digest.update(np.ascontiguousarray(index, dtype="<i8").data)
+    return digest.hexdigest()

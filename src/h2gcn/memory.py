@@ -1,0 +1,69 @@
+"""How much memory there is, and large arrays that take none until they are written."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["available_memory", "gigabytes", "keep_freed_memory", "reserve"]
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
+"""Names of glibc's malloc.h."""
+KEPT = 256 * 2**20
+LARGE = 2**24
+"""Bytes from which an array gets pages of its own."""
+
+
+def available_memory() -> int:
+    """Return the bytes that this process may still take."""
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    try:  # a container's limit, where there is one
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+    except (OSError, ValueError):
+        return free
+    return max(0, min(free, limit - used))
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what is freed, up to 256 MB, for the next step.
+
+    A training step frees what the step before it freed, and glibc gives it back to
+    the system each time: thousands of page faults an epoch. For programs, which own
+    their process; a library leaves its host's allocator alone.
+    """
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
+    mallopt(M_TRIM_THRESHOLD, KEPT)
+    mallopt(M_TOP_PAD, 64 * 2**20)
+
+
+def gigabytes(count: float) -> str:
+    """Return bytes as text, such as "1.5 GB"; a small number as megabytes."""
+    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
+
+
+def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of `count` numbers, not yet written.
+
+    numpy asks for huge pages, which a virtual machine may take long to find: filling
+    such an array was four times slower there than one on plain pages.
+    """
+    size = count * np.dtype(dtype).itemsize
+    if size < LARGE:
+        return np.empty(count, dtype)
+    private = getattr(mmap, "MAP_PRIVATE", None)
+    flags = {} if private is None else {"flags": private | mmap.MAP_ANONYMOUS}
+    return np.frombuffer(mmap.mmap(-1, size, **flags), dtype)

@@ -1,0 +1,102 @@
+"""Logits of as many nodes as one likes, a block of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from h2gcn._blocks import slices
+from h2gcn.exceptions import InputError
+from h2gcn.features import Input
+from h2gcn.graph import Graph
+from h2gcn.pieces import gather
+from h2gcn.sparse import LinearMap, Target
+
+__all__ = ["check_nodes", "logits_in_blocks", "probabilities"]
+
+BLOCK = 65_536
+"""How many nodes a block has where nothing else is said."""
+
+Block = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Some nodes, [m], and their logits, [m, C]."""
+
+
+def logits_in_blocks(
+    module: nn.Module,
+    x: Input,
+    operators: Sequence[LinearMap],
+    nodes: NDArray[np.int64] | None,
+    block_size: int | None,
+    device: torch.device,
+) -> Iterator[Block]:
+    """Return nodes with their logits, in order and at most a block at a time.
+
+    Without a block size the module sees the whole graph, once: as in a training
+    without batches, its own layers are what takes memory. With one, it sees of the
+    graph what each block needs (see `gather`), and with it memory is bound by the
+    block; so it is only for modules that say how far they look.
+
+    Parameters
+    ----------
+    module
+        Trained.
+    x
+        Features, [n, F].
+    operators
+        The module's operators of the graph, [n, n] each.
+    nodes
+        Whose logits are wanted; None is all.
+    block_size
+        At most so many nodes at a time.
+    device
+        Where the module is.
+    """
+    n = x.shape[0]
+    wanted = np.arange(n) if nodes is None else nodes
+    size = BLOCK if block_size is None else block_size
+    reach: int | None = getattr(module, "reach", None)
+    module.eval()
+    if block_size is not None and block_size < n and reach is not None:
+        for part in slices(len(wanted), size):
+            piece = gather(x, operators, wanted[part], reach, device)
+            yield piece.nodes, _forward(module, piece.x, piece.operators, piece.target)
+    elif nodes is not None and len(nodes) <= size:
+        target = Target.of(operators, nodes, device)
+        yield nodes, _forward(module, x, operators, target)
+    else:
+        logits = _forward(module, x, operators, None)
+        for part in slices(len(wanted), size):
+            yield wanted[part], logits[wanted[part]]
+
+
+# Around the module alone: what a generator sets would hold between its blocks too.
+@torch.no_grad()
+def _forward(
+    module: nn.Module,
+    x: Input,
+    operators: Sequence[LinearMap],
+    target: Target | None,
+) -> NDArray[np.float32]:
+    logits: Tensor = module(x, operators, target)
+    return logits.cpu().numpy()
+
+
+def probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the softmax of each row, [m, C]."""
+    return torch.softmax(torch.from_numpy(logits), dim=1).numpy()
+
+
+def check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
+    """Return node indices from indices or a mask."""
+    index = np.asarray(nodes).reshape(-1)
+    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
+    if index.size and not 0 <= index.min() <= index.max() < graph.n_nodes:
+        raise InputError(
+            f"'nodes' must be indices from 0 to {graph.n_nodes - 1}. "
+            f"Got {index.min()} to {index.max()} instead."
+        )
+    return index

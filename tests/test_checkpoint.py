@@ -1,0 +1,594 @@
+"""Trainings that go on where they were killed, to the same bits."""
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import h2gcn.fitting
+import h2gcn.training
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn._manifest import digest
+from h2gcn.checkpoint import MANIFEST, Checkpoint, find_stage
+from h2gcn.cli import main
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.optimisers import OPTIMIZERS, find_optimiser
+from h2gcn.progress import Progress
+from h2gcn.stopping import RULES, Epoch, find_rule
+
+SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
+
+
+IDENTITY = {
+    "version": "1",
+    "graph": "g",
+    "checksum": "0",
+    "split": "0",
+    "params": {"model": "mlp"},
+}
+
+
+class Killed(BaseException):
+    """Ends a program at once: nothing but `finally` runs."""
+
+
+def new(model: str = "h2gcn-1", **params: Any) -> NodeClassifier:
+    """Return a classifier whose epochs depend on dropout and on all that is kept."""
+    given = {"epochs": 12, "hidden_channels": 4, "dropout": 0.5, "random_state": 3}
+    return NodeClassifier(model, **(given | params))
+
+
+def stop_at(number: int, error: type[BaseException]) -> Callable[[Epoch], None]:
+    def on_epoch(epoch: Epoch) -> None:
+        if epoch.number == number:
+            raise error
+
+    return on_epoch
+
+
+def kill(
+    classifier: NodeClassifier, graph: Graph, folder: Path, at: int, **options: Any
+) -> None:
+    """Train with a checkpoint after every epoch, and end it after one of them."""
+    with pytest.raises(Killed):
+        classifier.fit(
+            graph,
+            SPLIT,
+            on_epoch=stop_at(at, Killed),
+            checkpoint=folder,
+            checkpoint_minutes=0,
+            **options,
+        )
+
+
+def resume(classifier: NodeClassifier, graph: Graph, folder: Path) -> NodeClassifier:
+    return classifier.fit(graph, SPLIT, checkpoint=folder, resume=True)
+
+
+def check_same(one: NodeClassifier, other: NodeClassifier) -> None:
+    """Check that two trainings gave the same to the bit."""
+    assert one.history_ == other.history_
+    assert one.best_epoch_ == other.best_epoch_
+    assert one.val_score_ == other.val_score_
+    states = one.module_.state_dict(), other.module_.state_dict()
+    assert states[0].keys() == states[1].keys()
+    for name, tensor in states[0].items():
+        assert torch.equal(tensor, states[1][name]), name
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change a manifest and sign it again."""
+    file = folder / MANIFEST
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    manifest.pop("sha256")
+    file.write_text(json.dumps(manifest | {"sha256": digest(manifest)}))
+
+
+# ------------------------------------------------------------------- to the same bits
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("stopping", RULES)
+def test_rules_and_optimisers_go_on(
+    small_graph: Graph, tmp_path: Path, stopping: str, optimizer: str
+) -> None:
+    params = {"stopping": stopping, "optimizer": optimizer, "patience": 8, "epochs": 25}
+    whole = new(**params).fit(small_graph, SPLIT)
+    kill(new(**params), small_graph, tmp_path / "c", at=7)
+    assert find_stage(tmp_path / "c")[:2] == (7, False)
+    check_same(resume(new(**params), small_graph, tmp_path / "c"), whole)
+
+
+@pytest.mark.parametrize(
+    ("model", "params"),
+    [
+        ("mlp", {}),
+        ("gat", {"hidden_channels": None, "dropout": None}),
+        ("mixhop", {"hidden_channels": None}),
+        ("cpgnn", {}),
+        ("sgc", {"hidden_channels": None, "dropout": None}),
+        ("h2gcn-1", {"batch_size": 5}),
+        ("h2gcn-2", {"learning_rate": 0.3}),
+    ],
+    ids=str,
+)
+def test_models_go_on(
+    small_graph: Graph, tmp_path: Path, model: str, params: dict[str, Any]
+) -> None:
+    whole = new(model, **params).fit(small_graph, SPLIT)
+    kill(new(model, **params), small_graph, tmp_path / "c", at=5)
+    check_same(resume(new(model, **params), small_graph, tmp_path / "c"), whole)
+
+
+def test_a_training_may_be_killed_more_than_once(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    for at in (3, 9, 10):
+        kill(new(), small_graph, tmp_path / "c", at=at, resume=True)
+    whole = new().fit(small_graph, SPLIT)
+    check_same(resume(new(), small_graph, tmp_path / "c"), whole)
+
+
+def test_the_best_epoch_may_lie_before_the_kill(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [0.1, 0.9, *[0.5] * 10]
+    told = iter(scores * 2)
+    monkeypatch.setattr(h2gcn.training, "score", lambda *_: next(told))
+    whole = new().fit(small_graph, SPLIT)
+    kill(new(), small_graph, tmp_path / "c", at=4)
+    kill(new(), small_graph, tmp_path / "c", at=6, resume=True)
+    done = resume(new(), small_graph, tmp_path / "c")
+    assert done.best_epoch_ == 2
+    check_same(done, whole)
+
+
+def test_a_checkpoint_changes_nothing(small_graph: Graph, tmp_path: Path) -> None:
+    kept = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    check_same(kept, new().fit(small_graph, SPLIT))
+
+
+def test_ctrl_c_in_the_middle_of_an_epoch(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, calls = h2gcn.training.score, []
+
+    def interrupt(*arguments: Any) -> float:
+        calls.append(arguments)
+        if len(calls) == 6:  # when the weights have made their sixth step
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(h2gcn.training, "score", interrupt)
+        cut = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    assert cut.interrupted_
+    assert find_stage(tmp_path / "c").epoch == 5
+    done = resume(new(), small_graph, tmp_path / "c")
+    assert not done.interrupted_
+    check_same(done, new().fit(small_graph, SPLIT))
+
+
+def test_ctrl_c_right_after_going_on(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=4)
+    before = (tmp_path / "c" / MANIFEST).read_bytes()
+
+    class Interrupted(NodeClassifier):
+        def _build(self, n_features: int, n_classes: int) -> nn.Module:
+            module = super()._build(n_features, n_classes)
+            if n_features > 1:  # not where parameters are looked at
+                module.register_forward_hook(stop)
+            return module
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    params = new().get_params()
+    cut = resume(Interrupted(**params), small_graph, tmp_path / "c")
+    assert cut.interrupted_
+    assert len(cut.history_) == 4
+    assert (tmp_path / "c" / MANIFEST).read_bytes() == before
+
+
+def test_a_finished_training_is_taken_as_it_is(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    whole = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    again = new().fit(
+        small_graph,
+        SPLIT,
+        on_epoch=stop_at(13, Killed),
+        checkpoint=tmp_path / "c",
+        resume=True,
+    )
+    check_same(again, whole)
+    assert again.seconds_ > 0
+
+
+def test_a_training_that_its_rule_stopped_stays_so(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    whole = new(epochs=50, patience=3).fit(
+        small_graph, SPLIT, checkpoint=tmp_path / "c"
+    )
+    assert whole.n_iter_ < 50
+    assert find_stage(tmp_path / "c").stopped
+    longer = new(epochs=99, patience=3)
+    check_same(resume(longer, small_graph, tmp_path / "c"), whole)
+
+
+def test_more_epochs_go_on_where_fewer_ended(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    new(epochs=5).fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    longer = resume(new(epochs=12), small_graph, tmp_path / "c")
+    check_same(longer, new(epochs=12).fit(small_graph, SPLIT))
+
+
+def test_a_prior_is_not_trained_again(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill(new("cpgnn"), small_graph, tmp_path / "c", at=5)
+    original, trained = h2gcn.fitting.train, []
+
+    def spy(model: nn.Module, *args: Any, **options: Any) -> Any:
+        trained.append(type(model).__name__)
+        return original(model, *args, **options)
+
+    monkeypatch.setattr(h2gcn.fitting, "train", spy)
+    resume(new("cpgnn"), small_graph, tmp_path / "c")
+    assert trained == ["CPGNN"]
+
+
+@pytest.mark.parametrize("model", ["label-propagation", "linbp"])
+def test_a_model_without_weights_leaves_nothing(
+    small_graph: Graph, tmp_path: Path, model: str
+) -> None:
+    for again in (False, True):
+        classifier = NodeClassifier(model, random_state=0)
+        classifier.fit(small_graph, SPLIT, checkpoint=tmp_path / "c", resume=again)
+    assert not (tmp_path / "c").exists()
+
+
+def test_the_seconds_are_those_of_both_parts(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    clocks = SimpleNamespace(perf_counter=lambda: clock[0])
+    monkeypatch.setattr("h2gcn.progress.time", clocks)
+    monkeypatch.setattr("h2gcn.fitting.time", clocks)
+
+    def wait(epoch: Epoch) -> None:
+        clock[0] += 10
+        if epoch.number == 5:
+            raise KeyboardInterrupt
+
+    folder = tmp_path / "c"
+    new().fit(small_graph, SPLIT, on_epoch=wait, checkpoint=folder)
+    clock[0] = 1000.0
+    done = new().fit(small_graph, SPLIT, on_epoch=wait, checkpoint=folder, resume=True)
+    # The clock of epoch 5 was read before on_epoch, which waits.
+    assert done.seconds_ == 40 + 7 * 10
+
+
+# --------------------------------------------------------------------- when it is kept
+
+
+def test_it_is_written_first_then_every_few_minutes_and_last(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, seen = [0.0], []
+    clocks = SimpleNamespace(monotonic=lambda: clock[0])
+    monkeypatch.setattr("h2gcn.checkpoint.time", clocks)
+
+    def on_epoch(_: Epoch) -> None:
+        seen.append(find_stage(tmp_path / "c").epoch)
+        clock[0] += 30
+
+    new(epochs=12).fit(small_graph, SPLIT, on_epoch=on_epoch, checkpoint=tmp_path / "c")
+    assert seen == [1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9]
+    assert find_stage(tmp_path / "c").epoch == 12
+
+
+def test_numbers_without_end_are_read_as_they_were(tmp_path: Path) -> None:
+    class One(nn.Linear):
+        def regularised(self) -> list[nn.Parameter]:
+            return [self.weight]
+
+    model = One(2, 2)
+    progress = Progress(
+        model, find_optimiser("adam", model, 0.1, 0.0), find_rule("loss-or-score", 3)
+    )
+    epochs = (Epoch(1, 1 / 3, -math.inf, math.inf), Epoch(2, 5e-324, 0.1, math.inf))
+    for epoch in epochs:
+        progress.add(epoch)
+    Checkpoint(tmp_path / "c", IDENTITY, epochs=2).keep(progress)
+    found = Checkpoint(tmp_path / "c", IDENTITY, epochs=2, resume=True).found
+    assert found.history == epochs
+    text = (tmp_path / "c" / MANIFEST).read_text()
+    json.loads(text, parse_constant=pytest.fail)  # called for what is not JSON
+
+
+@pytest.mark.parametrize("moment", ["written", "renamed", "named", "removed"])
+def test_a_kill_while_it_is_written_leaves_the_one_before(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    folder = tmp_path / "c"
+    kill(new(), small_graph, folder, at=4)
+    calls: list[str] = []
+
+    def dies(name: str, at: int) -> Callable[..., Any]:
+        original = getattr(Path, name)
+
+        def call(self: Path, *args: Any, **options: Any) -> Any:
+            calls.append(name)
+            if len(calls) == at:
+                raise Killed
+            return original(self, *args, **options)
+
+        return call
+
+    # The state is renamed first, then the manifest; then the old state is removed.
+    name, at = {
+        "written": ("replace", 1),
+        "renamed": ("replace", 2),
+        "named": ("replace", 3),
+        "removed": ("unlink", 1),
+    }[moment]
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, name, dies(name, at))
+        kill(new(), small_graph, folder, at=12, resume=True)
+    assert find_stage(folder).epoch == (4 if moment in ("written", "renamed") else 5)
+    assert len(list(folder.iterdir())) > 2  # something is left over
+    done = resume(new(), small_graph, folder)
+    check_same(done, new().fit(small_graph, SPLIT))
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_kill_before_the_first_is_written_needs_no_resume(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", die)
+        kill(new(), small_graph, tmp_path / "c", at=12)
+    assert list((tmp_path / "c").iterdir())
+    done = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    check_same(done, new().fit(small_graph, SPLIT))
+    assert len(list((tmp_path / "c").iterdir())) == 2
+
+
+def test_a_full_disk_does_not_end_a_training(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=4)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.warns(H2GCNWarning, match=r"No space left .*; training goes on"):
+            done = resume(new(), small_graph, tmp_path / "c")
+    check_same(done, new().fit(small_graph, SPLIT))
+    assert find_stage(tmp_path / "c").epoch == 4
+    assert len(list((tmp_path / "c").iterdir())) == 2
+
+
+# ----------------------------------------------------------------------- what it is of
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"dropout": 0.3}, "was made with dropout 0.5, not 0.3"),
+        ({"model": "h2gcn-2"}, "was made with model h2gcn-1, not h2gcn-2"),
+        ({"l2": 0.0}, "was made with l2 0.0005, not 0.0"),
+        ({"batch_size": 4}, "was made with batch_size None, not 4"),
+        ({"random_state": 4}, "was made with seed 3, not 4"),
+        ({"epochs": 3}, "is at epoch 5, beyond the 3 asked for"),
+    ],
+    ids=str,
+)
+def test_other_parameters_are_refused(
+    small_graph: Graph, tmp_path: Path, params: dict[str, Any], words: str
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=5)
+    with pytest.raises(InputError) as caught:
+        resume(new().set_params(**params), small_graph, tmp_path / "c")
+    assert str(caught.value) == f"{tmp_path / 'c'}: {words}"
+
+
+def test_what_speaks_of_the_machine_does_not_count(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=5)
+    here = new(device="cpu", memory_limit=1.0)
+    check_same(resume(here, small_graph, tmp_path / "c"), new().fit(small_graph, SPLIT))
+
+
+def test_the_epochs_count_where_a_prior_has_as_many(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    kill(new("cpgnn"), small_graph, tmp_path / "c", at=5)
+    with pytest.raises(InputError, match=r"c: was made with epochs 12, not 20$"):
+        resume(new("cpgnn", epochs=20), small_graph, tmp_path / "c")
+
+
+def test_options_of_a_model_are_named(small_graph: Graph, tmp_path: Path) -> None:
+    given = {"hidden_channels": None, "options": {"heads": 2}}
+    kill(new("gat", **given), small_graph, tmp_path / "c", at=2)
+    other = new("gat", **(given | {"options": {"heads": 4}}))
+    with pytest.raises(InputError, match=r"c: was made with heads 2, not 4$"):
+        resume(other, small_graph, tmp_path / "c")
+
+
+def test_another_graph_or_split_is_refused(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    other = replace(small_graph, x=small_graph.x + 1)
+    with pytest.raises(
+        InputError, match=r"c: is of another graph \(checksum \w{16}, not checksum"
+    ):
+        resume(new(), other, tmp_path / "c")
+    with pytest.raises(
+        InputError, match=r"c: is of another graph \(small, not cora\)$"
+    ):
+        resume(new(), replace(other, name="cora"), tmp_path / "c")
+    split = Split(SPLIT.val, SPLIT.train, SPLIT.test)
+    with pytest.raises(InputError, match=r"c: is of another split$"):
+        new().fit(small_graph, split, checkpoint=tmp_path / "c", resume=True)
+
+
+def test_another_version_is_refused(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    edit(tmp_path / "c", lambda it: it["identity"].update(version="0.0.9"))
+    with pytest.raises(InputError, match=r"c: was made with h2gcn 0\.0\.9, not"):
+        resume(new(), small_graph, tmp_path / "c")
+    edit(tmp_path / "c", lambda it: it.update(format=2))
+    with pytest.raises(InputError, match=r"checkpoint\.json: format 2; this version"):
+        resume(new(), small_graph, tmp_path / "c")
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)], ids=str)
+def test_a_seed_that_cannot_come_again_is_refused(
+    small_graph: Graph, tmp_path: Path, random_state: Any
+) -> None:
+    with pytest.raises(InputError, match="needs a number as 'random_state'"):
+        new(random_state=random_state).fit(small_graph, checkpoint=tmp_path / "c")
+
+
+# ------------------------------------------------------------------- folders and files
+
+
+def test_to_begin_and_to_go_on_are_not_mixed_up(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="'resume' needs 'checkpoint', the folder"):
+        new().fit(small_graph, resume=True)
+    with pytest.raises(InputError, match=r"c: holds no checkpoint; leave out --resume"):
+        resume(new(), small_graph, tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    with pytest.raises(
+        InputError, match=r"c: already holds a checkpoint; add --resume .* or choose"
+    ):
+        new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+
+
+def test_a_folder_that_is_not_its_own(small_graph: Graph, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for path, words in [
+        (tmp_path, r"holds other files; a checkpoint needs a folder of its own"),
+        (tmp_path / "notes.txt", r"is a file; a checkpoint is saved as a folder"),
+        (tmp_path / "no" / "c", r"the folder .*no does not exist"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            new().fit(small_graph, SPLIT, checkpoint=path)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_that_cannot_be_written(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("h2gcn.checkpoint.TemporaryFile", refuse)
+    with pytest.raises(InputError, match=r"c: cannot be written \(Permission denied\)"):
+        new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("minutes", [-1, math.inf, math.nan, "2"])
+def test_minutes_out_of_range(
+    small_graph: Graph, tmp_path: Path, minutes: object
+) -> None:
+    with pytest.raises(InputError, match="'checkpoint_minutes' parameter of NodeClass"):
+        new().fit(
+            small_graph,
+            SPLIT,
+            checkpoint=tmp_path / "c",
+            checkpoint_minutes=minutes,  # type: ignore[arg-type]
+        )
+
+
+def test_a_damaged_checkpoint(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    file = tmp_path / "c" / MANIFEST
+    (state,) = (tmp_path / "c").glob("*.safetensors")
+    text, content = file.read_text(), state.read_bytes()
+
+    def refused(words: str) -> None:
+        with pytest.raises(InputError, match=words):
+            resume(new(), small_graph, tmp_path / "c")
+
+    file.write_text(text[:100])
+    refused(r"checkpoint\.json: truncated or not JSON")
+    file.write_text("[]")
+    refused(r"checkpoint\.json: not the manifest of a checkpoint")
+    file.write_text(text.replace('"epoch": 2', '"epoch": 1'))
+    refused(r"checkpoint\.json: was changed after it was saved \(checksum\)")
+    file.write_text(text)
+    state.write_bytes(content[:-1])
+    refused(r"state-\w{16}\.safetensors: truncated, or changed after it was saved")
+    state.unlink()
+    refused(r"state-\w{16}\.safetensors: missing")
+    state.write_bytes(content)
+    resume(new(), small_graph, tmp_path / "c")
+
+
+# ------------------------------------------------------------------- a process, killed
+
+
+def test_kill_9_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "--out", str(tmp_path / "g.npz"), "--nodes", "300"]) == 0
+    graph, stage = str(tmp_path / "g.npz"), None
+    options = ["train", graph, "--json", "-q", "--epochs", "200", "--dropout", "0.5"]
+    kept = ["--checkpoint", str(tmp_path / "c"), "--out", str(tmp_path / "resumed")]
+    program = "from h2gcn.cli import entry_point; entry_point()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *options, *kept, "--checkpoint-minutes", "0"]
+    )
+    try:
+        # Each look is at a manifest that is being replaced all the time.
+        while stage is None or stage.epoch < 10:
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+            stage = find_stage(tmp_path / "c" / "split-0")
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert find_stage(tmp_path / "c" / "split-0").epoch < 200
+    assert not (tmp_path / "resumed").exists()
+    capsys.readouterr()
+    results = []
+    for name, more in (
+        ("resumed", [*kept, "--resume"]),
+        ("whole", ["--out", str(tmp_path / "whole")]),
+    ):
+        assert main([*options, *more]) == 0
+        result = json.loads(capsys.readouterr().out)
+        result["splits"][0].pop("seconds")
+        predict = ["predict", str(tmp_path / name), graph, "--all", "--out"]
+        assert main([*predict, str(tmp_path / f"{name}.csv")]) == 0
+        capsys.readouterr()
+        weights = (tmp_path / name / "weights.safetensors").read_bytes()
+        results.append((result, weights, (tmp_path / f"{name}.csv").read_bytes()))
+    assert results[0] == results[1]

@@ -1,0 +1,31 @@
+"""Memory: what is free, and arrays that take none until they are written."""
+
+import numpy as np
+import pytest
+
+from h2gcn import memory
+from h2gcn.memory import available_memory, gigabytes, reserve
+
+
+def test_free_memory_is_a_plausible_number_of_bytes() -> None:
+    free = available_memory()
+    assert type(free) is int
+    assert 2**20 < free < 2**50
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0.0 MB"), (5e6, "5.0 MB"), (1.5e9, "1.5 GB"), (2.5e12, "2,500.0 GB")],
+)
+def test_bytes_as_text(count: float, text: str) -> None:
+    assert gigabytes(count) == text
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000, memory.LARGE // 4 + 3])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.int64])
+def test_reserved_arrays_can_be_written(count: int, dtype: type) -> None:
+    array = reserve(count, dtype)
+    assert array.shape == (count,)
+    assert array.dtype == dtype
+    array[:] = 7
+    assert (array == 7).all()

@@ -1,6 +1,7 @@
 """The command line on large graphs: batches, features in a file, mistakes with both."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from h2gcn.io import TableOptions, read_graph, read_tables
 Run = Callable[..., tuple[int, str, str]]
 N = 40
 QUICK = ("--epochs", 15, "-q")
+LOUD = ("--epochs", 5)
 
 
 @pytest.fixture
@@ -241,3 +243,50 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
         "x.npy: a file of features needs a node table",
         "g.npz",
     )
+
+
+# ------------------------------------------------------------ rings that are large
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--ring-cap", 0), ("'ring_cap' parameter", "at least 1", "Got 0")),
+        (("--ring-cap", 4, "--model", "gcn"), ("'ring_cap'", "'gcn' has none")),
+        (("--ring-cap", 4, "--ring-store", "d"), ("one or the other",)),
+        (("--memory-limit", 0), ("'memory_limit' parameter", "Got 0")),
+        (("--memory-limit", 1e-6), ("will not fit in memory", "the limit is 0.0 MB")),
+    ],
+)
+def test_bad_options_for_rings(
+    run: Run, folder: Path, options: tuple[object, ...], words: tuple[str, ...]
+) -> None:
+    fails(run("train", folder, *QUICK, *options), *words)
+
+
+def test_where_the_rings_go_is_said(run: Run, folder: Path, tmp_path: Path) -> None:
+    store = tmp_path / "rings"
+    code, _, err = run("train", folder, *LOUD, "--ring-store", store)
+    assert code == 0
+    assert "note: the rings fit in memory" in err
+    assert not store.exists()
+    code, _, err = run(
+        "train", folder, *LOUD, "--ring-store", store, "--memory-limit", 1e-6
+    )
+    assert code == 0
+    assert f"of them are kept in {store}" in err
+    assert list(store.glob("*/ring-2.int32"))
+    code, _, err = run(
+        "train", folder, *LOUD, "--batch-size", 8, "--memory-limit", 1e-6
+    )
+    assert code == 0
+    assert "their rows are computed for each batch" in err
+
+
+def test_json_holds_the_options(run: Run, folder: Path, tmp_path: Path) -> None:
+    code, out, _ = run("train", folder, *QUICK, "--ring-cap", 3, "--json")
+    assert code == 0
+    assert json.loads(out)["config"]["ring_cap"] == 3
+    store = tmp_path / "rings"
+    code, out, _ = run("train", folder, *QUICK, "--ring-store", store, "--json")
+    assert json.loads(out)["config"]["ring_store"] == str(store)

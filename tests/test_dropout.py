@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from h2gcn.dropout import dropout
+from h2gcn.dropout import dropout, dropout_linear
 from h2gcn.randomness import seeded
 
 SHAPE = (400, 251)  # no multiple of four
@@ -59,3 +59,41 @@ def test_a_seed_repeats_it_and_evaluation_has_none() -> None:
 
 def test_doubles_stay_doubles() -> None:
     assert dropout(torch.ones(5, dtype=torch.float64), 0.5).dtype == torch.float64
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 37])
+@pytest.mark.parametrize("widths", [(4,), (3, 5), (2, 0, 6)])
+def test_dropping_and_multiplying_block_by_block(
+    rows: int, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.dropout.CHUNK", 40)  # several chunks
+    blocks = [torch.randn(rows, width, requires_grad=True) for width in widths]
+    weight = torch.randn(sum(widths), 3, requires_grad=True)
+    grad = torch.randn(rows, 3)
+    with seeded(5):
+        result = dropout_linear(blocks, weight, 0.4)
+    with seeded(5):
+        expected = dropout(torch.cat(blocks, dim=1), 0.4) @ weight
+    torch.testing.assert_close(result, expected)
+    ours = torch.autograd.grad(result, [weight, *blocks], grad)
+    theirs = torch.autograd.grad(expected, [weight, *blocks], grad)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_without_dropout_it_is_a_product() -> None:
+    blocks, weight = [torch.randn(5, 2), torch.randn(5, 3)], torch.randn(5, 4)
+    expected = torch.cat(blocks, dim=1) @ weight
+    assert torch.equal(dropout_linear(blocks, weight, 0.0), expected)
+    assert torch.equal(dropout_linear(blocks, weight, 0.5, training=False), expected)
+
+
+def test_numerical_gradient() -> None:
+    blocks = [torch.randn(6, 2, dtype=torch.float64, requires_grad=True)]
+    weight = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+
+    def function(block: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        with seeded(6):
+            return dropout_linear([block], weight, 0.5)
+
+    assert torch.autograd.gradcheck(function, (*blocks, weight))

@@ -50,6 +50,17 @@ def test_own_data_in_three_steps(workplace: Path) -> None:
     assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
 
 
+def test_large_graphs(workplace: Path) -> None:
+    graph = generate_graph(n_nodes=300, n_classes=2, features=GaussianFeatures(3, 3.0))
+    write_tables(graph, workplace / "my-graph")
+    for line in BLOCKS["large graphs"].splitlines():
+        command = shlex.split(line, comments=True)
+        assert main([*command[1:], "--epochs", "5"]) == 0, line
+        model = workplace / command[command.index("--out") + 1]
+        assert main(["predict", str(model), "my-graph", "--all"]) == 0
+        assert len((workplace / "predictions.csv").read_text().splitlines()) == 301
+
+
 def test_the_sample_tables_can_be_read(tmp_path: Path) -> None:
     block = README.read_text().split("nodes.csv                      edges.csv\n")[1]
     rows = [line.split() for line in block.split("…")[0].splitlines() if line]

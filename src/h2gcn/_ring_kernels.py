@@ -6,9 +6,10 @@ its words, so that the row comes out sorted without being sorted. Nothing is sha
 between calls and Python's lock is given up: threads take rows of their own.
 """
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from h2gcn._compiled import compiled
 
 __all__ = ["count_rows", "draw_rows", "fill_rows"]
 
@@ -36,7 +37,7 @@ def _lowest_bits() -> NDArray[np.int64]:
 LOWEST = _lowest_bits()
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _search(starts, neighbours, node, hop, mark, seen, queue):  # type: ignore[no-untyped-def]
     """Put all nodes nearer than `hop` into the queue; return where the last ring is."""
     seen[node] = mark
@@ -55,7 +56,7 @@ def _search(starts, neighbours, node, hop, mark, seen, queue):  # type: ignore[n
     return first, last
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untyped-def]
     """Count the nodes at distance `hop` of each of `nodes` into `sizes`."""
     n = len(starts) - 1
@@ -84,7 +85,7 @@ def count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untype
                 bits[np.uint64(neighbours[at]) >> SIX] = 0
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore[no-untyped-def]
     """Write the nodes at distance `hop` of each of `nodes`, sorted, into `out`.
 
@@ -125,7 +126,7 @@ def fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore[
                     x ^= bit
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def _mix(word):  # type: ignore[no-untyped-def]
     """Return a 64-bit word whose every bit depends on every bit of the given one."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -133,7 +134,7 @@ def _mix(word):  # type: ignore[no-untyped-def]
     return word ^ (word >> np.uint64(31))
 
 
-@numba.njit(nogil=True, cache=True)
+@compiled
 def draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type: ignore[no-untyped-def]
     """Write at most `cap` columns of each row, drawn by seed and node, into `out`.
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["dropout"]
+__all__ = ["dropout", "dropout_linear"]
 
 CHOICES = 2**16
 """How finely a share can be told: an element is decided by 16 random bits."""
+CHUNK = 2**20
+"""Elements that are dropped and multiplied together: they fit in the cache."""
 
 
 def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
@@ -33,8 +38,90 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
         return x
     if x.device.type != "cpu":
         return functional.dropout(x, probability)
-    kept = max(1, round((1 - probability) * CHOICES))
-    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
-    bits = words.view(torch.int16)[: x.numel()].view(x.shape)
-    mask = (bits < kept - CHOICES // 2).to(x.dtype)
+    kept = _kept(probability)
+    mask = _draw(x.numel(), kept).view(x.shape).to(x.dtype)
     return x * mask.mul_(CHOICES / kept)
+
+
+def dropout_linear(
+    blocks: Sequence[Tensor], weight: Tensor, probability: float, training: bool = True
+) -> Tensor:
+    """Return dropout(B_1 ‖ B_2 ‖ …) W without ever holding the concatenation.
+
+    The same numbers are drawn as by `dropout` of the concatenation. Some rows are
+    joined, dropped and multiplied at a time, in the backward pass once more.
+
+    Parameters
+    ----------
+    blocks
+        Of the same number of rows, [m, p_i] each.
+    weight
+        W, [Σ p_i, C].
+    probability
+        The dropped share, in [0, 1).
+    training
+        Whether to drop at all.
+    """
+    drops = training and probability > 0
+    if not drops or weight.device.type != "cpu":
+        joined = torch.cat(list(blocks), dim=1)
+        return dropout(joined, probability, training) @ weight
+    result: Tensor = _DroppedLinear.apply(weight, _kept(probability), *blocks)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _DroppedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, kept: int, *blocks: Tensor) -> Tensor:
+        scaled = weight * (CHOICES / kept)
+        rows, width = blocks[0].shape[0], weight.shape[0]
+        result = scaled.new_empty(rows, weight.shape[1])
+        masks = []
+        for part in _chunks(rows, width):
+            joined = torch.cat([block[part] for block in blocks], dim=1)
+            mask = _draw(joined.numel(), kept).view(joined.shape)
+            torch.mm(joined.mul_(mask.to(joined.dtype)), scaled, out=result[part])
+            masks.append(mask)
+        ctx.kept, ctx.masks = kept, masks
+        ctx.save_for_backward(weight, *blocks)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        weight, *blocks = ctx.saved_tensors
+        (grad,) = grads
+        scale = CHOICES / ctx.kept
+        transposed = weight.t() * scale
+        rows, width = blocks[0].shape[0], weight.shape[0]
+        widths = [block.shape[1] for block in blocks]
+        of_weight = torch.zeros_like(weight)
+        of_blocks = [torch.empty_like(block) for block in blocks]
+        parts = _chunks(rows, width)
+        for part, kept in zip(parts, ctx.masks, strict=True):
+            mask = kept.to(weight.dtype)
+            joined = torch.cat([block[part] for block in blocks], dim=1).mul_(mask)
+            of_weight.addmm_(joined.t(), grad[part])
+            torch.mm(grad[part], transposed, out=joined)
+            for whole, own in zip(
+                of_blocks, joined.mul_(mask).split(widths, 1), strict=True
+            ):
+                whole[part] = own
+        return (of_weight.mul_(scale), None, *of_blocks)
+
+
+def _kept(probability: float) -> int:
+    """Return how many of CHOICES numbers keep an element."""
+    return max(1, round((1 - probability) * CHOICES))
+
+
+def _draw(count: int, kept: int) -> Tensor:
+    """Return for each of `count` elements whether it is kept, drawn at random."""
+    words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
+    return words.view(torch.int16)[:count] < kept - CHOICES // 2
+
+
+def _chunks(rows: int, width: int) -> Iterator[slice]:
+    """Cut rows into parts of about CHUNK elements; all but the last a multiple of 4."""
+    step = max(4, CHUNK // max(width, 1) // 4 * 4)
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))

@@ -17,12 +17,14 @@ from h2gcn.dropout import dropout
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse_matrix import (
     Matrix,
+    Multiplies,
     Triplets,
     product,
     row_norms,
     to_matrix,
     with_values,
 )
+from h2gcn.tiled import tile
 
 __all__ = [
     "DroppedOperator",
@@ -133,8 +135,16 @@ class Operator:
         )
         return place, length
 
+    @cached_property
+    def _forward(self) -> Multiplies:
+        return tile(self.matrix)
+
+    @cached_property
+    def _backward(self) -> Multiplies:
+        return self._forward if self.symmetric else tile(self.transposed)
+
     def __matmul__(self, dense: Tensor) -> Tensor:
-        return product(self.matrix, lambda: self.transposed, dense)
+        return product(self._forward, lambda: self._backward, dense)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""

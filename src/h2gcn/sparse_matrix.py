@@ -15,6 +15,7 @@ from h2gcn.graph import CSR
 
 __all__ = [
     "Matrix",
+    "Multiplies",
     "Triplets",
     "csr_tensor",
     "product",

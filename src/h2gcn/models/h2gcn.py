@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.dropout import dropout
+from h2gcn.dropout import dropout_linear
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
@@ -181,9 +181,8 @@ class H2GCN(nn.Module):
         if not self.nonlinear and not (self.training and self.dropout > 0):
             return self._classify_then_aggregate(r0, operators, last, index)
         step = self._embedded_rounds if self.nonlinear else self._rounds
-        final = torch.cat(step(r0, operators, last, index), dim=1)
-        final = dropout(final, self.dropout, self.training)
-        return final @ self.classifier
+        blocks = step(r0, operators, last, index)
+        return dropout_linear(blocks, self.classifier, self.dropout, self.training)
 
     def _rounds(
         self,

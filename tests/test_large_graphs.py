@@ -1,4 +1,4 @@
-"""Classifiers on rings that are capped, in a file, or computed for each batch."""
+"""Classifiers on rings that are capped, in a file, or computed when they are needed."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
@@ -107,3 +107,15 @@ def test_bad_options(graph: Graph, params: dict[str, object], message: str) -> N
     with pytest.raises(InputError, match=message) as caught:
         fit(graph, **params)
     assert "\n" not in str(caught.value)
+
+
+def test_prediction_computes_rows_that_do_not_fit(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = fit(graph)
+    exact = classifier.predict_logits(graph)
+    other = Graph(x=graph.x, adj=graph.adj)
+    monkeypatch.setattr("h2gcn.ring_plan.available_memory", lambda: 1)
+    with pytest.warns(H2GCNWarning, match="computed when they are needed"):
+        logits = classifier.predict_logits(other)
+    np.testing.assert_allclose(logits, exact, atol=1e-4)

@@ -31,18 +31,18 @@ def place(**options: object) -> str:
 def test_memory_comes_first() -> None:
     assert place(limit=NEED) == "memory"
     assert place(limit=NEED, store=Path("rings")) == "memory"
-    assert place(limit=NEED, batch_size=8) == "memory"
+    assert place(limit=NEED, on_demand=True) == "memory"
 
 
 def test_then_the_file_then_the_batches(tmp_path: Path) -> None:
     assert place(limit=NEED - 1, store=tmp_path) == "disk"
-    assert place(limit=NEED - 1, store=tmp_path, batch_size=8) == "disk"
-    assert place(limit=NEED - 1, batch_size=8) == "on demand"
+    assert place(limit=NEED - 1, store=tmp_path, on_demand=True) == "disk"
+    assert place(limit=NEED - 1, on_demand=True) == "on demand"
 
 
 def test_the_training_counts_too() -> None:
     assert place(limit=NEED + 100, work=100) == "memory"
-    assert place(limit=NEED + 100, work=101, batch_size=8) == "on demand"
+    assert place(limit=NEED + 100, work=101, on_demand=True) == "on demand"
 
 
 def test_a_cap_is_a_cap() -> None:
@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_not_proposed(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ({}, Operator),
         ({"cap": 100}, Operator),
-        ({"limit": 1, "batch_size": 4}, BlockedRing),
+        ({"limit": 1, "on_demand": True}, BlockedRing),
         ({"limit": 1, "store": "rings"}, BlockedRing),
     ],
 )
@@ -119,8 +119,8 @@ def test_all_of_them_are_the_same_matrix(
 def test_the_choice_is_said(tmp_path: Path) -> None:
     with pytest.warns(H2GCNWarning, match=r"would not fit in memory .* are kept in "):
         ring_operators(STAR, (1, 2), RingOptions(limit=1, store=tmp_path))
-    with pytest.warns(H2GCNWarning, match=r"rows are computed for each batch"):
-        ring_operators(STAR, (1, 2), RingOptions(limit=1, batch_size=4))
+    with pytest.warns(H2GCNWarning, match=r"rows are computed when they are needed"):
+        ring_operators(STAR, (1, 2), RingOptions(limit=1, on_demand=True))
     with pytest.warns(H2GCNWarning, match=r"fit in memory \(1,640 .* not needed"):
         ring_operators(STAR, (1, 2), RingOptions(store=tmp_path))
     assert not list(tmp_path.glob("x*"))

@@ -219,7 +219,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 resume=resume,
             )
         work = working_bytes(module, graph, split, self.batch_size)
-        rings = RingOptions.of(self.get_params(), seed, work)
+        batches = self.batch_size is not None
+        rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
         operators = find_operators(graph, self.model, device, rings)
         if operators and graph.adj.nnz == 0:
             raise InputError(
@@ -340,7 +341,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         x = find_input(graph, self.seeds_, self.scaler_, names, device)
-        rings = RingOptions.of(self.params_, self.seed_)
+        rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
         operators = find_operators(graph, model, device, rings)
         if self.seeds_ is not None:
             with torch.no_grad():

@@ -38,25 +38,27 @@ class RingOptions:
         At most so many entries in a row of a ring beyond the first; None for all.
     store
         A folder for rings that do not fit in memory.
-    batch_size
-        Nodes of a training step, where it does not take all of them.
     seed
         Of the draw of a capped ring.
     limit
         Bytes that may be used; None for what the machine has free.
     work
         Bytes that training takes beside the rings.
+    on_demand
+        Whether rows may be computed each time they are needed.
     """
 
     cap: int | None = None
     store: Path | None = None
-    batch_size: int | None = None
     seed: int = 0
     limit: float | None = field(default=None, compare=False)
     work: int = field(default=0, compare=False)
+    on_demand: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, params: dict[str, Any], seed: int, work: int = 0) -> RingOptions:
+    def of(
+        cls, params: dict[str, Any], seed: int, work: int = 0, *, on_demand: bool
+    ) -> RingOptions:
         """Return what the parameters of a `NodeClassifier` ask for."""
         cap, store, limit = (
             params[name] for name in ("ring_cap", "ring_store", "memory_limit")
@@ -64,10 +66,10 @@ class RingOptions:
         return cls(
             cap,
             None if store is None else Path(store).expanduser(),
-            params["batch_size"],
             0 if cap is None else seed,
             None if limit is None else limit * 1e9,
             work,
+            on_demand,
         )
 
 
@@ -96,7 +98,7 @@ def plan_rings(
         return MEMORY, forecast
     if options.store is not None:
         return DISK, forecast
-    if options.batch_size is not None:
+    if options.on_demand:
         return ON_DEMAND, forecast
     raise InputError(_refusal(adj, forecast, options, limit))
 
@@ -125,7 +127,7 @@ def ring_operators(
         Where those in memory live.
     """
     place, forecast = plan_rings(adj, hops, options)
-    if place == DISK and options.batch_size is None and str(device) != "cpu":
+    if place == DISK and not options.on_demand and str(device) != "cpu":
         raise InputError(
             "rings in a file are multiplied by the processor: add --device cpu, or "
             "train in batches (--batch-size)"
@@ -172,7 +174,7 @@ def _say(place: str, forecast: RingForecast | None, options: RingOptions) -> Non
     elif place == ON_DEMAND:
         said = (
             f"the rings would not fit in memory ({forecast}); their rows are computed "
-            "for each batch"
+            "when they are needed"
         )
     else:
         return

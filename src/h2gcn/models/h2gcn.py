@@ -154,14 +154,14 @@ class H2GCN(nn.Module):
     def working_bytes(self, n_nodes: int, n_targets: int) -> int:
         """Return what a training step holds beside its operators, in bytes.
 
-        Every round's blocks, with their gradients; the final representation of the
-        targets, its mask, its product with it and its gradient.
+        The blocks of every round but the last, their gradients and a product; the
+        targets' blocks, their gradients and their mask.
         """
         depth, width = self.final[-1], self.hidden_channels
         inner = 1 + sum(len(self.hops) ** k for k in range(1, depth))
-        per_node = 2 * (1 + depth if self.nonlinear else inner) * width
-        per_target = 4 * sum(self._widths) * width
-        return 4 * (n_nodes * per_node + n_targets * per_target)
+        per_node = 12 * (depth if self.nonlinear else inner) * width
+        per_target = 9 * sum(self._widths) * width
+        return n_nodes * max(per_node, 12 * width) + n_targets * per_target
 
     def forward(
         self,

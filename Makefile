@@ -33,6 +33,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/rings.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2
+	$(BIN)/python benchmarks/caps.py
+	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py

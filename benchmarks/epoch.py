@@ -53,19 +53,15 @@ def main() -> None:
     for threads in chosen.threads:
         torch.set_num_threads(threads)
         bandwidth[threads] = machine_bandwidth()
-    rows = []
+    machine = {threads: bytes_ / 1e9 for threads, bytes_ in bandwidth.items()}
+    print("memory, GB/s:", *(f"{v:.1f} on {t} thread(s)" for t, v in machine.items()))
+    rows: list[dict[str, Any]] = []
     for name in chosen.graphs:
         graph = load(name)
         for model, dropout in itertools.product(chosen.models, chosen.dropout):
             rows += measure(graph, model, dropout, bandwidth, chosen)
-    machine = {threads: bytes_ / 1e9 for threads, bytes_ in bandwidth.items()}
-    print("memory, GB/s:", *(f"{v:.1f} on {t} thread(s)" for t, v in machine.items()))
-    publish(
-        "epoch",
-        rows,
-        folder=chosen.out,
-        bandwidth_gigabytes_a_second=machine,
-    )
+        # After every graph: who stops it keeps what is done.
+        publish("epoch", rows, folder=chosen.out, bandwidth_gigabytes_a_second=machine)
     for row in rows:
         if row["model"] == "h2gcn-2" and row["graph"] in ASKED_OF:
             what = "{graph}, dropout {dropout}, {threads} thread(s)".format_map(row)

@@ -1,5 +1,6 @@
 """Rings that are never whole in memory: in a file, or computed when needed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +131,9 @@ def test_blocks_of_the_file_make_the_whole(
     assert np.array_equal(stored.starts, ring.indptr)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "no notes", "bad notes"])
+@pytest.mark.parametrize(
+    "damage", ["truncated", "no notes", "bad notes", "bad starts", "empty starts"]
+)
 def test_a_file_that_is_not_whole_is_made_again(tmp_path: Path, damage: str) -> None:
     adj = NAMED["star"]
     before = np.array(store_ring(adj, tmp_path).columns)
@@ -139,6 +142,12 @@ def test_a_file_that_is_not_whole_is_made_again(tmp_path: Path, damage: str) -> 
         file.write_bytes(file.read_bytes()[:-4])
     elif damage == "no notes":
         notes.unlink()
+    elif damage.endswith("starts"):
+        (starts,) = tmp_path.glob("*/*.npy")
+        if damage == "bad starts":
+            np.save(starts, np.zeros(6, dtype=np.int64))
+        else:
+            starts.write_bytes(b"")
     else:
         notes.write_text("{")
     assert np.array_equal(store_ring(adj, tmp_path).columns, before)
@@ -154,7 +163,17 @@ def test_an_interrupted_write_leaves_nothing_that_counts(
         patched.setattr(ring_store, "ring_pattern", broken)
         with pytest.raises(KeyboardInterrupt):
             store_ring(NAMED["star"], tmp_path)
+    assert not list(tmp_path.glob("*/*"))
     assert store_ring(NAMED["star"], tmp_path).sizes.sum() == 12
+
+
+def test_two_that_write_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    adj = random_adjacency(9)
+    with ThreadPoolExecutor(4) as pool:
+        rings = list(pool.map(lambda _: store_ring(adj, tmp_path), range(8)))
+    for ring in rings:
+        assert np.array_equal(ring.columns, exact_rings(adj)[1].indices)
+    assert len(list(tmp_path.glob("*/*"))) == 3
 
 
 def test_a_ring_without_entries(tmp_path: Path) -> None:

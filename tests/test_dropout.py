@@ -97,3 +97,10 @@ def test_numerical_gradient() -> None:
             return dropout_linear([block], weight, 0.5)
 
     assert torch.autograd.gradcheck(function, (*blocks, weight))
+
+
+@pytest.mark.parametrize("probability", [1e-12, 1e-6, 7e-6])
+def test_a_share_too_small_to_tell_drops_nothing(probability: float) -> None:
+    x, weight = torch.randn(50, 4), torch.randn(4, 2)
+    assert dropout(x, probability) is x
+    assert torch.equal(dropout_linear([x], weight, probability), x @ weight)

@@ -95,6 +95,9 @@ def test_a_fit_that_would_exceed_the_limit_does_not_start(graph: Graph) -> None:
     [
         ({"ring_cap": 0}, r"'ring_cap' parameter of NodeClassifier must be an integer"),
         ({"ring_cap": 2.5}, r"'ring_cap' parameter .* Got 2\.5 instead"),
+        ({"ring_cap": 2**63}, r"'ring_cap' parameter .* at most 2147483647"),
+        ({"ring_store": 5}, r"'ring_store' parameter .* must be a folder\. Got 5"),
+        ({"ring_store": ""}, r"'ring_store' parameter .* must be a folder"),
         ({"memory_limit": 0}, r"'memory_limit' parameter of NodeClassifier must be in"),
         ({"memory_limit": "8"}, r"'memory_limit' parameter of NodeClassifier must be"),
         ({"ring_cap": 4, "ring_store": "x"}, r"'ring_cap' and 'ring_store' .* one or"),
@@ -119,3 +122,16 @@ def test_prediction_computes_rows_that_do_not_fit(
     with pytest.warns(H2GCNWarning, match="computed when they are needed"):
         logits = classifier.predict_logits(other)
     np.testing.assert_allclose(logits, exact, atol=1e-4)
+
+
+def test_rings_at_hand_are_used_only_as_they_would_be_chosen(graph: Graph) -> None:
+    own = Graph(x=graph.x, adj=graph.adj, y=graph.y)
+    batched = {"batch_size": 64, "memory_limit": TINY, "epochs": 1}
+    fit(own, model="h2gcn-1", **batched)
+    whole = fit(own, model="h2gcn-1", epochs=1).predict_logits(own)
+    fresh = Graph(x=graph.x, adj=graph.adj, y=graph.y)
+    assert np.array_equal(
+        whole, fit(fresh, model="h2gcn-1", epochs=1).predict_logits(fresh)
+    )
+    with pytest.raises(InputError, match="will not fit"):
+        fit(own, model="h2gcn-1", memory_limit=TINY)

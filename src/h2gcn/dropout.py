@@ -39,6 +39,8 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
     if x.device.type != "cpu":
         return functional.dropout(x, probability)
     kept = _kept(probability)
+    if kept == CHOICES:  # less than half of the smallest share
+        return x
     mask = _draw(x.numel(), kept).view(x.shape).to(x.dtype)
     return x * mask.mul_(CHOICES / kept)
 
@@ -62,7 +64,7 @@ def dropout_linear(
     training
         Whether to drop at all.
     """
-    drops = training and probability > 0
+    drops = training and _kept(probability) < CHOICES
     if not drops or weight.device.type != "cpu":
         joined = torch.cat(list(blocks), dim=1)
         return dropout(joined, probability, training) @ weight

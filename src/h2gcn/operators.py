@@ -9,7 +9,8 @@ import torch
 from h2gcn.blocked_ring import BlockedRing
 from h2gcn.graph import Graph
 from h2gcn.models import find_model
-from h2gcn.ring_plan import RingOptions, ring_operators
+from h2gcn.models.spec import ModelSpec
+from h2gcn.ring_plan import CAPPED, MEMORY, RingOptions, plan_rings, ring_operators
 from h2gcn.sparse import Operator
 
 __all__ = ["AnyOperator", "find_operators"]
@@ -18,7 +19,7 @@ EXACT = RingOptions()
 
 AnyOperator = Operator | BlockedRing
 _REMEMBERED: WeakKeyDictionary[
-    Graph, tuple[tuple[str, torch.device, RingOptions], tuple[AnyOperator, ...]]
+    Graph, tuple[tuple[str, torch.device, RingOptions], str, tuple[AnyOperator, ...]]
 ] = WeakKeyDictionary()
 """Those asked for last, for each graph that is still in use."""
 
@@ -46,10 +47,14 @@ def find_operators(
         What the rings of a model that has them may take.
     """
     key, remembered = (model, device, rings), _REMEMBERED.get(graph)
-    if remembered is not None and remembered[0] == key:
-        return remembered[1]
-    _REMEMBERED.pop(graph, None)  # not beside those that are made now
     spec = find_model(model)
+    if remembered is not None and remembered[0] == key:
+        # What is in memory already needs no more of it; else as it would be chosen now.
+        at_hand = remembered[1] in (MEMORY, CAPPED) and rings.limit is None
+        if not spec.rings or at_hand or _place(graph, spec, rings) == remembered[1]:
+            return remembered[2]
+    place = _place(graph, spec, rings) if spec.rings else MEMORY
+    _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
     if spec.rings:
         hops, self_loops = spec.fixed["hops"], spec.fixed["self_loops"]
@@ -61,5 +66,9 @@ def find_operators(
             Operator(matrix, symmetric=spec.symmetric, device=device)
             for matrix in spec.operators(graph.adj)
         )
-    _REMEMBERED[graph] = key, operators
+    _REMEMBERED[graph] = key, place, operators
     return operators
+
+
+def _place(graph: Graph, spec: ModelSpec, rings: RingOptions) -> str:
+    return plan_rings(graph.adj, spec.fixed["hops"], rings)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -14,6 +15,7 @@ from h2gcn.training import TrainConfig
 
 __all__ = ["build_module", "check_batches", "check_rings", "resolve", "train_config"]
 
+MAX_CAP = 2**31 - 1
 NAMED = ("dropout", "activation", "hidden_channels")
 """Options of models that have a parameter of their own."""
 
@@ -56,7 +58,12 @@ def check_rings(params: Params) -> None:
         params[key] for key in ("ring_cap", "ring_store", "memory_limit")
     )
     if cap is not None:
-        check_integer(owner, "ring_cap", cap, 1)
+        check_integer(owner, "ring_cap", cap, 1, MAX_CAP)
+    if store is not None and not (isinstance(store, str | Path) and str(store)):
+        raise InputError(
+            f"The 'ring_store' parameter of {owner} must be a folder. Got {store!r} "
+            "instead."
+        )
     if limit is not None:
         check_real(owner, "memory_limit", limit, "(0, inf)")
     if cap is not None and store is not None:

@@ -21,6 +21,9 @@ __all__ = ["check_nodes", "logits_in_blocks", "probabilities"]
 BLOCK = 65_536
 """How many nodes a block has where nothing else is said."""
 
+FEW = 4096
+"""Nodes whose rows of the operators are cut out; for more the whole graph is taken."""
+
 Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Some nodes, [m], and their logits, [m, C]."""
 
@@ -64,7 +67,7 @@ def logits_in_blocks(
         for part in slices(len(wanted), size):
             piece = gather(x, operators, wanted[part], reach, device)
             yield piece.nodes, _forward(module, piece.x, piece.operators, piece.target)
-    elif nodes is not None and len(nodes) <= size:
+    elif nodes is not None and len(nodes) <= min(size, FEW):
         target = Target.of(operators, nodes, device)
         yield nodes, _forward(module, x, operators, target)
     else:

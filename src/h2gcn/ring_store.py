@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +86,16 @@ def store_ring(adj: CSR, folder: Path, *, hop: int = 2) -> StoredRing:
     file, notes = home / f"ring-{hop}.int32", home / f"ring-{hop}.json"
     starts_file = home / f"ring-{hop}.starts.npy"
     if not _is_whole(file, notes, starts_file):
-        notes.unlink(missing_ok=True)
         starts = _write(adj, hop, file)
-        np.save(starts_file, starts)
-        about = {"format": FORMAT, "nodes": adj.shape[0], "entries": int(starts[-1])}
-        notes.write_text(json.dumps(about), encoding="utf-8")
+        about = {
+            "format": FORMAT,
+            "entries": int(starts[-1]),
+            "starts": _digest(starts),
+        }
+        with _beside(starts_file) as out:
+            np.save(out, starts)
+        with _beside(notes) as out:
+            out.write(json.dumps(about).encode())
     starts = np.load(starts_file)
     if not starts[-1]:
         return StoredRing(np.zeros(0, dtype=np.int32), starts)
@@ -102,18 +112,30 @@ def _write(adj: CSR, hop: int, file: Path) -> NDArray[np.int64]:
             f"{file.parent}: ring {hop} takes {gigabytes(needed)}, but "
             f"{gigabytes(free)} are free on this disk"
         )
-    beside = file.with_suffix(".part")
-    try:
-        with beside.open("wb") as out:
-            for first, last in row_blocks(sizes, BLOCK):
-                nodes = np.arange(first, last)
-                columns, _ = ring_pattern(adj, hop, nodes, sizes[first:last])
-                columns.tofile(out)
-        beside.replace(file)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+    with _beside(file) as out:
+        for first, last in row_blocks(sizes, BLOCK):
+            nodes = np.arange(first, last)
+            columns, _ = ring_pattern(adj, hop, nodes, sizes[first:last])
+            out.write(columns.tobytes())
     return starts
+
+
+@contextmanager
+def _beside(file: Path) -> Iterator[IO[bytes]]:
+    """Write a file under a name of its own, and give it its name when it is whole."""
+    try:
+        with NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as out:
+            beside = Path(out.name)
+            try:
+                yield out
+                out.flush()
+                os.fsync(out.fileno())
+                beside.replace(file)
+            finally:
+                beside.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{file}: cannot be written ({reason})") from None
 
 
 def _is_whole(file: Path, notes: Path, starts: Path) -> bool:
@@ -122,10 +144,17 @@ def _is_whole(file: Path, notes: Path, starts: Path) -> bool:
         return False
     try:
         about = json.loads(notes.read_text(encoding="utf-8"))
-        whole: bool = file.stat().st_size == 4 * about["entries"]
-        return whole and bool(about["format"] == FORMAT)
-    except (ValueError, KeyError, TypeError):
+        return bool(
+            about["format"] == FORMAT
+            and file.stat().st_size == 4 * about["entries"]
+            and about["starts"] == _digest(np.load(starts))
+        )
+    except (ValueError, KeyError, TypeError, EOFError, OSError):
         return False
+
+
+def _digest(starts: NDArray[np.int64]) -> str:
+    return hashlib.sha256(starts.tobytes()).hexdigest()
 
 
 def _checksum(adj: CSR) -> str:

@@ -20,6 +20,7 @@ from h2gcn.experiments.store import Store, read_records
 from h2gcn.experiments.trials import Progress, Ranked, Trials
 from h2gcn.experiments.tuning import rank, search, tune
 from h2gcn.models import MODELS
+from h2gcn.ring_forecast import forecast_ring
 
 GRID = [{"l2": l2, "epochs": 5} for l2 in (1e-3, 1e-4, 1e-5)]
 SPLITS = [
@@ -290,6 +291,20 @@ def test_what_the_machine_cannot_do_is_not_recorded(
     with pytest.raises(InputError, match="will not fit in memory"):
         tune(small_graph, "h2gcn-1", GRID, SPLITS, seed=0, store=store)
     assert store.records == []
+
+
+def test_a_capped_ring_is_tuned_where_the_exact_one_does_not_fit(
+    small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn import ring_plan
+
+    limit = forecast_ring(small_graph.adj).bytes - 1
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: limit)
+    monkeypatch.setattr("h2gcn.estimator.working_bytes", lambda *_: 0)
+    grid = [{"ring_cap": 2, "epochs": 2}]
+    tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store)
+    assert len(store.records) == len(SPLITS)
+    assert not any(record.get("error") for record in store.records)
 
 
 # ---------------------------------------------------------------------------- going on

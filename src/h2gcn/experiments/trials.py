@@ -21,7 +21,8 @@ from h2gcn.experiments.store import Store, key_of
 from h2gcn.graph import Graph, Split
 from h2gcn.models import ALIASES
 from h2gcn.operators import find_operators
-from h2gcn.preparation import check_labels, check_split, find_device
+from h2gcn.preparation import check_labels, check_split, find_device, find_seed
+from h2gcn.ring_plan import RingOptions
 
 __all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
 
@@ -166,12 +167,18 @@ class Trials:
 
     def _fit(self, setting: Setting, number: int) -> dict[str, Any]:
         """Return the record of a run; an impossible one has its `error`."""
-        # What the machine cannot do is no fault of the setting, and not recorded.
-        find_operators(self.graph, self.model, find_device(self.device))
         seed = self.seed + number
         fitted = NodeClassifier(
             self.model, device=self.device, random_state=seed, **setting
         )
+        # What the machine cannot do is no fault of the setting, and not recorded.
+        names = ("ring_cap", "ring_store", "memory_limit")
+        rings = RingOptions.of(
+            dict.fromkeys(names) | dict(setting),
+            find_seed(seed),
+            on_demand=setting.get("batch_size") is not None,
+        )
+        find_operators(self.graph, self.model, find_device(self.device), rings)
         start, error = time.perf_counter(), None
         try:
             fitted.fit(self.graph, self.splits[number])

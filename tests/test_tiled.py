@@ -66,7 +66,7 @@ def test_only_what_gains_by_it_is_tiled(monkeypatch: pytest.MonkeyPatch) -> None
     assert tile(triplets) is triplets
 
 
-def test_narrow_and_double_matrices_are_left_to_torch(
+def test_narrow_matrices_are_left_to_torch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(tiled, "BLOCK", 10)

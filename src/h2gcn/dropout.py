@@ -20,8 +20,8 @@ CHUNK = 2**20
 def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
     """Return x with each element zero at the given probability, the others scaled up.
 
-    torch draws a whole number in double precision for each element, which costs more
-    than the products around it. Here one draw of 64 bits decides four elements. The
+    torch draws a number for each element, which is slow on a processor. Here one draw
+    of 64 bits decides four elements. The
     probability is rounded to 1/65,536, and the scale belongs to the rounded one, so
     that the expectation is x.
 

@@ -36,8 +36,8 @@ def keep_freed_memory() -> None:
     """Have the C library keep what is freed, up to 256 MB, for the next step.
 
     A training step frees what the step before it freed, and glibc gives it back to
-    the system each time: thousands of page faults an epoch. For programs, which own
-    their process; a library leaves its host's allocator alone.
+    the system each time, to be faulted in again. For programs, which own their
+    process; a library leaves its host's allocator alone.
     """
     import ctypes
 
@@ -58,8 +58,7 @@ def gigabytes(count: float) -> str:
 def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an array of `count` numbers, not yet written.
 
-    numpy asks for huge pages, which a virtual machine may take long to find: filling
-    such an array was four times slower there than one on plain pages.
+    numpy asks for huge pages, which a virtual machine may take long to find.
     """
     size = count * np.dtype(dtype).itemsize
     if size < LARGE:

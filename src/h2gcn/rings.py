@@ -179,7 +179,9 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
     self_loops
         Add the identity first (Kipf's Â, and the paper's NS variants).
     """
-    matrix = CSR(ring + sp.eye_array(ring.shape[0])) if self_loops else ring
+    matrix = ring
+    if self_loops:
+        matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
     matrix.sort_indices()
     return _normalised(matrix.indices, matrix.indptr)
 

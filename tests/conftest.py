@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -10,12 +11,17 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn import Graph
+from h2gcn.cli import main
 
 # Machines differ in speed, and what CI finds must be found again.
 hypothesis.settings.register_profile(
     "h2gcn", deadline=None, derandomize="CI" in os.environ
 )
 hypothesis.settings.load_profile("h2gcn")
+
+
+Run = Callable[..., tuple[int, str, str]]
+"""Runs a command; see the fixture `run`."""
 
 
 def adjacency(n: int, edges: list[tuple[int, int]]) -> sp.csr_array:
@@ -50,6 +56,18 @@ def random_adjacency(seed: int) -> sp.csr_array:
 def named_adj(request: pytest.FixtureRequest) -> sp.csr_array:
     """Each of the named graphs in turn."""
     return NAMED[request.param]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command; return its exit code, stdout and stderr."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
 
 
 @pytest.fixture

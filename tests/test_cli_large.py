@@ -2,32 +2,18 @@
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import Run
 from h2gcn.bundle import read_manifest
-from h2gcn.cli import main
 from h2gcn.io import TableOptions, read_graph, read_tables
 
-Run = Callable[..., tuple[int, str, str]]
 N = 40
 QUICK = ("--epochs", 15, "-q")
 LOUD = ("--epochs", 5)
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; return its exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 @pytest.fixture

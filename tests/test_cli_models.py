@@ -1,31 +1,18 @@
 """Every model from tables to predictions, by the commands that a user types."""
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from h2gcn.cli import main
+from conftest import Run
 from h2gcn.models import MODELS
 from test_cli import fails
 
-Run = Callable[..., tuple[int, str, str]]
 CLASSES = ("ash", "birch", "cedar")
 SPREADING = [name for name, spec in MODELS.items() if not spec.trained]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command; return its exit code, stdout and stderr."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 def named(numbers: Iterable[int]) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["cannot_write", "check_folder", "sync_folder", "write_whole"]
+__all__ = ["cannot_write", "check_folder", "sync_folder", "whole_file", "write_whole"]
 
 
 def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:
@@ -34,20 +36,32 @@ def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None
         raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
 
 
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file beside, and take its name once all of it is on the disk."""
-    part = file.with_name(f"{file.name}.part")
+@contextmanager
+def whole_file(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that is written beside, and gets its name once it is on the disk.
+
+    Beside means under a name of its own, so that two who write do not meet.
+    """
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
     try:
         with part.open("wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(file)
-    except OSError as error:
+    except (OSError, KeyboardInterrupt) as error:
         with suppress(OSError):
             part.unlink()
-        raise cannot_write(file, error) from None
+        if isinstance(error, OSError):
+            raise cannot_write(file, error) from None
+        raise
     sync_folder(file.parent)
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file beside, and take its name once all of it is on the disk."""
+    with whole_file(file) as stream:
+        stream.write(content)
 
 
 def sync_folder(folder: Path) -> None:

@@ -16,13 +16,12 @@ from h2gcn._manifest import plain
 from h2gcn.card import fingerprint
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
+from h2gcn.parameters import ELSEWHERE
 
 __all__ = ["Identity", "difference", "identify"]
 
 Identity = Mapping[str, Any]
 """What `identify` returns."""
-_ELSEWHERE = ("ring_store", "memory_limit", "device")
-"""Parameters that speak of the machine."""
 
 
 def identify(
@@ -39,7 +38,9 @@ def identify(
     graph, split
         What is trained on.
     """
-    named = {name: v for name, v in params.items() if name not in _ELSEWHERE}
+    named = {
+        name: v for name, v in params.items() if name not in (*ELSEWHERE, "device")
+    }
     model, options = named.pop("model"), named.pop("options")
     seed = named.pop("random_state")
     if not isinstance(seed, Integral):

@@ -15,6 +15,7 @@ from h2gcn import __version__
 from h2gcn._files import cannot_write, check_folder
 from h2gcn._manifest import plain, read_signed, read_tensors, signed, to_bytes
 from h2gcn.exceptions import InputError
+from h2gcn.parameters import ELSEWHERE
 from h2gcn.preparation import find_device
 from h2gcn.randomness import seeded
 from h2gcn.scaling import Scaler
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["load_bundle", "read_manifest", "save_bundle"]
 
 FORMAT = 1
-ELSEWHERE = ("ring_store", "memory_limit")
-"""Parameters that speak of the machine of training, and are not saved."""
 MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
 _KEYS = {
     *("params", "classes", "features", "scaling", "weights_sha256"),

@@ -28,7 +28,7 @@ FORMAT = 1
 MINUTES = 2.0
 """How long a training goes on without a checkpoint."""
 MANIFEST = "checkpoint.json"
-_OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.part)?")
+_OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.\w+\.part)?")
 _GROUPS = ("weights", "best_weights", "optimiser", "random")
 """The fields of a snapshot that are tensors by name."""
 

@@ -13,8 +13,17 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import build_model, find_model
 from h2gcn.training import TrainConfig
 
-__all__ = ["build_module", "check_batches", "check_rings", "resolve", "train_config"]
+__all__ = [
+    "ELSEWHERE",
+    "build_module",
+    "check_batches",
+    "check_rings",
+    "resolve",
+    "train_config",
+]
 
+ELSEWHERE = ("ring_store", "memory_limit")
+"""Parameters that speak of the machine of training, not of the model."""
 MAX_CAP = 2**31 - 1
 NAMED = ("dropout", "activation", "hidden_channels")
 """Options of models that have a parameter of their own."""

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from h2gcn._files import whole_file, write_whole
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.memory import gigabytes
@@ -92,10 +88,9 @@ def store_ring(adj: CSR, folder: Path, *, hop: int = 2) -> StoredRing:
             "entries": int(starts[-1]),
             "starts": _digest(starts),
         }
-        with _beside(starts_file) as out:
+        with whole_file(starts_file) as out:
             np.save(out, starts)
-        with _beside(notes) as out:
-            out.write(json.dumps(about).encode())
+        write_whole(notes, json.dumps(about).encode())
     starts = np.load(starts_file)
     if not starts[-1]:
         return StoredRing(np.zeros(0, dtype=np.int32), starts)
@@ -112,30 +107,12 @@ def _write(adj: CSR, hop: int, file: Path) -> NDArray[np.int64]:
             f"{file.parent}: ring {hop} takes {gigabytes(needed)}, but "
             f"{gigabytes(free)} are free on this disk"
         )
-    with _beside(file) as out:
+    with whole_file(file) as out:
         for first, last in row_blocks(sizes, BLOCK):
             nodes = np.arange(first, last)
             columns, _ = ring_pattern(adj, hop, nodes, sizes[first:last])
             out.write(columns.tobytes())
     return starts
-
-
-@contextmanager
-def _beside(file: Path) -> Iterator[IO[bytes]]:
-    """Write a file under a name of its own, and give it its name when it is whole."""
-    try:
-        with NamedTemporaryFile(dir=file.parent, prefix=".part-", delete=False) as out:
-            beside = Path(out.name)
-            try:
-                yield out
-                out.flush()
-                os.fsync(out.fileno())
-                beside.replace(file)
-            finally:
-                beside.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{file}: cannot be written ({reason})") from None
 
 
 def _is_whole(file: Path, notes: Path, starts: Path) -> bool:

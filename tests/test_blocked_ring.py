@@ -1,7 +1,11 @@
 """Rings that are never whole in memory: in a file, or computed when needed."""
 
+import errno
+import json
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +17,7 @@ from hypothesis import strategies as st
 from conftest import NAMED, adjacency, random_adjacency
 from h2gcn import blocked_ring, ring_store
 from h2gcn.blocked_ring import BlockedRing, ComputedRing, RingSource
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.ring_store import store_ring
 from h2gcn.rings import exact_rings, normalise
 from h2gcn.sparse import Operator
@@ -131,26 +135,78 @@ def test_blocks_of_the_file_make_the_whole(
     assert np.array_equal(stored.starts, ring.indptr)
 
 
-@pytest.mark.parametrize(
-    "damage", ["truncated", "no notes", "bad notes", "bad starts", "empty starts"]
-)
-def test_a_file_that_is_not_whole_is_made_again(tmp_path: Path, damage: str) -> None:
-    adj = NAMED["star"]
+DAMAGES: dict[str, tuple[str, bytes | None]] = {
+    "truncated": ("int32", np.arange(11, dtype=np.int32).tobytes()),
+    "another column": ("int32", np.arange(12, dtype=np.int32).tobytes()),
+    "no file": ("int32", None),
+    "other starts": ("starts.npy", b"PK, but no archive"),
+    "empty starts": ("starts.npy", b""),
+    "no starts": ("starts.npy", None),
+    "broken notes": ("json", b"{"),
+    "notes without words": ("json", b"[]"),
+    "notes that lack something": ("json", b'{"format": 2}'),
+    "another version": ("json", b'{"format": 1, "entries": 12}'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_made_again_aloud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(ring_store, "READ", 7)  # several reads
+    adj, (suffix, content) = NAMED["star"], DAMAGES[damage]
     before = np.array(store_ring(adj, tmp_path).columns)
-    (file,), (notes,) = tmp_path.glob("*/*.int32"), tmp_path.glob("*/*.json")
-    if damage == "truncated":
-        file.write_bytes(file.read_bytes()[:-4])
-    elif damage == "no notes":
-        notes.unlink()
-    elif damage.endswith("starts"):
-        (starts,) = tmp_path.glob("*/*.npy")
-        if damage == "bad starts":
-            np.save(starts, np.zeros(6, dtype=np.int64))
-        else:
-            starts.write_bytes(b"")
+    (home,) = tmp_path.iterdir()
+    file = home / f"ring-2.{suffix}"
+    if content is None:
+        file.unlink()
     else:
-        notes.write_text("{")
-    assert np.array_equal(store_ring(adj, tmp_path).columns, before)
+        file.write_bytes(content)
+    with pytest.warns(
+        H2GCNWarning, match=r"ring-2\.int32: is damaged, or of .*; it is made again$"
+    ):
+        again = store_ring(adj, tmp_path)
+    assert np.array_equal(again.columns, before)
+    assert np.array_equal(store_ring(adj, tmp_path).columns, before)  # in silence
+
+
+def test_a_file_that_was_never_finished_is_made_in_silence(tmp_path: Path) -> None:
+    before = np.array(store_ring(NAMED["star"], tmp_path).columns)
+    (notes,) = tmp_path.glob("*/*.json")
+    notes.unlink()
+    assert np.array_equal(store_ring(NAMED["star"], tmp_path).columns, before)
+    assert notes.is_file()
+
+
+@pytest.mark.parametrize("suffix", ["int32", "starts.npy", "json"])
+def test_a_file_that_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    store_ring(NAMED["star"], tmp_path)
+    original = Path.open
+
+    def refuse(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == f"ring-2.{suffix}":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return original(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(
+        InputError, match=rf"ring-2\.{suffix}: cannot be read \(Permission denied\)$"
+    ):
+        store_ring(NAMED["star"], tmp_path)
+
+
+def test_a_file_just_written_is_not_read_to_check_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ring_store, "_crc32", pytest.fail)
+    store_ring(NAMED["star"], tmp_path)
+    monkeypatch.undo()
+    (columns,) = tmp_path.glob("*/*.int32")
+    (notes,) = tmp_path.glob("*/*.json")
+    noted = json.loads(notes.read_text())
+    assert noted["columns_crc32"] == zlib.crc32(columns.read_bytes())
 
 
 def test_an_interrupted_write_leaves_nothing_that_counts(

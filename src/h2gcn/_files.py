@@ -11,7 +11,14 @@ from typing import IO
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["cannot_write", "check_folder", "sync_folder", "whole_file", "write_whole"]
+__all__ = [
+    "cannot_read",
+    "cannot_write",
+    "check_folder",
+    "sync_folder",
+    "whole_file",
+    "write_whole",
+]
 
 
 def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:
@@ -26,13 +33,18 @@ def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None
     is_own
         Whether a name may be in the folder.
     """
-    if not path.parent.is_dir():
+    try:
+        around, there = path.parent.is_dir(), path.exists()
+        names = [file.name for file in path.iterdir()] if path.is_dir() else None
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    if not around:
         raise InputError(f"{path}: the folder {path.parent} does not exist")
     if path.name in ("", ".."):
         raise InputError(f"{path}: {what} needs a folder of its own")
-    if path.is_file():
+    if there and names is None:
         raise InputError(f"{path}: is a file; {what} is saved as a folder")
-    if path.is_dir() and not all(is_own(file.name) for file in path.iterdir()):
+    if not all(is_own(name) for name in names or ()):
         raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
 
 
@@ -72,6 +84,11 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def cannot_read(path: Path, error: OSError) -> InputError:
+    """Return the error of a place that cannot be read."""
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:

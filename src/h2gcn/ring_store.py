@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import shutil
+import warnings
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn._files import whole_file, write_whole
-from h2gcn.exceptions import InputError
+from h2gcn._files import cannot_read, whole_file, write_whole
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.memory import gigabytes
 from h2gcn.rings import ring_pattern, ring_sizes
@@ -23,7 +26,9 @@ __all__ = ["StoredRing", "store_ring"]
 
 BLOCK = 2**24
 """Entries of a ring that are made together, about."""
-FORMAT = 1
+READ = 2**26
+"""Bytes of a file that are looked at together."""
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,8 @@ def store_ring(adj: CSR, folder: Path, *, hop: int = 2) -> StoredRing:
     """Return ring `hop` of a graph from its file, which is made if it is not there.
 
     Each graph has a folder of its own in `folder`, named by a checksum of its edges.
-    The file takes four bytes an entry, and is whole or not there at all.
+    The file takes four bytes an entry, and is whole or not there at all. One that is
+    found is read once to compare it with its checksum; a damaged one is made again.
 
     Parameters
     ----------
@@ -79,17 +85,10 @@ def store_ring(adj: CSR, folder: Path, *, hop: int = 2) -> StoredRing:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be used ({error.strerror})") from None
-    file, notes = home / f"ring-{hop}.int32", home / f"ring-{hop}.json"
-    starts_file = home / f"ring-{hop}.starts.npy"
-    if not _is_whole(file, notes, starts_file):
-        starts = _write(adj, hop, file)
-        about = {
-            "format": FORMAT,
-            "entries": int(starts[-1]),
-            "starts": _digest(starts),
-        }
-        with whole_file(starts_file) as out:
-            np.save(out, starts)
+    file, starts_file = home / f"ring-{hop}.int32", home / f"ring-{hop}.starts.npy"
+    notes = home / f"ring-{hop}.json"
+    if not _is_whole(file, starts_file, notes):
+        about = _write(adj, hop, file, starts_file)
         write_whole(notes, json.dumps(about).encode())
     starts = np.load(starts_file)
     if not starts[-1]:
@@ -98,7 +97,8 @@ def store_ring(adj: CSR, folder: Path, *, hop: int = 2) -> StoredRing:
     return StoredRing(np.memmap(file, dtype=np.int32, mode="c"), starts)
 
 
-def _write(adj: CSR, hop: int, file: Path) -> NDArray[np.int64]:
+def _write(adj: CSR, hop: int, file: Path, starts_file: Path) -> dict[str, object]:
+    """Write a ring; return what is noted of it once it is there."""
     sizes = ring_sizes(adj, hop)
     starts = row_starts(sizes)
     needed, free = 4 * int(starts[-1]), shutil.disk_usage(file.parent).free
@@ -107,31 +107,58 @@ def _write(adj: CSR, hop: int, file: Path) -> NDArray[np.int64]:
             f"{file.parent}: ring {hop} takes {gigabytes(needed)}, but "
             f"{gigabytes(free)} are free on this disk"
         )
+    checksum = 0
     with whole_file(file) as out:
         for first, last in row_blocks(sizes, BLOCK):
             nodes = np.arange(first, last)
             columns, _ = ring_pattern(adj, hop, nodes, sizes[first:last])
-            out.write(columns.tobytes())
-    return starts
+            part = columns.tobytes()
+            checksum = zlib.crc32(part, checksum)
+            out.write(part)
+    stream = io.BytesIO()
+    np.save(stream, starts)
+    write_whole(starts_file, stream.getvalue())
+    return {
+        "format": FORMAT,
+        "entries": int(starts[-1]),
+        "columns_crc32": checksum,
+        "starts_crc32": zlib.crc32(stream.getvalue()),
+    }
 
 
-def _is_whole(file: Path, notes: Path, starts: Path) -> bool:
-    """Whether the file is one that was written to its end."""
-    if not (file.is_file() and notes.is_file() and starts.is_file()):
-        return False
+def _is_whole(file: Path, starts: Path, notes: Path) -> bool:
+    """Whether the files are there as they were written, and to their end."""
     try:
-        about = json.loads(notes.read_text(encoding="utf-8"))
-        return bool(
+        if not notes.exists():  # they are written last
+            return False
+        about = json.loads(notes.read_bytes())
+        if (
             about["format"] == FORMAT
             and file.stat().st_size == 4 * about["entries"]
-            and about["starts"] == _digest(np.load(starts))
-        )
-    except (ValueError, KeyError, TypeError, EOFError, OSError):
-        return False
+            and _crc32(starts) == about["starts_crc32"]
+            and _crc32(file) == about["columns_crc32"]
+        ):
+            return True
+    except FileNotFoundError:
+        pass  # one of the others is gone
+    except OSError as error:
+        raise cannot_read(Path(error.filename or file), error) from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass  # not the notes of a ring
+    warnings.warn(
+        f"{file}: is damaged, or of another version of h2gcn; it is made again",
+        H2GCNWarning,
+        stacklevel=3,
+    )
+    return False
 
 
-def _digest(starts: NDArray[np.int64]) -> str:
-    return hashlib.sha256(starts.tobytes()).hexdigest()
+def _crc32(file: Path) -> int:
+    checksum = 0
+    with file.open("rb", buffering=0) as stream:
+        while part := stream.read(READ):
+            checksum = zlib.crc32(part, checksum)
+    return checksum
 
 
 def _checksum(adj: CSR) -> str:

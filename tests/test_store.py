@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from h2gcn import __version__
+from h2gcn import _locks as module
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import store as module
 from h2gcn.experiments.store import FORMAT, Store, key_of, read_records
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -13,19 +12,13 @@ from typing import Any, Self
 
 from h2gcn import __version__
 from h2gcn._files import cannot_write, sync_folder
+from h2gcn._locks import lock
 from h2gcn.exceptions import InputError
-
-try:
-    import fcntl
-except ImportError:  # Windows: whoever starts two programs on one store is not told
-    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["FORMAT", "Store", "key_of", "read_records"]
 
 FORMAT = 1
 """A field of every record, so that files can be joined and cut line by line."""
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
-"""What a file system says that has no locks."""
 
 
 def key_of(**what_defines_it: Any) -> str:
@@ -87,7 +80,7 @@ class Store:
         except OSError as error:
             raise cannot_write(self.path, error) from None
         try:
-            self._lock()
+            lock(self._file, self.path)
             content = _read(self.path)
             records, whole = _parse(self.path, content)
             self._repair(content, whole)
@@ -142,20 +135,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _lock(self) -> None:
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"{self.path}: another program is writing to it; wait for it, or "
-                "write to another place"
-            ) from None
-        except OSError as error:
-            if error.errno not in _NO_LOCKS:
-                raise cannot_write(self.path, error) from None
 
     def _repair(self, content: bytes, whole: int) -> None:
         """Make the file end with a whole line, as `append` takes for granted."""

@@ -1,0 +1,156 @@
+"""Files that are whole or not there, and folders that one program at a time has."""
+
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from h2gcn import _locks
+from h2gcn._files import check_folder, whole_file, write_whole
+from h2gcn._locks import locked
+from h2gcn.exceptions import InputError
+
+
+def check(path: Path) -> None:
+    check_folder(path, "a thing", {"own"}.__contains__)
+
+
+def refused(path: Path, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(path)
+    assert str(caught.value) == f"{path}: {words}"
+
+
+# --------------------------------------------------------------------------- folders
+
+
+def test_folders_that_can_be_written_to(tmp_path: Path) -> None:
+    check(tmp_path)
+    check(tmp_path / "new")
+    (tmp_path / "own").write_text("")
+    check(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["own"]
+
+
+def test_folders_that_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused(tmp_path / "no" / "c", f"the folder {tmp_path / 'no'} does not exist")
+    refused(tmp_path / "..", "a thing needs a folder of its own")
+    (tmp_path / "file").write_text("mine")
+    refused(tmp_path / "file", "is a file; a thing is saved as a folder")
+    refused(tmp_path, "holds other files; a thing needs a folder of its own")
+    assert (tmp_path / "file").read_text() == "mine"
+
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    refused(tmp_path, "cannot be read (Permission denied)")
+
+
+# ----------------------------------------------------------------------------- files
+
+
+def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    write_whole(file, b"old")
+    with whole_file(file) as out:
+        out.write(b"new")
+        assert file.read_bytes() == b"old"
+    assert file.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "Full"), KeyboardInterrupt()])
+def test_what_was_not_finished_is_removed(tmp_path: Path, error: BaseException) -> None:
+    kind = InputError if isinstance(error, OSError) else KeyboardInterrupt
+    with pytest.raises(kind) as caught, whole_file(tmp_path / "f"):
+        raise error
+    if kind is InputError:
+        assert str(caught.value) == f"{tmp_path / 'f'}: cannot be written (Full)"
+    assert not list(tmp_path.iterdir())
+
+
+# ----------------------------------------------------------------------------- locks
+
+
+@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+def test_a_folder_is_for_one_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        with pytest.raises(InputError) as caught, locked(tmp_path):
+            pytest.fail("both are in")
+        assert str(caught.value) == (
+            f"{tmp_path}: another program is writing to it; wait for it, or write to "
+            "another place"
+        )
+        assert not list(tmp_path.iterdir())
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+def test_a_program_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from h2gcn._locks import locked\n"
+        f"with locked(Path({str(tmp_path)!r})): print('in', flush=True); input()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "in\n"
+        with pytest.raises(InputError, match="another program"), locked(tmp_path):
+            pytest.fail("both are in")
+    finally:
+        child.kill()
+        child.communicate()
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"no: cannot be read \(No such file or dir"),
+        locked(tmp_path / "no"),
+    ):
+        pytest.fail("it is not there")
+
+
+@pytest.mark.parametrize("number", [None, errno.ENOLCK, errno.EBADF])
+def test_where_there_are_no_locks_nobody_is_kept_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None
+) -> None:
+    class Fcntl:
+        LOCK_EX = LOCK_NB = 0
+
+        @staticmethod
+        def flock(*_: object) -> None:
+            raise OSError(number, "No locks")
+
+    monkeypatch.setattr(_locks, "fcntl", None if number is None else Fcntl)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+
+
+def test_a_lock_that_fails_otherwise_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fcntl:
+        LOCK_EX = LOCK_NB = 0
+
+        @staticmethod
+        def flock(*_: object) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(_locks, "fcntl", Fcntl)
+    with (
+        pytest.raises(InputError, match=r": cannot be written \(Input/output error\)$"),
+        locked(tmp_path),
+    ):
+        pytest.fail("it was locked")

@@ -1,6 +1,7 @@
 """Trainings that go on where they were killed, to the same bits."""
 
 import errno
+import hashlib
 import json
 import math
 import os
@@ -21,8 +22,8 @@ from torch import nn
 
 import h2gcn.fitting
 import h2gcn.training
-from h2gcn import Graph, NodeClassifier, Split
-from h2gcn._manifest import digest
+from h2gcn import Graph, NodeClassifier, Split, _locks
+from h2gcn._manifest import digest, to_bytes
 from h2gcn.checkpoint import MANIFEST, Checkpoint, find_stage
 from h2gcn.cli import main
 from h2gcn.exceptions import H2GCNWarning, InputError
@@ -30,6 +31,7 @@ from h2gcn.optimisers import OPTIMIZERS, find_optimiser
 from h2gcn.progress import Progress
 from h2gcn.stopping import RULES, Epoch, find_rule
 
+ONE = torch.ones(1, 3)
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 
 
@@ -39,6 +41,8 @@ IDENTITY = {
     "checksum": "0",
     "split": "0",
     "params": {"model": "mlp"},
+    "rings": "memory",
+    "features": "memory",
 }
 
 
@@ -318,7 +322,9 @@ def test_numbers_without_end_are_read_as_they_were(tmp_path: Path) -> None:
     epochs = (Epoch(1, 1 / 3, -math.inf, math.inf), Epoch(2, 5e-324, 0.1, math.inf))
     for epoch in epochs:
         progress.add(epoch)
-    Checkpoint(tmp_path / "c", IDENTITY, epochs=2).keep(progress)
+    new_one = Checkpoint(tmp_path / "c", IDENTITY, epochs=2)
+    with new_one.held():
+        new_one.keep(progress)
     found = Checkpoint(tmp_path / "c", IDENTITY, epochs=2, resume=True).found
     assert found.history == epochs
     text = (tmp_path / "c" / MANIFEST).read_text()
@@ -425,6 +431,74 @@ def test_what_speaks_of_the_machine_does_not_count(
     check_same(resume(here, small_graph, tmp_path / "c"), new().fit(small_graph, SPLIT))
 
 
+PLACES = {
+    "in memory": {},
+    "in a file": {"memory_limit": 1e-6, "ring_store": "rings"},
+    "computed when needed": {"memory_limit": 1e-6},
+}
+"""Parameters with which the rings of batches are in each place."""
+wherever = pytest.mark.filterwarnings("ignore:the rings")
+
+
+@wherever
+@pytest.mark.parametrize("then", PLACES)
+@pytest.mark.parametrize("now", PLACES)
+def test_rings_stay_where_they_were(
+    small_graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    then: str,
+    now: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    kill(new(batch_size=5, **PLACES[then]), small_graph, tmp_path / "c", at=5)
+    later = new(batch_size=5, **PLACES[now])
+    if then == now:
+        whole = new(batch_size=5, **PLACES[now]).fit(small_graph, SPLIT)
+        check_same(resume(later, small_graph, tmp_path / "c"), whole)
+        return
+    with pytest.raises(InputError) as caught:
+        resume(later, small_graph, tmp_path / "c")
+    assert str(caught.value) == (
+        f"{tmp_path / 'c'}: was made with the rings {then}, not {now}, which changes "
+        "the last bits; set --memory-limit and --ring-store so that they are there "
+        "again"
+    )
+
+
+@wherever
+def test_a_model_without_a_two_hop_ring_has_no_place_to_keep(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    for model in ("gcn", "h2gcn-s1"):
+        kill(new(model, memory_limit=1e-6), small_graph, tmp_path / model, at=5)
+        done = resume(new(model), small_graph, tmp_path / model)
+        check_same(done, new(model).fit(small_graph, SPLIT))
+
+
+def test_rings_at_hand_count_as_they_are(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = new().fit(small_graph, SPLIT)
+    kill(new(), small_graph, tmp_path / "c", at=5)
+    # They have taken what was free: made again, they would not fit.
+    monkeypatch.setattr("h2gcn.ring_plan.available_memory", lambda: 0)
+    check_same(resume(new(), small_graph, tmp_path / "c"), whole)
+
+
+def test_features_stay_where_they_were(small_graph: Graph, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", small_graph.x)
+    mapped = replace(small_graph, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    kill(new(), mapped, tmp_path / "c", at=5)
+    check_same(resume(new(), mapped, tmp_path / "c"), new().fit(mapped, SPLIT))
+    with pytest.raises(InputError) as caught:
+        resume(new(), small_graph, tmp_path / "c")
+    assert str(caught.value) == (
+        f"{tmp_path / 'c'}: was made with the features in a file, not in memory, "
+        "which changes the last bits; set --features so that they are there again"
+    )
+
+
 def test_the_epochs_count_where_a_prior_has_as_many(
     small_graph: Graph, tmp_path: Path
 ) -> None:
@@ -511,9 +585,118 @@ def test_a_folder_that_cannot_be_written(
     def refuse(**_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("h2gcn.checkpoint.TemporaryFile", refuse)
-    with pytest.raises(InputError, match=r"c: cannot be written \(Permission denied\)"):
+    with monkeypatch.context() as patch:
+        patch.setattr("h2gcn.checkpoint.TemporaryFile", refuse)
+        words = r"c: cannot be written \(Permission denied\)"
+        with pytest.raises(InputError, match=words):
+            new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", no_room)
+    with pytest.raises(InputError, match=r"c: cannot be written \(No space left on"):
         new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("path", [5, b"c", "", ["c"]], ids=repr)
+def test_what_is_no_path(small_graph: Graph, path: Any) -> None:
+    with pytest.raises(InputError) as caught:
+        new().fit(small_graph, SPLIT, checkpoint=path)
+    assert str(caught.value) == (
+        "The 'checkpoint' parameter of NodeClassifier must be a folder. "
+        f"Got {path!r} instead."
+    )
+
+
+def test_a_training_that_is_refused_leaves_no_folder(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = replace(small_graph, adj=0 * small_graph.adj)
+    one_class = Split(SPLIT.train, np.array([12, 14]), SPLIT.test)
+    before = set(tmp_path.iterdir())
+    kept = {"checkpoint": tmp_path / "c"}
+    with pytest.raises(InputError, match="the rings will not fit in memory"):
+        new(memory_limit=1e-6).fit(small_graph, SPLIT, **kept)
+    stored = new(memory_limit=1e-6, ring_store=tmp_path / "rings")
+    with pytest.raises(InputError, match="small: the graph has no edges"):
+        stored.fit(alone, SPLIT, **kept)
+    with pytest.raises(InputError, match="they are all of one"):
+        new(metric="roc_auc").fit(small_graph, one_class, **kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(h2gcn.training, "score", stop_now)
+        with pytest.raises(KeyboardInterrupt):
+            new().fit(small_graph, SPLIT, **kept)
+    assert set(tmp_path.iterdir()) == before
+    (tmp_path / "c").mkdir()  # one's own is not removed
+    with pytest.raises(InputError, match="they are all of one"):
+        new(metric="roc_auc").fit(small_graph, one_class, **kept)
+    assert (tmp_path / "c").is_dir()
+
+
+def stop_now(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_what_is_wrong_with_the_folder_is_said_before_the_rings_are_made(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    fresh = replace(small_graph)  # whose rings nobody remembers
+    monkeypatch.setattr("h2gcn.estimator.find_operators", pytest.fail)
+    with pytest.raises(InputError, match=r"was made with dropout 0\.5, not 0\.1"):
+        resume(new(dropout=0.1), fresh, tmp_path / "c")
+    with pytest.raises(InputError, match="already holds a checkpoint"):
+        new().fit(fresh, SPLIT, checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match="holds other files"):
+        new().fit(fresh, SPLIT, checkpoint=tmp_path)
+
+
+# ------------------------------------------------------------------ one at a time
+
+locks = pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+
+
+@locks
+@pytest.mark.parametrize("again", [False, True], ids=["begun", "resumed"])
+def test_a_folder_in_use_is_refused(
+    small_graph: Graph, tmp_path: Path, again: bool
+) -> None:
+    refused = []
+
+    def another(_: Epoch) -> None:
+        with pytest.raises(InputError) as caught:
+            new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c", resume=again)
+        refused.append(str(caught.value))
+
+    one = new().fit(small_graph, SPLIT, on_epoch=another, checkpoint=tmp_path / "c")
+    check_same(one, new().fit(small_graph, SPLIT))
+    assert refused == 12 * [
+        f"{tmp_path / 'c'}: another program is writing to it; wait for it, or write to "
+        "another place"
+    ]
+    check_same(resume(new(), small_graph, tmp_path / "c"), one)
+
+
+@locks
+def test_of_two_that_begin_at_once_one_is_refused(tmp_path: Path) -> None:
+    one, two = (Checkpoint(tmp_path / "c", IDENTITY, epochs=2) for _ in range(2))
+    with one.held():
+        with pytest.raises(InputError, match="another program"), two.held():
+            pytest.fail("both are in")
+        assert (tmp_path / "c").is_dir()
+    assert not (tmp_path / "c").exists()
+
+
+def test_one_that_was_written_in_the_meantime_is_not_overwritten(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    late = Checkpoint(tmp_path / "c", IDENTITY, epochs=2)
+    new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
+    with pytest.raises(InputError, match="already holds a checkpoint"), late.held():
+        pytest.fail("it was not looked at again")
+    assert find_stage(tmp_path / "c").epoch == 12
 
 
 @pytest.mark.parametrize("minutes", [-1, math.inf, math.nan, "2"])
@@ -551,6 +734,76 @@ def test_a_damaged_checkpoint(small_graph: Graph, tmp_path: Path) -> None:
     state.unlink()
     refused(r"state-\w{16}\.safetensors: missing")
     state.write_bytes(content)
+    resume(new(), small_graph, tmp_path / "c")
+
+
+def test_a_manifest_that_lacks_something(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    text = (tmp_path / "c" / MANIFEST).read_text()
+
+    def refused(change: Callable[[dict[str, Any]], object], words: str) -> None:
+        edit(tmp_path / "c", change)
+        with pytest.raises(InputError) as caught:
+            resume(new(), small_graph, tmp_path / "c")
+        assert str(caught.value) == f"{tmp_path / 'c' / MANIFEST}: lacks {words}"
+        (tmp_path / "c" / MANIFEST).write_text(text)
+
+    refused(lambda it: it.pop("state_sha256"), "state_sha256")
+    refused(lambda it: (it.pop("epoch"), it.update(stopped="no")), "epoch, stopped")
+    refused(lambda it: it.update(identity=[]), "identity")
+    refused(
+        lambda it: (it["identity"].pop("rings"), it["identity"].pop("checksum")),
+        "checksum, rings of what was trained",
+    )
+    edit(tmp_path / "c", lambda it: it.pop("seconds"))
+    with pytest.raises(InputError, match=r"checkpoint\.json: lacks seconds$"):
+        find_stage(tmp_path / "c")
+
+
+def test_tensors_of_something_else(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    for tensors in ({"weights.a": ONE}, {"history": ONE, "b": 2 * ONE}):
+        content = to_bytes(tensors)
+        sha256 = hashlib.sha256(content).hexdigest()
+        edit(tmp_path / "c", lambda it, new=sha256: it.update(state_sha256=new))
+        (tmp_path / "c" / f"state-{sha256[:16]}.safetensors").write_bytes(content)
+        with pytest.raises(
+            InputError, match=r"\w{16}\.safetensors: does not hold the state of a train"
+        ):
+            resume(new(), small_graph, tmp_path / "c")
+
+
+def test_a_folder_in_place_of_the_manifest(small_graph: Graph, tmp_path: Path) -> None:
+    file = tmp_path / "c" / MANIFEST
+    file.mkdir(parents=True)
+    for again in (False, True):
+        with pytest.raises(InputError) as caught:
+            new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c", resume=again)
+        assert str(caught.value) == (
+            f"{file}: is a folder, not the manifest of a checkpoint"
+        )
+    assert file.is_dir()
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "state", "c"])
+def test_what_may_not_be_read(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    what, original = "iterdir" if name == "c" else "open", Path.iterdir
+    opened = Path.open
+
+    def refuse(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name.startswith(name):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return (original if what == "iterdir" else opened)(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, what, refuse)
+        with pytest.raises(
+            InputError, match=rf"{name}.*: cannot be read \(Permission denied\)$"
+        ):
+            resume(new(), small_graph, tmp_path / "c")
     resume(new(), small_graph, tmp_path / "c")
 
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
+from numpy.typing import ArrayLike
 from torch import nn
 
 from h2gcn import Graph, NodeClassifier, prediction
@@ -16,6 +17,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.io import table_writer, write_prediction_blocks, write_predictions
 from h2gcn.models import MODELS
 from h2gcn.operators import find_operators
+from h2gcn.prediction import check_nodes
 from h2gcn.sparse import Target
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
@@ -83,6 +85,50 @@ def test_some_nodes_come_in_the_order_that_was_asked_for(graph: Graph) -> None:
     assert [nodes.tolist() for nodes, _ in clf.predict_blocks(graph, mask)] == [[1, 2]]
     assert clf.predict_logits(graph, []).shape == (0, 3)
     assert list(clf.predict_blocks(graph, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "index"),
+    [
+        ([], []),
+        (np.zeros(0), []),
+        ((3, 1), [3, 1]),
+        (np.array([49, 0], dtype=np.uint8), [49, 0]),
+        (7, [7]),
+        (np.arange(50) % 25 == 3, [3, 28]),
+        ([False] * 50, []),
+    ],
+    ids=str,
+)
+def test_what_names_nodes(graph: Graph, nodes: ArrayLike, index: list[int]) -> None:
+    found = check_nodes(graph, nodes)
+    assert found.dtype == np.int64
+    assert found.tolist() == index
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([True, False], "an entry for each of the 50 nodes of .* Got 2 instead"),
+        (np.ones(51, dtype=bool), "each of the 50 nodes of .* it is a mask. Got 51 "),
+        (np.zeros(0, dtype=bool), "each of the 50 nodes of .* Got 0 instead"),
+        ([1.7], "must be indices .integers. or a mask. Got float64 instead"),
+        ([1.0, 2.0], "Got float64 instead"),
+        (["1"], "Got <U1 instead"),
+        ([None], "Got object instead"),
+        ([10**30], "Got object instead"),
+        ([[1, 2], [3]], "'nodes' must be one list of indices, or a mask"),
+        ([0, 50], "must be indices from 0 to 49. Got 0 to 50 instead"),
+        ([-1], "must be indices from 0 to 49. Got -1 to -1 instead"),
+        (np.array([2**63], dtype=np.uint64), "Got 9223372036854775808 to 92"),
+    ],
+    ids=str,
+)
+def test_what_names_no_nodes(graph: Graph, nodes: ArrayLike, words: str) -> None:
+    clf = NodeClassifier("mlp", epochs=1, random_state=0).fit(graph)
+    for ask in (clf.predict, clf.predict_proba, clf.predict_blocks, clf.score):
+        with pytest.raises(InputError, match=words):
+            ask(graph, nodes)
 
 
 @pytest.mark.parametrize("nodes", [None, [4, 1, 30]])

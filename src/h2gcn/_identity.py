@@ -17,17 +17,31 @@ from h2gcn.card import fingerprint
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.parameters import ELSEWHERE
+from h2gcn.ring_plan import CAPPED, DISK, MEMORY, ON_DEMAND
 
 __all__ = ["Identity", "difference", "identify"]
 
 Identity = Mapping[str, Any]
 """What `identify` returns."""
+_WORDS = {
+    MEMORY: "in memory",
+    CAPPED: "capped",
+    DISK: "in a file",
+    ON_DEMAND: "computed when needed",
+}
 
 
 def identify(
-    module: nn.Module, params: Mapping[str, Any], graph: Graph, split: Split
+    module: nn.Module,
+    params: Mapping[str, Any],
+    graph: Graph,
+    split: Split,
+    place: str = MEMORY,
 ) -> Identity:
     """Return all that the result of a training depends on, as JSON holds it.
+
+    Where rings and features are belongs to it: each place has its own order of sums,
+    and with it its own last bits.
 
     Parameters
     ----------
@@ -37,6 +51,8 @@ def identify(
         The resolved parameters of a `NodeClassifier`.
     graph, split
         What is trained on.
+    place
+        Where its rings are, see `ring_place`.
     """
     named = {
         name: v for name, v in params.items() if name not in (*ELSEWHERE, "device")
@@ -59,6 +75,8 @@ def identify(
         "split": _checksum(split),
         # The model first: where it differs, others follow from it.
         "params": plain({"model": model, **named, **options, "seed": int(seed)}),
+        "rings": place,
+        "features": DISK if isinstance(graph.x, np.memmap) else MEMORY,
     }
     # As it will be read again: a tuple is then a list.
     return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -77,7 +95,19 @@ def difference(made: Identity, now: Identity) -> str | None:
     for name in before | after:
         if before.get(name) != after.get(name):
             return f"was made with {name} {before.get(name)}, not {after.get(name)}"
-    return None if made["split"] == now["split"] else "is of another split"
+    if made["split"] != now["split"]:
+        return "is of another split"
+    for name, options in (
+        ("rings", "--memory-limit and --ring-store"),
+        ("features", "--features"),
+    ):
+        if made[name] != now[name]:
+            places = [_WORDS.get(one[name], one[name]) for one in (made, now)]
+            return (
+                f"was made with the {name} {places[0]}, not {places[1]}, which changes "
+                f"the last bits; set {options} so that they are there again"
+            )
+    return None
 
 
 def _checksum(split: Split) -> str:

@@ -14,6 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from h2gcn import __version__
+from h2gcn._files import cannot_read
 from h2gcn.exceptions import InputError
 
 __all__ = ["digest", "plain", "read_signed", "read_tensors", "signed", "to_bytes"]
@@ -45,7 +46,9 @@ def read_signed(file: Path, what: str, version: int) -> dict[str, Any]:
     """
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
+    except OSError as error:
+        raise cannot_read(file, error) from None
+    except (ValueError, RecursionError):
         raise InputError(f"{file}: truncated or not JSON") from None
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise InputError(f"{file}: not the manifest of {what}")
@@ -66,9 +69,12 @@ def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 def read_tensors(file: Path, sha256: str) -> dict[str, Tensor]:
     """Read tensors, and check that they are those of a checksum."""
-    if not file.is_file():
-        raise InputError(f"{file}: missing")
-    content = file.read_bytes()
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{file}: missing") from None
+    except OSError as error:
+        raise cannot_read(file, error) from None
     if hashlib.sha256(content).hexdigest() != sha256:
         raise InputError(f"{file}: truncated, or changed after it was saved (checksum)")
     try:

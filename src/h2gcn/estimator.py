@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
 from h2gcn._identity import identify
+from h2gcn._ring_place import ring_place
 from h2gcn._validation import check_choice, check_integer
 from h2gcn.checkpoint import MINUTES, Checkpoint
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import InputError
 from h2gcn.features import find_input
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
+from h2gcn.models.spec import ModelSpec
 from h2gcn.operators import find_operators
 from h2gcn.parameters import (
     build_module,
@@ -30,7 +32,13 @@ from h2gcn.parameters import (
     resolve,
     train_config,
 )
-from h2gcn.prediction import check_nodes, logits_in_blocks, probabilities
+from h2gcn.prediction import (
+    check_nodes,
+    join_blocks,
+    logits_in_blocks,
+    probabilities,
+    warn_of_unreached,
+)
 from h2gcn.preparation import (
     check_batch_size,
     check_labels,
@@ -199,45 +207,40 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_labels(graph)
         split = find_split(graph, split, seed)
         warn_of_missing_classes(graph, split)
-        if self.metric == "roc_auc" and graph.n_classes != 2:
-            raise InputError(
-                "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
-                f"two classes. {graph.name} has {graph.n_classes}."
-            )
         spec = find_model(self.model)
+        _check_graph(graph, spec, self.metric)
         scaling = self.scaling if spec.trained else "none"
         scaler = fit_scaler(scaling, graph.x, split.train)
         with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
+        work = working_bytes(module, graph, split, self.batch_size)
+        batches = self.batch_size is not None
+        rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
         saved = None
         if checkpoint is not None and spec.trained:
+            place = ring_place(graph, self.model, device, rings)
             saved = Checkpoint(
-                Path(checkpoint),
-                identify(module, self.resolved_params(), graph, split),
+                checkpoint,
+                identify(module, self.resolved_params(), graph, split, place),
                 epochs=self.epochs,
                 minutes=checkpoint_minutes,
                 resume=resume,
             )
-        work = working_bytes(module, graph, split, self.batch_size)
-        batches = self.batch_size is not None
-        rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
         operators = find_operators(graph, self.model, device, rings)
-        if operators and graph.adj.nnz == 0:
-            raise InputError(
-                f"{graph.name}: the graph has no edges; only mlp can do without them"
-            )
         seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
-        result = fit_module(
-            module,
-            find_input(graph, seeds, scaler, graph.feature_names, device),
-            operators,
-            graph.y,
-            split,
-            config,
-            seed=seed,
-            on_epoch=on_epoch,
-            checkpoint=saved,
-        )
+        x = find_input(graph, seeds, scaler, graph.feature_names, device)
+        with nullcontext() if saved is None else saved.held():
+            result = fit_module(
+                module,
+                x,
+                operators,
+                graph.y,
+                split,
+                config,
+                seed=seed,
+                on_epoch=on_epoch,
+                checkpoint=saved,
+            )
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
         self.feature_names_in_ = graph.feature_names
@@ -304,12 +307,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "module_")
         index = None if nodes is None else check_nodes(graph, nodes)
         count = graph.n_nodes if index is None else len(index)
-        result = np.empty((count, len(self.classes_)), dtype=np.float32)
-        done = 0
-        for block, logits in self.predict_blocks(graph, index):
-            result[done : done + len(block)] = logits
-            done += len(block)
-        return result
+        blocks = self.predict_blocks(graph, index)
+        return join_blocks(blocks, count, len(self.classes_))
 
     def predict_blocks(
         self,
@@ -346,7 +345,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.seeds_ is not None:
             with torch.no_grad():
                 reached = self.module_.reached(x, operators)  # type: ignore[operator]
-            _warn_of_unreached(reached if index is None else reached[index])
+            warn_of_unreached(reached if index is None else reached[index])
         size = self.params_["batch_size"] if block_size is None else block_size
         return logits_in_blocks(self.module_, x, operators, index, size, device)
 
@@ -381,14 +380,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return build_module(self.get_params(), n_features, n_classes)
 
 
-def _warn_of_unreached(reached: torch.Tensor) -> None:
-    """Say for how many nodes a model that spreads labels knows nothing."""
-    count = int((~reached).sum())
-    if count:
-        nodes, them = ("node", "it") if count == 1 else ("nodes", "them")
-        warnings.warn(
-            f"{count:,} {nodes} cannot be reached from any labelled one: all classes "
-            f"are equally likely for {them}",
-            H2GCNWarning,
-            stacklevel=3,
+def _check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
+    """Refuse a graph that a model, or a metric, can do nothing with."""
+    if metric == "roc_auc" and graph.n_classes != 2:
+        raise InputError(
+            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
+            f"two classes. {graph.name} has {graph.n_classes}."
+        )
+    if graph.adj.nnz == 0 and spec.operators(graph.adj):
+        raise InputError(
+            f"{graph.name}: the graph has no edges; only mlp can do without them"
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -10,13 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from h2gcn._blocks import slices
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.features import Input
 from h2gcn.graph import Graph
 from h2gcn.pieces import gather
 from h2gcn.sparse import LinearMap, Target
 
-__all__ = ["check_nodes", "logits_in_blocks", "probabilities"]
+__all__ = [
+    "check_nodes",
+    "join_blocks",
+    "logits_in_blocks",
+    "probabilities",
+    "warn_of_unreached",
+]
 
 BLOCK = 65_536
 """How many nodes a block has where nothing else is said."""
@@ -88,18 +95,59 @@ def _forward(
     return logits.cpu().numpy()
 
 
+def join_blocks(
+    blocks: Iterable[Block], n_nodes: int, n_classes: int
+) -> NDArray[np.float32]:
+    """Return the logits of all blocks in one array, [n_nodes, n_classes]."""
+    result = np.empty((n_nodes, n_classes), dtype=np.float32)
+    done = 0
+    for nodes, logits in blocks:
+        result[done : done + len(nodes)] = logits
+        done += len(nodes)
+    return result
+
+
 def probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the softmax of each row, [m, C]."""
     return torch.softmax(torch.from_numpy(logits), dim=1).numpy()
 
 
 def check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
-    """Return node indices from indices or a mask."""
-    index = np.asarray(nodes).reshape(-1)
-    index = np.flatnonzero(index) if index.dtype == bool else index.astype(np.int64)
-    if index.size and not 0 <= index.min() <= index.max() < graph.n_nodes:
+    """Return node indices from indices or a mask of all nodes."""
+    n = graph.n_nodes
+    try:
+        given = np.asarray(nodes).reshape(-1)
+    except ValueError:  # rows of different lengths
+        raise InputError("'nodes' must be one list of indices, or a mask.") from None
+    if given.dtype == bool:
+        if len(given) != n:
+            raise InputError(
+                f"'nodes' must have an entry for each of the {n:,} nodes of "
+                f"{graph.name}, as it is a mask. Got {len(given):,} instead."
+            )
+        return np.flatnonzero(given)
+    if given.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if given.dtype.kind not in "iu":
         raise InputError(
-            f"'nodes' must be indices from 0 to {graph.n_nodes - 1}. "
-            f"Got {index.min()} to {index.max()} instead."
+            f"'nodes' must be indices (integers) or a mask. Got {given.dtype} instead."
         )
-    return index
+    if not 0 <= given.min() <= given.max() < n:
+        raise InputError(
+            f"'nodes' must be indices from 0 to {n - 1}. "
+            f"Got {given.min()} to {given.max()} instead."
+        )
+    return given.astype(np.int64)
+
+
+def warn_of_unreached(reached: Tensor) -> None:
+    """Say for how many nodes a model that spreads labels knows nothing."""
+    count = int((~reached).sum())
+    if count:
+        nodes, them = ("node", "it") if count == 1 else ("nodes", "them")
+        warnings.warn(
+            f"{count:,} {nodes} cannot be reached from any labelled one: all classes "
+            f"are equally likely for {them}",
+            H2GCNWarning,
+            stacklevel=3,
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from h2gcn.experiments._series import Series, categories, floats, has_values
 from h2gcn.experiments._styles import STYLES, Style, styles_of
 from h2gcn.io.write import atomic_write
 
-__all__ = ["draw"]
+__all__ = ["digest", "draw"]
 
 WIDTH, HEIGHT = 6.4, 4.3
 """Inches, without the legend."""
@@ -52,11 +54,16 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
-def draw(figure: Mapping[str, Any], path_stem: str | Path) -> list[Path]:
+def draw(
+    figure: Mapping[str, Any],
+    path_stem: str | Path,
+    suffixes: Sequence[str] = (".svg", ".png"),
+) -> list[Path]:
     """Draw a figure of a result; return the files, an SVG and a PNG.
 
     Lines are means with a band of one standard deviation, bars have a whisker of the
-    same length; what the paper has is dotted.
+    same length; what the paper has is dotted. The SVG tells the `digest` of what it
+    shows, as its identifier.
 
     Parameters
     ----------
@@ -64,8 +71,10 @@ def draw(figure: Mapping[str, Any], path_stem: str | Path) -> list[Path]:
         A figure as `result.json` holds it.
     path_stem
         The files' name without their suffix.
+    suffixes
+        Which files.
     """
-    files = [Path(f"{path_stem}.svg"), Path(f"{path_stem}.png")]
+    files = [Path(f"{path_stem}{suffix}") for suffix in suffixes]
     # Only within this block: nothing of a host's own figures changes.
     with mpl.rc_context(_SETTINGS):
         drawn = _draw(figure)
@@ -73,13 +82,39 @@ def draw(figure: Mapping[str, Any], path_stem: str | Path) -> list[Path]:
             # A date would make two equal figures differ.
             svg = file.suffix == ".svg"
             told = {"Title": str(figure["title"])}
+            kind = {"Date": None, "Identifier": digest(figure)}
             with atomic_write(file) as beside:
                 drawn.savefig(
                     beside,
                     dpi=DOTS_PER_INCH,
-                    metadata=told | ({"Date": None} if svg else {"Software": None}),
+                    metadata=told | (kind if svg else {"Software": None}),
                 )
     return files
+
+
+def digest(figure: Mapping[str, Any]) -> str:
+    """Return 16 hexadecimal digits of what a figure shows, to six digits a number.
+
+    The same figure is another file where fonts differ; its digest is the same.
+
+    Examples
+    --------
+    >>> line = {"name": "gcn", "x": [0.1], "mean": [1 / 3], "std": [None]}
+    >>> one, other = ({"title": "t", "series": [line | {"mean": [mean]}]}
+    ...               for mean in (1 / 3, 0.33333333))
+    >>> digest(one) == digest(other)
+    True
+    """
+    text = json.dumps(_rounded(figure), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(part) for part in value]
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def _draw(figure: Mapping[str, Any]) -> Figure:

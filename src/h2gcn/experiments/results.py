@@ -17,6 +17,9 @@ __all__ = ["Records", "Reported", "accuracy_table", "degree_result", "line_figur
 Records = Mapping[str, Mapping[str, Any]]
 """The records of the store by key."""
 
+TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Of an axis of h: the whole of it, however much was run."""
+
 Reported = Mapping[tuple[str, str], Sequence[Run]]
 """The runs of each model and column."""
 
@@ -89,6 +92,7 @@ def line_figures(
             "name": name,
             "title": title,
             "x_label": "edge homophily ratio h",
+            "x_ticks": list(TICKS),
             "y_label": "test accuracy (%)",
             "series": [
                 _series(model, table["columns"], rows[model]) for model in models

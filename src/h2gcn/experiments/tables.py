@@ -12,7 +12,7 @@ from h2gcn.experiments import _table_words as words
 from h2gcn.experiments._table_about import about, cell_notes
 from h2gcn.experiments._table_screen import show
 
-__all__ = ["csv_text", "latex", "markdown", "show"]
+__all__ = ["csv_text", "latex", "markdown", "markdown_grid", "show"]
 
 CSV_COLUMNS = (
     *("table", "row", "column", "mean", "std", "n", "values", "runs"),
@@ -44,6 +44,14 @@ def markdown(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     table
         One of its tables.
     """
+    said = [*about(result, table), *cell_notes(table)]
+    listed = [f"- {_md(sentence)}" for sentence in said]
+    heading = f"# {_md(table['title'])}"
+    return "\n".join([heading, "", markdown_grid(table), "", *listed, ""])
+
+
+def markdown_grid(table: Mapping[str, Any]) -> str:
+    """Return the rows and columns of a table as Markdown, and nothing around them."""
     heads = [table.get("corner", "model"), *table["columns"]]
     rows = [[_md(head) for head in heads]]
     for line in words.lines(table):
@@ -56,10 +64,7 @@ def markdown(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     widths = [max(3, *(len(row[i]) for row in rows)) for i in range(len(heads))]
     rule = [":" + "-" * (widths[0] - 1), *("-" * (w - 1) + ":" for w in widths[1:])]
     shown = [_md_row(rows[0], widths), _md_row(rule, widths)]
-    shown += [_md_row(row, widths) for row in rows[1:]]
-    said = [*about(result, table), *cell_notes(table)]
-    listed = [f"- {_md(sentence)}" for sentence in said]
-    return "\n".join([f"# {_md(table['title'])}", "", *shown, "", *listed, ""])
+    return "\n".join([*shown, *(_md_row(row, widths) for row in rows[1:])])
 
 
 def csv_text(result: Mapping[str, Any], table: Mapping[str, Any]) -> str:

@@ -15,6 +15,8 @@ FIXED = {
     "degree": "h = 0.1, 5 classes",
 }
 """What each of the appendix's plots holds fixed."""
+TICKS = {"classes": [2, 5, 10, 15, 20]}
+"""Where the axis would have halves of what is whole."""
 
 
 def robustness_figures() -> list[Entry]:
@@ -42,8 +44,9 @@ def _plot(
         needed = [theory.perturbation_needed(*case, self_loops=loops) for case in cases]
         runs, paper = [[abs(amount)] for amount in found], [abs(a) for a in needed]
         lines.append(series(layer, x, runs, paper=paper))
-    title = f"Theorem 1: the perturbation that loses a node's class, {FIXED[name]}"
-    return figure(f"theorem-1-{name}", title, label, "|δ|", lines)
+    title = f"Theorem 1: the change that loses a node's class, {FIXED[name]}"
+    drawn = figure(f"theorem-1-{name}", title, label, "|δ|", lines)
+    return drawn | {"x_ticks": TICKS.get(name)}
 
 
 def robustness_tables() -> list[Entry]:

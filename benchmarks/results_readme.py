@@ -1,0 +1,64 @@
+"""The README's part of the results: one figure and one table."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from h2gcn.experiments.paper import published, published_rows
+
+SHOWN = ("h2gcn-1", "h2gcn-2", "gcn", "mlp")
+LEFT_OUT = ("cornell",)
+"""Not in the paper: the page of results has it."""
+
+
+def readme_part(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the figure of syn-cora, the table of the real benchmarks, and their text.
+
+    Parameters
+    ----------
+    tables
+        Tables by experiment.
+    """
+    return "\n".join(
+        [
+            "![Test accuracy of eight models over the homophily ratio h on syn-cora]"
+            "(docs/figures/syn-cora.svg)",
+            "",
+            "Means and one standard deviation over the authors' three graphs for each "
+            "h; dotted: the paper.",
+            "On the paper's real benchmarks, in percent over ten splits, the paper's "
+            "figures in *italics*:",
+            "",
+            real_table(tables["real"]),
+            "",
+        ]
+    )
+
+
+def real_table(table: Mapping[str, Any]) -> str:
+    """Return a row for each benchmark of the paper, by rising h."""
+    rows = {row["name"]: row["cells"] for row in table["rows"]}
+    homophily = {
+        name: float(row["h"][0]) for name, row in published_rows("statistics").items()
+    }
+    heads = [
+        "benchmark",
+        "h",
+        *(head for model in SHOWN for head in (model, "*paper*")),
+    ]
+    lines = [f"| {' | '.join(heads)} |", f"| --- |{' ---: |' * (len(heads) - 1)}"]
+    columns = [column for column in table["columns"] if column not in LEFT_OUT]
+    for column in sorted(columns, key=lambda name: homophily[name]):
+        place = table["columns"].index(column)
+        cells = [f"{homophily[column]:.2f}"]
+        for model in SHOWN:
+            cell, paper = rows[model][place], published("real", model, column)
+            cells.append(_pair(cell["mean"], cell["std"]))
+            cells.append("–" if paper is None else f"*{_pair(*paper)}*")
+        lines.append(f"| {column} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _pair(mean: float | None, std: float | None) -> str:
+    if mean is None:
+        return "not run"
+    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"

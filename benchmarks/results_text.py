@@ -1,0 +1,121 @@
+"""Parts of the page of results as Markdown, out of tables."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import results_reasons as reasons
+from results_others import words as setting_words
+
+from h2gcn.experiments import _table_words as words
+from h2gcn.experiments._table_about import reading
+from h2gcn.experiments.conclusions import Conclusion
+
+H2GCN = ("h2gcn-1", "h2gcn-2")
+COUNTED = {
+    "real": "the real benchmarks",
+    "syn-cora": "syn-cora, the authors' graphs",
+    "syn-cora-own": "syn-cora, our generator",
+    "syn-products": "syn-products",
+    "ablation": "the variants, on syn-products",
+}
+VERDICTS = {True: "Holds.", False: "Does not hold here.", None: "Not yet."}
+
+
+def conclusions_list(conclusions: Iterable[Conclusion]) -> str:
+    """Return each conclusion with its verdict and our figures."""
+    return "\n".join(
+        f"{i}. **{VERDICTS[one.holds]}** {one.sentence}\n   *Ours:* {one.evidence}"
+        for i, one in enumerate(conclusions, start=1)
+    )
+
+
+def counts_table(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return how many cells count as what, of H2GCN and of all rows."""
+    heads = ("rows", "within 1 sd", "better", "worse", "within or better", "not run")
+    lines = [f"| {' | '.join(heads)} |", f"| :-- |{' --: |' * (len(heads) - 1)}"]
+    total: Counter[str] = Counter()
+    for name in ("real", "syn-cora", "syn-products"):
+        counts = _counts(tables[name], H2GCN)
+        total.update(counts)
+        lines.append(_count_row(f"H2GCN-1 and -2, {COUNTED[name]}", counts))
+    lines.append(_count_row("**H2GCN-1 and -2, all of these**", total))
+    lines += [
+        _count_row(f"all rows, {what}", _counts(tables[name]))
+        for name, what in COUNTED.items()
+    ]
+    return "\n".join(lines)
+
+
+def worse_list(
+    tables: Mapping[str, Mapping[str, Any]],
+    noise: reasons.Noise,
+    tried: Sequence[Mapping[str, Any]],
+) -> str:
+    """Return every cell of H2GCN that is worse than the paper's, with the reason."""
+    lines = []
+    for name in ("real", "syn-cora", "syn-products"):
+        table = tables[name]
+        found = list(_worse(table))
+        shared = reasons.common(name, noise, tried)
+        if found:
+            lines.append(f"- {COUNTED[name]}{': ' * bool(shared)}{' '.join(shared)}")
+        for model, column, cell in found:
+            where = f"{model}, {'h = ' * (name != 'real')}{column}"
+            said = [f"{words.ours(cell, table)}, {words.verdict(cell, table)}"]
+            reason = reasons.of_cell(name, model, column, noise)
+            said += [reason or reasons.NOT_KNOWN] if reason or not shared else []
+            lines.append(f"  - {where}: {'; '.join(said)}.")
+    return "\n".join(lines) or "- none."
+
+
+def reading_list(table: Mapping[str, Any]) -> str:
+    """Return how a table is to be read."""
+    return "\n".join(f"- {sentence}" for sentence in reading(table))
+
+
+def not_run_line(table: Mapping[str, Any]) -> str:
+    """Return how much of a table is missing, "" where nothing is."""
+    cells = [cell for row in table["rows"] for cell in row["cells"]]
+    missing = sum(cell["mean"] is None for cell in cells)
+    if not cells:
+        return "Not run."
+    if not missing:
+        return ""
+    return f"{missing} of {len(cells)} cells are not run, or not to the end."
+
+
+def settings_table(result: Mapping[str, Any]) -> str:
+    """Return the setting of each model on each benchmark."""
+    lines = ["| model | benchmark | setting |", "| :-- | :-- | :-- |"]
+    lines += [
+        f"| {one['model']} | {one['column']} | {setting_words(one['config'])} |"
+        for one in result["settings"]
+    ]
+    return "\n".join(lines) if len(lines) > 2 else "None is chosen yet."
+
+
+def _counts(table: Mapping[str, Any], rows: Sequence[str] = ()) -> Counter[str]:
+    return Counter(
+        words.category(cell, table)
+        for row in table["rows"]
+        if not rows or row["name"] in rows
+        for cell in row["cells"]
+        if cell["paper"] is not None
+    )
+
+
+def _count_row(name: str, counts: Mapping[str, int]) -> str:
+    good = counts["within"] + counts["better"]
+    judged = good + counts["worse"]
+    share = f"{good} of {judged} ({100 * good / judged:.0f} %)" if judged else "–"
+    told = [str(counts[kind]) for kind in ("within", "better", "worse")]
+    return f"| {' | '.join([name, *told, share, str(counts['not run'])])} |"
+
+
+def _worse(table: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for row in table["rows"]:
+        if row["name"] in H2GCN:
+            for column, cell in zip(table["columns"], row["cells"], strict=True):
+                if words.category(cell, table) == "worse":
+                    yield row["name"], column, cell

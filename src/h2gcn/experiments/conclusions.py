@@ -1,0 +1,190 @@
+"""The paper's conclusions, each held against tables of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from h2gcn.experiments import _claims as claims
+from h2gcn.experiments._claims import Cells
+from h2gcn.experiments.definitions import EXPERIMENTS, REAL_MODELS, SYNTHETIC_MODELS
+from h2gcn.experiments.ranks import GROUPS
+
+__all__ = ["CLAIMS", "NOT_YET", "Claim", "Conclusion", "conclude"]
+
+NOT_YET = "not yet: runs are missing"
+"""How the evidence of a conclusion begins that cannot be drawn."""
+
+ELEVEN = EXPERIMENTS["syn-cora"].columns
+TWELVE = EXPERIMENTS["ablation"].columns
+BOTH = ("h2gcn-1", "h2gcn-2")
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A claim of the paper, and what our runs say of it.
+
+    Parameters
+    ----------
+    name, sentence
+        The claim, in a word and in a sentence.
+    holds
+        Whether it holds here; None where runs are missing.
+    evidence
+        Our figures, or which cells are missing.
+    """
+
+    name: str
+    sentence: str
+    holds: bool | None
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how it is checked.
+
+    Parameters
+    ----------
+    name, sentence
+        The claim, in a word and in a sentence.
+    experiment
+        The table that it is about.
+    rows, columns
+        The cells that it is about; no columns are all of the table's.
+    check
+        Gives from those cells whether it holds, and the figures.
+    """
+
+    name: str
+    sentence: str
+    experiment: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    check: Callable[[Cells], tuple[bool, str]]
+
+    def missing(self, table: Mapping[str, Any]) -> tuple[int, int]:
+        """Return how many of its cells a table lacks, and of how many."""
+        cells = self._cells(table)
+        columns = self.columns or tuple(table["columns"]) or ("",)
+        there = [
+            cells.get(row, {}).get(column, {}).get("mean") is not None
+            for row in self.rows
+            for column in columns
+        ]
+        return there.count(False), len(there)
+
+    def conclude(self, table: Mapping[str, Any]) -> Conclusion:
+        """Return what a table says of the claim."""
+        missing, of = self.missing(table)
+        if missing:
+            told = f"{NOT_YET} ({missing} of {of} cells of {self.experiment})"
+            return Conclusion(self.name, self.sentence, None, told)
+        return Conclusion(self.name, self.sentence, *self.check(self._cells(table)))
+
+    def _cells(self, table: Mapping[str, Any]) -> Cells:
+        wanted = self.columns or table["columns"]
+        return {
+            row["name"]: {
+                column: cell
+                for column, cell in zip(table["columns"], row["cells"], strict=True)
+                if column in wanted
+            }
+            for row in table["rows"]
+            if row["name"] in self.rows
+        }
+
+
+CLAIMS = (
+    Claim(
+        "below-mlp",
+        "Where neighbours are seldom alike (syn-cora, h ≤ 0.3), GCN, GAT and MixHop do "
+        "worse than MLP, which does not look at the graph.",
+        "syn-cora",
+        ("gcn", "gat", "mixhop", "mlp"),
+        ELEVEN[:6],
+        claims.below_mlp,
+    ),
+    *(
+        Claim(
+            f"best-on-{where}",
+            f"H2GCN is the best model, or level with it, in most settings of "
+            f"heterophily: {what}.",
+            where,
+            models,
+            columns,
+            partial(claims.best_or_level, ours=BOTH),
+        )
+        for where, what, models, columns in (
+            ("syn-cora", "syn-cora, h < 0.5", SYNTHETIC_MODELS, ELEVEN[:5]),
+            ("syn-products", "syn-products, h < 0.5", SYNTHETIC_MODELS, ELEVEN[:5]),
+            ("real", "the six real ones", REAL_MODELS, GROUPS["heterophily"]),
+        )
+    ),
+    Claim(
+        "ego-apart",
+        "Keeping a node apart from its neighbours (design D1) is worth up to some 40 "
+        "points, and something at every h < 0.7.",
+        "ablation",
+        ("h2gcn-1", "h2gcn-ns0", "h2gcn-s1", "h2gcn-ns1"),
+        TWELVE[:7],
+        claims.ego_apart,
+    ),
+    Claim(
+        "every-neighbourhood",
+        "Leaving out any of the node itself (N0), its 1-hop (N1) or its 2-hop "
+        "neighbours (N2) costs accuracy (design D2).",
+        "ablation",
+        ("h2gcn-1", "h2gcn-n0", "h2gcn-n1", "h2gcn-s1"),
+        TWELVE[:10],
+        claims.every_neighbourhood,
+    ),
+    Claim(
+        "first-round",
+        "Of the rounds that the last layer sees (design D3), the node's own embedding "
+        "(K0) is missed most at h ≤ 0.5.",
+        "ablation",
+        ("h2gcn-2", "h2gcn-k0", "h2gcn-k1", "h2gcn-1"),
+        TWELVE[:6],
+        claims.first_round,
+    ),
+    Claim(
+        "degree-gap",
+        "The gap in accuracy between nodes of low and of high degree is larger at "
+        "h = 0.2 than at h = 0.8.",
+        "degree",
+        tuple(f"{model}, h = {h}" for model in BOTH for h in (0.2, 0.8)),
+        (),
+        partial(claims.degree_gap, models=BOTH),
+    ),
+    Claim(
+        "linear-is-enough",
+        "A non-linearity in every round does not make H2GCN-2 better.",
+        "ablation",
+        ("h2gcn-2", "h2gcn-nonlinear"),
+        TWELVE,
+        claims.linear_is_enough,
+    ),
+    Claim(
+        "best-ranks",
+        "H2GCN-1 and H2GCN-2 have the best average ranks over the real benchmarks.",
+        "real",
+        REAL_MODELS,
+        sum(GROUPS.values(), ()),
+        partial(claims.best_ranks, ours=BOTH),
+    ),
+)
+"""In the order of the paper."""
+
+
+def conclude(tables: Mapping[str, Mapping[str, Any]]) -> list[Conclusion]:
+    """Return what tables say of each of the paper's conclusions.
+
+    Parameters
+    ----------
+    tables
+        Tables of ours by experiment, as `h2gcn.experiments.stored` makes them.
+    """
+    return [claim.conclude(tables[claim.experiment]) for claim in CLAIMS]

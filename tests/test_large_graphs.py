@@ -4,15 +4,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.models import MODELS, build_model
+from h2gcn.preparation import find_work
+from h2gcn.ring_needs import Needs
+from h2gcn.splitting import stratified_split
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
 
 TINY = 1e-9
-"""A memory limit, in gigabytes, that no ring fits."""
+"""A memory limit, in gigabytes, that nothing fits."""
+
+
+@pytest.fixture
+def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rings beyond the first be too large for any memory, and all else fit."""
+    monkeypatch.setattr(Needs, "memory", _too_large)
+
+
+def _too_large(needs: Needs, batch: int | None = None) -> int:
+    return 2**60 if needs.far else needs.elsewhere(batch)
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +44,21 @@ def fit(graph: Graph, **params: object) -> NodeClassifier:
     return NodeClassifier(**given).fit(graph)  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("small_memory")
 @pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0", "h2gcn-n1"])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_a_ring_in_a_file_trains_the_same_model(
-    graph: Graph, model: str, dropout: float, tmp_path: Path
+    graph: Graph,
+    model: str,
+    dropout: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     params = {"model": model, "dropout": dropout, "epochs": 5}
-    exact = fit(graph, **params).predict_logits(graph)
-    limit = {"memory_limit": TINY, "ring_store": tmp_path}
-    stored = fit(graph, **params, **limit)
+    with monkeypatch.context() as patched:
+        patched.setattr(Needs, "memory", lambda *_: 0)
+        exact = fit(graph, **params).predict_logits(graph)
+    stored = fit(graph, **params, ring_store=tmp_path)
     assert list(tmp_path.glob("*/ring-2.int32"))
     np.testing.assert_allclose(stored.predict_logits(graph), exact, atol=2e-4)
     nodes = np.array([7, 3, 300])
@@ -72,8 +93,9 @@ def test_a_capped_ring_still_learns(graph: Graph) -> None:
     assert capped.score(graph, test) > exact.score(graph, test) - 0.1
 
 
+@pytest.mark.usefixtures("small_memory")
 def test_where_rings_were_kept_is_not_saved(graph: Graph, tmp_path: Path) -> None:
-    stored = fit(graph, memory_limit=TINY, ring_store=tmp_path / "rings")
+    stored = fit(graph, memory_limit=1.0, ring_store=tmp_path / "rings")
     stored.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     assert loaded.ring_store is None
@@ -83,11 +105,45 @@ def test_where_rings_were_kept_is_not_saved(graph: Graph, tmp_path: Path) -> Non
     )
 
 
-def test_a_fit_that_would_exceed_the_limit_does_not_start(graph: Graph) -> None:
-    epochs = []
-    with pytest.raises(InputError, match=r"the limit is .*; what fits: "):
-        NodeClassifier("h2gcn-1", memory_limit=TINY).fit(graph, on_epoch=epochs.append)
+WAYS = [{}, {"batch_size": 8}, {"ring_cap": 4}, {"ring_store": "rings"}]
+
+
+@pytest.mark.parametrize("params", WAYS, ids=str)
+def test_a_fit_that_would_exceed_the_limit_does_not_start(
+    graph: Graph, params: dict[str, object]
+) -> None:
+    epochs: list[object] = []
+    classifier = NodeClassifier("h2gcn-1", memory_limit=TINY, **params)
+    with pytest.raises(InputError, match=r"the limit is 1 bytes; nothing fits: "):
+        classifier.fit(graph, on_epoch=epochs.append)
     assert epochs == []
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_every_model_is_held_to_the_limit(graph: Graph, model: str) -> None:
+    with pytest.raises(InputError, match=r"will not fit in memory: .* the limit is"):
+        fit(graph, model=model, memory_limit=TINY)
+    fit(graph, model=model, memory_limit=1.0, epochs=1)
+
+
+def test_sparse_features_count_with_their_transpose(graph: Graph) -> None:
+    x = sp.csr_array(np.eye(400, 300, dtype=np.float32))
+    sparse = Graph(x=x, adj=graph.adj, y=graph.y)
+    dense = Graph(x=x.toarray(), adj=graph.adj, y=graph.y)
+    split = stratified_split(graph.y, (0.6, 0.2, 0.2), 0)
+    module = build_model("mlp", 300, 4, {})
+    assert find_work(module, sparse, split).features == 16 * 300
+    assert find_work(module, dense, split).features == 4 * 400 * 300
+
+
+@pytest.mark.usefixtures("small_memory")
+def test_two_rounds_in_batches_are_refused_before_they_start(graph: Graph) -> None:
+    # 40 nodes of h2gcn-1 need 40 rows; of h2gcn-2, nearly those of the whole graph.
+    batches = {"batch_size": 40, "epochs": 1, "memory_limit": 1e-3}
+    fit(graph, model="h2gcn-1", **batches)
+    with pytest.raises(InputError, match="a batch of 40 nodes will not fit") as caught:
+        fit(graph, model="h2gcn-2", **batches)
+    assert "about 400 rows of the rings" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -118,16 +174,19 @@ def test_prediction_computes_rows_that_do_not_fit(
     classifier = fit(graph)
     exact = classifier.predict_logits(graph)
     other = Graph(x=graph.x, adj=graph.adj)
-    monkeypatch.setattr("h2gcn.ring_plan.available_memory", lambda: 1)
+    monkeypatch.setattr(Needs, "memory", _too_large)
     with pytest.warns(H2GCNWarning, match="computed when they are needed"):
         logits = classifier.predict_logits(other)
     np.testing.assert_allclose(logits, exact, atol=1e-4)
 
 
-def test_rings_at_hand_are_used_only_as_they_would_be_chosen(graph: Graph) -> None:
+def test_rings_at_hand_are_used_only_as_they_would_be_chosen(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = Graph(x=graph.x, adj=graph.adj, y=graph.y)
-    batched = {"batch_size": 64, "memory_limit": TINY, "epochs": 1}
-    fit(own, model="h2gcn-1", **batched)
+    with monkeypatch.context() as patched:
+        patched.setattr(Needs, "memory", _too_large)
+        fit(own, model="h2gcn-1", batch_size=64, epochs=1)
     whole = fit(own, model="h2gcn-1", epochs=1).predict_logits(own)
     fresh = Graph(x=graph.x, adj=graph.adj, y=graph.y)
     assert np.array_equal(

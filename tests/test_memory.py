@@ -15,7 +15,15 @@ def test_free_memory_is_a_plausible_number_of_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0.0 MB"), (5e6, "5.0 MB"), (1.5e9, "1.5 GB"), (2.5e12, "2,500.0 GB")],
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1640, "1.6 kB"),
+        (5e6, "5.0 MB"),
+        (1.49e8, "149.0 MB"),
+        (1.5e9, "1.5 GB"),
+        (2.5e12, "2,500.0 GB"),
+    ],
 )
 def test_bytes_as_text(count: float, text: str) -> None:
     assert gigabytes(count) == text

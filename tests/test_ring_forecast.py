@@ -5,7 +5,8 @@ import scipy.sparse as sp
 
 from conftest import NAMED, random_adjacency
 from h2gcn.exceptions import InputError
-from h2gcn.ring_forecast import BYTES_PER_ENTRY, RingForecast, forecast_ring
+from h2gcn.footprint import operator_bytes
+from h2gcn.ring_forecast import RingForecast, forecast_ring
 from h2gcn.rings import exact_rings
 from h2gcn.synthetic import GaussianFeatures, generate_graph
 
@@ -16,7 +17,9 @@ def test_a_forecast_that_counts_every_row_is_exact(
 ) -> None:
     forecast = forecast_ring(named_adj, hops=hops)
     entries = tuple(ring.nnz for ring in exact_rings(named_adj, hops=hops))
-    assert forecast == RingForecast(entries, sum(entries) * BYTES_PER_ENTRY, exact=True)
+    n = named_adj.shape[0]
+    usual = sum(operator_bytes(size, n, train=0.6, val=0.2) for size in entries)
+    assert forecast == RingForecast(entries, usual, exact=True)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -47,7 +50,9 @@ def test_a_forecast_reads_as_a_sentence() -> None:
     counted = RingForecast((1_000, 2_000_000_000), 48_000_024_000, exact=True)
     assert str(counted) == "2,000,001,000 entries in the rings 1 to 2, 48.0 GB"
     guessed = RingForecast((1, 2), 72, exact=False)
-    assert str(guessed) == "about 3 entries in the rings 1 to 2, about 0.0 GB"
+    assert str(guessed) == "about 3 entries in the rings 1 to 2, about 72 bytes"
+    small = RingForecast((1, 2), 7_200_000, exact=True)
+    assert str(small) == "3 entries in the rings 1 to 2, 7.2 MB"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """Blocks of rows, and threads that share them."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import get_ident
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from h2gcn import row_work
-from h2gcn.row_work import in_threads, row_blocks, row_starts
+from h2gcn.row_work import in_threads, narrow, row_blocks, row_starts
 
 
 def test_where_rows_begin() -> None:
@@ -16,7 +21,7 @@ def test_where_rows_begin() -> None:
 
 def test_every_row_is_worked_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_work, "SMALL_WORK", 0)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     for costs in (np.ones(100), np.array([1e6, 0, 0, 1]), np.array([3.0]), np.zeros(0)):
         done = np.zeros(len(costs), dtype=int)
 
@@ -25,6 +30,55 @@ def test_every_row_is_worked_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
         in_threads(work, costs)
         assert (done == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("torch_threads", "asked", "cores", "expected"),
+    [
+        (1, "4", 4, 1),
+        (3, "1", 1, 3),
+        (None, "1", 4, 1),
+        (None, "2", 4, 2),
+        (None, "", 4, 4),
+        (None, "0", 4, 4),
+        (None, "4,2", 2, 2),
+    ],
+)
+def test_as_many_threads_as_were_asked_for(
+    torch_threads: int | None,
+    asked: str,
+    cores: int,
+    expected: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_work, "SMALL_WORK", 0)
+    loaded = None
+    if torch_threads is not None:
+        loaded = SimpleNamespace(get_num_threads=lambda: torch_threads)
+    monkeypatch.setitem(sys.modules, "torch", loaded)
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    affinity = "os.sched_getaffinity"
+    monkeypatch.setattr(affinity, lambda _: set(range(cores)), raising=False)
+    started: list[int] = []
+
+    def pool(threads: int) -> ThreadPoolExecutor:
+        started.append(threads)
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(row_work, "ThreadPoolExecutor", pool)
+    own: list[bool] = []
+    main = get_ident()
+    in_threads(lambda _: own.append(get_ident() == main), np.ones(100))
+    assert started == ([] if expected == 1 else [expected])
+    assert all(own) == (expected == 1)
+
+
+def test_indices_are_narrow_where_they_can_be() -> None:
+    indices = np.array([0, 5])
+    assert narrow(indices, 2**31 - 1).dtype == np.int32
+    assert narrow(indices, 2**31) is indices
+    small = indices.astype(np.int32)
+    assert narrow(small, 5) is small
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

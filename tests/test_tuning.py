@@ -20,7 +20,6 @@ from h2gcn.experiments.store import Store, read_records
 from h2gcn.experiments.trials import Progress, Ranked, Trials
 from h2gcn.experiments.tuning import rank, search, tune
 from h2gcn.models import MODELS
-from h2gcn.ring_forecast import forecast_ring
 
 GRID = [{"l2": l2, "epochs": 5} for l2 in (1e-3, 1e-4, 1e-5)]
 SPLITS = [
@@ -59,12 +58,16 @@ class Stub:
         random_state: int | None = None,
         **setting: Any,
     ) -> None:
-        del model, device
-        self.random_state, self.setting = random_state, setting
+        del device
+        self.model, self.random_state, self.setting = model, random_state, setting
 
     def check_params(self, n_classes: int) -> None:
         """Find nothing wrong."""
         del n_classes
+
+    def get_params(self) -> dict[str, Any]:
+        """Return those of the model: what is made up is no setting of it."""
+        return NodeClassifier(self.model).get_params()
 
     def fit(self, graph: Graph, split: Split) -> None:
         """Make up a score, or raise what the score raises."""
@@ -298,13 +301,38 @@ def test_a_capped_ring_is_tuned_where_the_exact_one_does_not_fit(
 ) -> None:
     from h2gcn import ring_plan
 
-    limit = forecast_ring(small_graph.adj).bytes - 1
-    monkeypatch.setattr(ring_plan, "available_memory", lambda: limit)
-    monkeypatch.setattr("h2gcn.estimator.working_bytes", lambda *_: 0)
-    grid = [{"ring_cap": 2, "epochs": 2}]
-    tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store)
-    assert len(store.records) == len(SPLITS)
+    def run(setting: dict[str, Any], **more: Any) -> None:
+        grid = [{"epochs": 2, "hidden_channels": 1} | setting]
+        tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store, **more)
+
+    def fits(limit: int, setting: dict[str, Any]) -> bool:
+        monkeypatch.setattr(ring_plan, "available_memory", lambda: limit)
+        try:
+            run(setting)
+        except InputError:
+            return False
+        return True
+
+    limits = range(2_000, 200_000, 500)
+    limit = next(limit for limit in limits if fits(limit, {"ring_cap": 1}))
+    n_runs = len(store.records)
+    assert n_runs == len(SPLITS)
     assert not any(record.get("error") for record in store.records)
+    # Less than the exact ring takes, by whatever way the limit is told.
+    assert not fits(limit, {})
+    with pytest.raises(InputError, match=r"the limit is .* what fits: "):
+        run({}, machine={"memory_limit": limit / 1e9})
+    assert len(store.records) == n_runs
+
+
+def test_the_machine_does_not_make_a_run_another(
+    small_graph: Graph, store: Store, tmp_path: Path
+) -> None:
+    grid = [{"epochs": 2}]
+    for machine in (None, {"memory_limit": 1.0, "ring_store": str(tmp_path)}):
+        tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store, machine=machine)
+    assert len(store.records) == len(SPLITS)
+    assert store.records[0]["config"] == {"epochs": 2}
 
 
 # ---------------------------------------------------------------------------- going on

@@ -45,8 +45,8 @@ from h2gcn.preparation import (
     find_device,
     find_seed,
     find_split,
+    find_work,
     warn_of_missing_classes,
-    working_bytes,
 )
 from h2gcn.randomness import seeded
 from h2gcn.ring_plan import RingOptions
@@ -213,7 +213,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaler = fit_scaler(scaling, graph.x, split.train)
         with seeded(seed, device):
             module = self._build(graph.n_features, graph.n_classes).to(device)
-        work = working_bytes(module, graph, split, self.batch_size)
+        work = find_work(module, graph, split)
         batches = self.batch_size is not None
         rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
         saved = None

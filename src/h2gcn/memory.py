@@ -51,8 +51,11 @@ def keep_freed_memory() -> None:
 
 
 def gigabytes(count: float) -> str:
-    """Return bytes as text, such as "1.5 GB"; a small number as megabytes."""
-    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"
+    """Return bytes as text, such as "1.5 GB"; a smaller number in a smaller unit."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:.0f} bytes"
 
 
 def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import torch
@@ -10,7 +11,14 @@ from h2gcn.blocked_ring import BlockedRing
 from h2gcn.graph import Graph
 from h2gcn.models import find_model
 from h2gcn.models.spec import ModelSpec
-from h2gcn.ring_plan import CAPPED, MEMORY, RingOptions, plan_rings, ring_operators
+from h2gcn.ring_plan import (
+    CAPPED,
+    MEMORY,
+    RingOptions,
+    check_memory,
+    plan_operators,
+    plan_rings,
+)
 from h2gcn.sparse import Operator
 
 __all__ = ["AnyOperator", "find_operators"]
@@ -44,21 +52,22 @@ def find_operators(
     device
         Where the operators shall live.
     rings
-        What the rings of a model that has them may take.
+        What the operators may take, and the rings of a model that has them.
     """
     key, remembered = (model, device, rings), _REMEMBERED.get(graph)
     spec = find_model(model)
+    rings = _with_model(rings, spec)
     if remembered is not None and remembered[0] == key:
         # What is in memory already needs no more of it; else as it would be chosen now.
         at_hand = remembered[1] in (MEMORY, CAPPED) and rings.limit is None
-        if not spec.rings or at_hand or _place(graph, spec, rings) == remembered[1]:
+        if at_hand or _place(graph, spec, rings) == remembered[1]:
             return remembered[2]
-    place = _place(graph, spec, rings) if spec.rings else MEMORY
+    place = _place(graph, spec, rings)
     _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
     if spec.rings:
         hops, self_loops = spec.fixed["hops"], spec.fixed["self_loops"]
-        operators = ring_operators(
+        operators = plan_operators(
             graph.adj, hops, rings, self_loops=self_loops, device=device
         )
     else:
@@ -71,4 +80,17 @@ def find_operators(
 
 
 def _place(graph: Graph, spec: ModelSpec, rings: RingOptions) -> str:
-    return plan_rings(graph.adj, spec.fixed["hops"], rings)[0]
+    """Return where a model's operators shall live, if they fit at all."""
+    if spec.rings:
+        return plan_rings(graph.adj, spec.fixed["hops"], rings)[0]
+    count = 0 if spec.fixed.get("hops") == () else 1  # mlp has no operator
+    check_memory(graph.adj, count, rings, symmetric=spec.symmetric)
+    return MEMORY
+
+
+def _with_model(rings: RingOptions, spec: ModelSpec) -> RingOptions:
+    """Return the options of a prediction with what the model says about itself."""
+    if rings.work.n_train or not spec.rings:
+        return rings
+    reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
+    return replace(rings, work=replace(rings.work, reach=reach, self_loops=self_loops))

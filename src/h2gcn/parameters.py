@@ -47,6 +47,8 @@ def resolve(params: Params) -> dict[str, Any]:
 def train_config(params: Params) -> TrainConfig:
     """Return how to train, the model's own rates in place of None."""
     spec = find_model(params["model"])
+    if params["batch_size"] is not None:  # named as users know it
+        check_integer("NodeClassifier", "batch_size", params["batch_size"], 1)
     rate, l2 = params["learning_rate"], params["l2"]
     return TrainConfig(
         params["epochs"],

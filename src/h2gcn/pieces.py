@@ -96,8 +96,9 @@ def gather(
     inner = row if reach > 1 else np.full_like(row, len(filled))
     at = place[nodes].astype(np.int64)
     among, wanted = [], []
-    for number in range(len(operators)):
-        stacked = _stack([rows[number] for rows in taken], place, len(members))
+    for _ in operators:
+        # Off the list, so that no row is held in more forms than the next one needs.
+        stacked = _stack([rows.pop(0) for rows in taken], place, len(members))
         among.append(Operator(CSR(stacked[inner]), device=device))
         wanted.append(Operator(CSR(stacked[row[at]]), device=device))
     target = Target(torch.from_numpy(at).to(device), tuple(wanted))
@@ -108,6 +109,7 @@ def _stack(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
     """Return the blocks and an empty row below each other, columns renumbered."""
     empty = CSR((1, len(place)), dtype=np.float32)
     stacked = CSR(sp.vstack([*blocks, empty], format="csr"))
+    blocks.clear()
     parts = stacked.data, place[stacked.indices], stacked.indptr
     return CSR(parts, shape=(stacked.shape[0], n_columns))
 

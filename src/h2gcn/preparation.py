@@ -12,7 +12,9 @@ from sklearn.utils import check_random_state
 
 from h2gcn._validation import check_choice
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.footprint import Work
 from h2gcn.graph import Graph, Split
+from h2gcn.models.gat import AttentionHeads
 from h2gcn.splitting import stratified_split
 
 __all__ = [
@@ -23,8 +25,8 @@ __all__ = [
     "find_device",
     "find_seed",
     "find_split",
+    "find_work",
     "warn_of_missing_classes",
-    "working_bytes",
 ]
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -131,13 +133,43 @@ def warn_of_missing_classes(graph: Graph, split: Split) -> None:
         )
 
 
-def working_bytes(
-    module: torch.nn.Module, graph: Graph, split: Split, batch_size: int | None
-) -> int:
-    """Return about how much a training step holds beside the operators, in bytes."""
-    scaled = graph.x.nbytes if type(graph.x) is np.ndarray else 0
-    estimate = getattr(module, "working_bytes", None)
-    targets = len(split.train)
-    if batch_size is not None:
-        targets = min(batch_size, targets)
-    return scaled + (estimate(graph.n_nodes, targets) if estimate else 0)
+def find_work(module: torch.nn.Module, graph: Graph, split: Split) -> Work:
+    """Return about how much training takes beside the operators.
+
+    A module with `working_bytes` says itself what a step holds. Of another it is
+    guessed from the widths of its weights: six matrices for each, and the features
+    that were dropped from, with their mask.
+    """
+    mapped = isinstance(graph.x, np.memmap)
+    if isinstance(graph.x, np.ndarray):
+        features = 0 if mapped else graph.x.nbytes
+    else:
+        features = 16 * graph.x.nnz  # with the transpose
+    n, first, rest = graph.n_nodes, *_widths(module, graph.n_features)
+    own = getattr(module, "working_bytes", None)
+
+    def guess(n_nodes: int, n_targets: int) -> int:
+        del n_targets
+        dropped = 2 * features * n_nodes // max(n, 1)
+        return 24 * (first + rest) * n_nodes + dropped
+
+    heads = [len(m.bias) for m in module.modules() if isinstance(m, AttentionHeads)]
+    return Work(
+        features,
+        guess if own is None else own,
+        first,
+        len(split.train),
+        len(split.val),
+        entry=sum(32 + 48 * count for count in heads),
+        reach=getattr(module, "reach", None),
+        self_loops=getattr(module, "self_loops", own is None),
+    )
+
+
+def _widths(module: torch.nn.Module, n_features: int) -> tuple[int, int]:
+    """Return how many columns the features become, and all later layers' together."""
+    sizes = {n_features, 2 * n_features}
+    weights = list(module.parameters())
+    first = sum(w.numel() // n_features for w in weights if sizes & {*w.shape})
+    inner = sum(w.numel() for w in weights if not sizes & {*w.shape})
+    return max(first, 1), inner // max(first, 1)

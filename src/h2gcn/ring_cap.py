@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR
 from h2gcn.rings import ring_pattern, ring_scale, ring_sizes
-from h2gcn.row_work import in_threads, row_blocks, row_starts
+from h2gcn.row_work import in_threads, narrow, row_blocks, row_starts
 
 __all__ = ["capped_ring"]
 
@@ -54,9 +54,7 @@ def capped_ring(
     scale = ring_scale(sizes + self_loops)
     weight = scale * (np.maximum(sizes, cap) / cap).astype(np.float32)
     values = np.repeat(weight, np.diff(starts)) * scale[columns]
-    if starts[-1] <= np.iinfo(np.int32).max:
-        starts = starts.astype(np.int32)
-    capped = CSR((values, columns, starts), shape=(n, n))
+    capped = CSR((values, columns, narrow(starts, starts[-1])), shape=(n, n))
     if self_loops:
         ego = CSR((scale**2, np.arange(n), np.arange(n + 1)), shape=(n, n))
         capped = CSR(capped + ego)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from h2gcn._validation import check_integer
+from h2gcn.footprint import operator_bytes
 from h2gcn.graph import CSR
+from h2gcn.memory import gigabytes
 from h2gcn.rings import ring_sizes
 
-__all__ = ["BYTES_PER_ENTRY", "RingForecast", "forecast_ring"]
+__all__ = ["RingForecast", "forecast_ring"]
 
-BYTES_PER_ENTRY = 20
-"""Peak bytes for an entry of a ring, from its construction to training.
-
-The column takes 4 and the value 4. The rows of the training nodes, 60 % of them where
-data bring no split, are held once more with their transpose, those of validation once.
-"""
+TRAIN, VAL = 0.6, 0.2
+"""Shares of the nodes that are trained and validated on where data bring no split."""
 FORECAST_ROWS = 1024
 """How many rows a forecast looks at."""
 
@@ -31,7 +29,8 @@ class RingForecast:
     entries
         Stored entries of ring 1, 2, …
     bytes
-        Peak memory that building and training on them will take.
+        Peak memory that building them and training on them will take, for the usual
+        split where none is known.
     exact
         Whether every row was counted, or the rings extrapolated from a sample.
     """
@@ -44,7 +43,7 @@ class RingForecast:
         about = "" if self.exact else "about "
         return (
             f"{about}{sum(self.entries):,} entries in the rings 1 to "
-            f"{len(self.entries)}, {about}{self.bytes / 1e9:,.1f} GB"
+            f"{len(self.entries)}, {about}{gigabytes(self.bytes)}"
         )
 
 
@@ -84,4 +83,5 @@ def forecast_ring(
         counted = ring_sizes(adj, hop, sample).sum()
         share = counted / max(bound[sample].sum(), 1)
         entries.append(round(float(share * bound.sum())))
-    return RingForecast(tuple(entries), sum(entries) * BYTES_PER_ENTRY, exact)
+    taken = sum(operator_bytes(size, n, train=TRAIN, val=VAL) for size in entries)
+    return RingForecast(tuple(entries), taken, exact)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import torch
 
@@ -15,62 +13,17 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.memory import available_memory, gigabytes
 from h2gcn.ring_cap import capped_ring
-from h2gcn.ring_forecast import BYTES_PER_ENTRY, RingForecast, forecast_ring
+from h2gcn.ring_forecast import RingForecast, forecast_ring
+from h2gcn.ring_needs import Needs
+from h2gcn.ring_options import RingOptions
+from h2gcn.ring_refusal import refusal
 from h2gcn.ring_store import store_ring
 from h2gcn.rings import exact_rings, normalised_ring
 from h2gcn.sparse import Operator
 
-__all__ = ["RingOptions", "plan_rings", "ring_operators"]
+__all__ = ["RingOptions", "check_memory", "plan_operators", "plan_rings"]
 
 MEMORY, CAPPED, DISK, ON_DEMAND = "memory", "capped", "disk", "on demand"
-SUGGESTED_CAP = 64
-"""What a refusal proposes: on the benchmarks, accuracy does not suffer from it."""
-SUGGESTED_BATCH = 1024
-
-
-@dataclass(frozen=True)
-class RingOptions:
-    """What the rings may take, and how.
-
-    Parameters
-    ----------
-    cap
-        At most so many entries in a row of a ring beyond the first; None for all.
-    store
-        A folder for rings that do not fit in memory.
-    seed
-        Of the draw of a capped ring.
-    limit
-        Bytes that may be used; None for what the machine has free.
-    work
-        Bytes that training takes beside the rings.
-    on_demand
-        Whether rows may be computed each time they are needed.
-    """
-
-    cap: int | None = None
-    store: Path | None = None
-    seed: int = 0
-    limit: float | None = field(default=None, compare=False)
-    work: int = field(default=0, compare=False)
-    on_demand: bool = field(default=False, compare=False)
-
-    @classmethod
-    def of(
-        cls, params: dict[str, Any], seed: int, work: int = 0, *, on_demand: bool
-    ) -> RingOptions:
-        """Return what the parameters of a `NodeClassifier` ask for."""
-        cap, store, limit = (
-            params[name] for name in ("ring_cap", "ring_store", "memory_limit")
-        )
-        return cls(
-            cap,
-            None if store is None else Path(store).expanduser(),
-            0 if cap is None else seed,
-            None if limit is None else limit * 1e9,
-            work,
-            on_demand,
-        )
 
 
 def plan_rings(
@@ -88,22 +41,59 @@ def plan_rings(
         What they may take.
     """
     if max(hops, default=0) < 2:
+        check_memory(adj, len(hops), options)
         return MEMORY, None
     forecast = forecast_ring(adj, hops=max(hops))
-    limit = available_memory() if options.limit is None else options.limit
+    sizes = {hop: forecast.entries[hop - 1] for hop in hops}
+    near, far = (
+        tuple(size for hop, size in sizes.items() if (hop > 1) == beyond)
+        for beyond in (False, True)
+    )
+    needs, limit = Needs(adj.shape[0], near, far, options.work), _limit(options)
+    forecast = replace(forecast, bytes=needs.operators(near + far, options.batch))
     if options.cap is not None:
-        _check_fits(_capped_bytes(adj, forecast, options.cap), options, limit, forecast)
-        return CAPPED, forecast
-    if forecast.bytes + options.work <= limit:
-        return MEMORY, forecast
-    if options.store is not None:
-        return DISK, forecast
-    if options.on_demand:
-        return ON_DEMAND, forecast
-    raise InputError(_refusal(adj, forecast, options, limit))
+        need = needs.capped(options.cap, options.batch)
+        if need <= limit:
+            return CAPPED, forecast
+    else:
+        need = needs.memory(options.batch)
+        if need <= limit:
+            return MEMORY, forecast
+        if options.store is not None or options.on_demand:
+            need = needs.elsewhere(options.batch)
+            if need <= limit:
+                return (ON_DEMAND if options.store is None else DISK), forecast
+    raise InputError(refusal(needs, forecast, options, need, limit))
 
 
-def ring_operators(
+def check_memory(
+    adj: CSR, count: int, options: RingOptions, *, symmetric: bool = True
+) -> None:
+    """Refuse to train where a graph's own matrices and the training do not fit.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    count
+        How many matrices as large as it a model has.
+    options
+        What training may take.
+    symmetric
+        Whether they are symmetric.
+    """
+    near = (int(adj.nnz),) * count
+    needs = Needs(adj.shape[0], near, (), options.work, symmetric)
+    need, limit = needs.memory(options.batch), _limit(options)
+    if need > limit:
+        raise InputError(refusal(needs, None, options, need, limit))
+
+
+def _limit(options: RingOptions) -> float:
+    return available_memory() if options.limit is None else options.limit
+
+
+def plan_operators(
     adj: CSR,
     hops: Sequence[int],
     options: RingOptions,
@@ -154,11 +144,6 @@ def ring_operators(
     return tuple(ring(hop) for hop in hops)
 
 
-def _capped_bytes(adj: CSR, forecast: RingForecast, cap: int) -> int:
-    beyond = sum(min(size, cap * adj.shape[0]) for size in forecast.entries[1:])
-    return (forecast.entries[0] + beyond) * BYTES_PER_ENTRY
-
-
 def _say(place: str, forecast: RingForecast | None, options: RingOptions) -> None:
     """Tell what was chosen, where there was a choice."""
     if forecast is None or options.cap is not None:
@@ -179,51 +164,3 @@ def _say(place: str, forecast: RingForecast | None, options: RingOptions) -> Non
     else:
         return
     warnings.warn(said, H2GCNWarning, stacklevel=2)
-
-
-def _check_fits(
-    rings: int, options: RingOptions, limit: float, forecast: RingForecast
-) -> None:
-    if rings + options.work > limit:
-        raise InputError(
-            f"the capped rings will not fit in memory: {gigabytes(rings)}, "
-            f"{gigabytes(options.work)} for the training, of {forecast}, but "
-            f"{_have(options, limit)}; take a smaller --ring-cap, or --batch-size"
-        )
-
-
-def _refusal(
-    adj: CSR, forecast: RingForecast, options: RingOptions, limit: float
-) -> str:
-    """Return why the rings are refused, and which of the other ways would fit."""
-    first = forecast.entries[0] * BYTES_PER_ENTRY
-    rows = SUGGESTED_BATCH * sum(forecast.entries[1:]) // max(adj.shape[0], 1)
-    ways = {
-        f"--ring-cap {SUGGESTED_CAP}": options.work
-        + _capped_bytes(adj, forecast, SUGGESTED_CAP),
-        "--ring-store DIR": options.work + first,
-        f"--batch-size {SUGGESTED_BATCH}": first + rows * BYTES_PER_ENTRY,
-        "--model h2gcn-s1 (D1 and D3, 1-hop only)": options.work + first,
-    }
-    fits = [
-        f"{way}: {gigabytes(size)}"
-        + (
-            f" and {gigabytes(4 * sum(forecast.entries[1:]))} on disk"
-            if "store" in way
-            else ""
-        )
-        for way, size in ways.items()
-        if size <= limit
-    ]
-    advice = "; ".join(fits) or "--model mlp, which needs no rings"
-    return (
-        f"the rings will not fit in memory: {forecast}, and "
-        f"{gigabytes(options.work)} for the training, but {_have(options, limit)}; "
-        f"what fits: {advice}"
-    )
-
-
-def _have(options: RingOptions, limit: float) -> str:
-    if options.limit is None:
-        return f"{gigabytes(limit)} are free"
-    return f"the limit is {gigabytes(limit)}"

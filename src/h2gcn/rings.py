@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR
 from h2gcn.memory import reserve
-from h2gcn.row_work import in_threads, row_blocks, row_starts
+from h2gcn.row_work import in_threads, narrow, row_blocks, row_starts
 
 __all__ = [
     "exact_rings",
@@ -110,7 +110,7 @@ def ring_rows(adj: CSR, hop: int = 2, nodes: NDArray[Any] | None = None) -> CSR:
     values = reserve(len(columns), np.float32)
     values[:] = 1
     shape = (len(rows) - 1, adj.shape[1])
-    return CSR((values, columns, _narrow(rows)), shape=shape)
+    return CSR((values, columns, narrow(rows, rows[-1])), shape=shape)
 
 
 def ring_pattern(
@@ -163,8 +163,7 @@ def _binary(adj: CSR) -> CSR:
         ring.setdiag(0)
     ring.eliminate_zeros()
     ring.sort_indices()
-    dtype = np.int32 if ring.nnz <= np.iinfo(np.int32).max else np.int64
-    columns, starts = (a.astype(dtype, copy=False) for a in (ring.indices, ring.indptr))
+    columns, starts = (narrow(a, ring.nnz) for a in (ring.indices, ring.indptr))
     values = np.ones(ring.nnz, dtype=np.float32)
     return CSR((values, columns, starts), shape=ring.shape)
 
@@ -198,10 +197,24 @@ def normalised_ring(adj: CSR, hop: int, *, self_loops: bool = False) -> CSR:
     self_loops
         Add the identity first.
     """
-    if hop == 1 or self_loops:
-        ring = adj if hop == 1 else ring_rows(adj, hop)
-        return normalise(ring, self_loops=self_loops)
-    return _normalised(*ring_pattern(adj, hop))
+    if hop == 1:
+        return normalise(adj, self_loops=self_loops)
+    columns, starts = ring_pattern(adj, hop)
+    if self_loops:
+        columns, starts = _with_diagonal(columns, starts)
+    return _normalised(columns, starts)
+
+
+def _with_diagonal(
+    columns: NDArray[np.int32], starts: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return a pattern without diagonal [n, n] with it, sorted as before."""
+    n = len(starts) - 1
+    ones = np.ones(len(columns), dtype=np.int8)  # a byte: scipy wants values too
+    ring = CSR((ones, columns, narrow(starts, starts[-1] + n)), shape=(n, n))
+    both = CSR(ring + sp.eye_array(n, dtype=np.int8))
+    both.sort_indices()
+    return both.indices, both.indptr
 
 
 def _normalised(columns: NDArray[Any], starts: NDArray[Any]) -> CSR:
@@ -214,13 +227,9 @@ def _normalised(columns: NDArray[Any], starts: NDArray[Any]) -> CSR:
         part = slice(starts[a], starts[b])
         values[part] = np.repeat(scale[a:b], degrees[a:b])
         values[part] *= scale[columns[part]]
-    return CSR((values, columns, _narrow(starts)), shape=(len(scale), len(scale)))
-
-
-def _narrow(starts: NDArray[Any]) -> NDArray[Any]:
-    """Return where rows begin in 32 bits, if they can be: as wide as the columns."""
-    fits = starts[-1] <= np.iinfo(np.int32).max
-    return starts.astype(np.int32, copy=False) if fits else starts
+    return CSR(
+        (values, columns, narrow(starts, starts[-1])), shape=(len(scale), len(scale))
+    )
 
 
 def ring_scale(degrees: NDArray[Any]) -> NDArray[np.float32]:

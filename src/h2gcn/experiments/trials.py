@@ -21,7 +21,15 @@ from h2gcn.experiments.store import Store, key_of
 from h2gcn.graph import Graph, Split
 from h2gcn.models import ALIASES
 from h2gcn.operators import find_operators
-from h2gcn.preparation import check_labels, check_split, find_device, find_seed
+from h2gcn.parameters import build_module
+from h2gcn.preparation import (
+    check_labels,
+    check_split,
+    find_device,
+    find_seed,
+    find_work,
+)
+from h2gcn.randomness import seeded
 from h2gcn.ring_plan import RingOptions
 
 __all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
@@ -84,6 +92,9 @@ class Trials:
         Keeps each run as it ends; those that are in it are not run again.
     device
         As of `NodeClassifier`; where a run was computed does not make it another.
+    machine
+        More parameters of `NodeClassifier` about this machine, such as
+        `memory_limit`; they do not make it another either.
     on_run
         Called at the start and after every run.
     """
@@ -97,12 +108,14 @@ class Trials:
         seed: int,
         store: Store,
         device: str = "auto",
+        machine: Mapping[str, Any] | None = None,
         on_run: Callable[[Progress], None] | None = None,
     ) -> None:
         check_labels(graph)
         self.graph, self.model = graph, model
         self.splits = [check_split(graph, without_test(split)) for split in splits]
         self.seed, self.store, self.device = seed, store, device
+        self.machine = dict(machine or {})
         self._on_run = on_run
         self._checksum = fingerprint(graph)[:16]
         self._parts = [_digest(split) for split in self.splits]
@@ -112,8 +125,7 @@ class Trials:
     def begin(self, settings: Sequence[Setting], total: int | None = None) -> None:
         """Check settings before the first is run, and count what is there of them."""
         for setting in settings:
-            classifier = NodeClassifier(self.model, device=self.device, **setting)
-            classifier.check_params(self.graph.n_classes)
+            self._classifier(setting).check_params(self.graph.n_classes)
         self._total = len(self.splits) * (len(settings) if total is None else total)
         self._found = sum(self._n_done(setting) for setting in settings)
         self._report()
@@ -168,17 +180,9 @@ class Trials:
     def _fit(self, setting: Setting, number: int) -> dict[str, Any]:
         """Return the record of a run; an impossible one has its `error`."""
         seed = self.seed + number
-        fitted = NodeClassifier(
-            self.model, device=self.device, random_state=seed, **setting
-        )
+        fitted = self._classifier(setting, seed)
         # What the machine cannot do is no fault of the setting, and not recorded.
-        names = ("ring_cap", "ring_store", "memory_limit")
-        rings = RingOptions.of(
-            dict.fromkeys(names) | dict(setting),
-            find_seed(seed),
-            on_demand=setting.get("batch_size") is not None,
-        )
-        find_operators(self.graph, self.model, find_device(self.device), rings)
+        self._find_operators(setting, number)
         start, error = time.perf_counter(), None
         try:
             fitted.fit(self.graph, self.splits[number])
@@ -206,6 +210,27 @@ class Trials:
         if fitted.metric == "accuracy":
             record["val_accuracy"] = fitted.val_score_
         return record | {"epochs": fitted.n_iter_}
+
+    def _classifier(
+        self, setting: Setting, random_state: int | None = None
+    ) -> NodeClassifier:
+        settings = {**self.machine, **setting}
+        return NodeClassifier(
+            self.model, device=self.device, random_state=random_state, **settings
+        )
+
+    def _find_operators(self, setting: Setting, number: int) -> None:
+        """Make the operators of a run, or say why this machine cannot."""
+        params = self._classifier(setting).get_params()
+        with seeded(0):
+            module = build_module(params, self.graph.n_features, self.graph.n_classes)
+        rings = RingOptions.of(
+            params,
+            find_seed(self.seed + number),
+            find_work(module, self.graph, self.splits[number]),
+            on_demand=params["batch_size"] is not None,
+        )
+        find_operators(self.graph, self.model, find_device(self.device), rings)
 
 
 def without_test(split: Split) -> Split:

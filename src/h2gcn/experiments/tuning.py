@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from typing import Any
 
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.settings import Setting
@@ -24,6 +25,7 @@ def tune(
     seed: int,
     store: Store,
     device: str = "auto",
+    machine: Mapping[str, Any] | None = None,
     on_run: Callable[[Progress], None] | None = None,
 ) -> list[Ranked]:
     """Fit a model with each of some settings on each of some splits; best first.
@@ -33,14 +35,21 @@ def tune(
 
     Parameters
     ----------
-    graph, model, splits, seed, store, device, on_run
+    graph, model, splits, seed, store, device, machine, on_run
         As of `h2gcn.experiments.trials.Trials`.
     settings
         Arguments of `NodeClassifier`, as `h2gcn.experiments.grids.find_grid` gives
         them.
     """
     trials = Trials(
-        graph, model, splits, seed=seed, store=store, device=device, on_run=on_run
+        graph,
+        model,
+        splits,
+        seed=seed,
+        store=store,
+        device=device,
+        machine=machine,
+        on_run=on_run,
     )
     trials.begin(settings)
     return rank([trials.run(setting) for setting in settings])
@@ -56,6 +65,7 @@ def search(
     seed: int,
     store: Store,
     device: str = "auto",
+    machine: Mapping[str, Any] | None = None,
     on_run: Callable[[Progress], None] | None = None,
 ) -> list[Ranked]:
     """Try given settings first, then what Optuna makes of the results; best first.
@@ -65,7 +75,7 @@ def search(
 
     Parameters
     ----------
-    graph, model, splits, seed, store, device, on_run
+    graph, model, splits, seed, store, device, machine, on_run
         As of `h2gcn.experiments.trials.Trials`.
     settings
         Tried first; what is not searched for is as in the first of them.
@@ -77,7 +87,14 @@ def search(
     from h2gcn.experiments.space import Space
 
     trials = Trials(
-        graph, model, splits, seed=seed, store=store, device=device, on_run=on_run
+        graph,
+        model,
+        splits,
+        seed=seed,
+        store=store,
+        device=device,
+        machine=machine,
+        on_run=on_run,
     )
     space = Space(model, settings)
     first = list(settings[:n_trials])

@@ -154,14 +154,19 @@ class H2GCN(nn.Module):
     def working_bytes(self, n_nodes: int, n_targets: int) -> int:
         """Return what a training step holds beside its operators, in bytes.
 
-        The blocks of every round but the last, their gradients and a product; the
-        targets' blocks, their gradients and their mask.
+        For each node the embedding, its gradient from three sides and their sum, and
+        the gradients of the last round but one; for each target its blocks, their
+        gradients and their mask. Where every round embeds, what it joins is kept too.
         """
         depth, width = self.final[-1], self.hidden_channels
-        inner = 1 + sum(len(self.hops) ** k for k in range(1, depth))
-        per_node = 12 * (depth if self.nonlinear else inner) * width
-        per_target = 9 * sum(self._widths) * width
-        return n_nodes * max(per_node, 12 * width) + n_targets * per_target
+        joined = 1 + len(self.hops)
+        if self.nonlinear:
+            inner, own = 2 * joined * max(depth - 1, 0), 2 * joined
+        else:
+            inner, own = len(self.hops) ** max(depth - 1, 0), 0
+        per_node = 4 * (4 + inner)
+        per_target = 9 * sum(self._widths) + 4 * own
+        return width * (n_nodes * per_node + n_targets * per_target)
 
     def forward(
         self,

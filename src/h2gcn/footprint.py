@@ -1,0 +1,157 @@
+"""How much memory training takes, told before anything is made: plain arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["PieceSize", "Work", "operator_bytes", "piece_bytes", "piece_size"]
+
+MAX_INT32 = 2**31 - 1
+SLACK = 1.1
+"""What the allocator takes beside what it hands out, measured on trainings."""
+SCRATCH = 2**22
+"""Entries of a ring that are normalised at once."""
+MANY_NODES = 2**17
+"""Nodes beyond which products go by tiles, whose places take a byte an entry."""
+
+
+def operator_bytes(
+    entries: int,
+    n: int,
+    *,
+    train: float = 0.0,
+    val: float = 0.0,
+    self_loops: bool = False,
+    symmetric: bool = True,
+) -> int:
+    """Return the peak that a sparse operator takes, from its making to training.
+
+    An entry is its value and its column, 4 bytes each; beyond 2³¹ entries scipy makes
+    the columns 8. The training nodes' rows are held once more with their transpose,
+    for the gradient, those of validation once.
+
+    Parameters
+    ----------
+    entries
+        Stored entries, without self-loops.
+    n
+        Number of nodes; the operator is [n, n].
+    train, val
+        Which share of the rows is trained and validated on; zero for batches, which
+        take their rows as they come.
+    self_loops
+        Whether each node is an entry of its own row too.
+    symmetric
+        Whether no other transpose is needed than those rows'.
+    """
+    entries += n * self_loops
+    wide = entries > MAX_INT32
+    column = 8 if wide else 4
+    copies = (1 if symmetric else 2) + 2 * train + val
+    tiles = 1 if n > MANY_NODES else 0
+    held = entries * (column + 4 + tiles) * copies + column * n * (copies + 1)
+    # Self-loops are added to a pattern of bytes; wide columns are copied from narrow.
+    made = entries * (column + 4 + 4 * wide + (column + 2) * self_loops)
+    scratch = 8 * min(entries, SCRATCH) + 24 * n
+    return round(SLACK * (max(held, made) + scratch))
+
+
+class PieceSize(NamedTuple):
+    """How much of a graph a batch needs: rows of operators, and nodes."""
+
+    rows: int
+    nodes: int
+
+
+def piece_size(entries: Sequence[int], n: int, batch: int, reach: int) -> PieceSize:
+    """Return about how many rows and nodes a batch brings in, at most all.
+
+    Parameters
+    ----------
+    entries
+        Stored entries of each operator, [n, n] each.
+    n
+        Number of nodes.
+    batch
+        How many nodes are wanted.
+    reach
+        How many products with operators follow one another.
+    """
+    row = sum(entries) / max(n, 1)
+    rows = nodes = min(batch, n)
+    for _ in range(reach):
+        rows, nodes = nodes, min(n, round(nodes * (1 + row)))
+    return PieceSize(rows, nodes)
+
+
+def piece_bytes(entries: Sequence[int], n: int, rows: int) -> int:
+    """Return what so many rows of all operators take in a batch.
+
+    They are held with their transpose, or as they were taken while they are joined and
+    renumbered.
+    """
+    taken = rows * sum(entries) // max(n, 1)
+    return round(SLACK * taken * (28 if taken > MAX_INT32 else 20))
+
+
+def _nothing(n_nodes: int, n_targets: int) -> int:
+    del n_nodes, n_targets
+    return 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a training takes beside its operators; by default nothing.
+
+    Parameters
+    ----------
+    features
+        Bytes of the features as they are multiplied.
+    step
+        What a step holds for so many nodes, of which so many are trained on, in bytes.
+    width
+        Of the embedding.
+    n_train, n_val
+        How many nodes are trained and validated on.
+    entry
+        Bytes for an entry of an operator, of models that weight them anew each step.
+    reach
+        How many products with operators follow one another; None where each logit
+        depends on the whole graph.
+    self_loops
+        Whether each node is in its own neighbourhoods too.
+    """
+
+    features: int = 0
+    step: Callable[[int, int], int] = _nothing
+    width: int = 0
+    n_train: int = 0
+    n_val: int = 0
+    entry: int = 0
+    reach: int | None = 1
+    self_loops: bool = False
+
+    @classmethod
+    def of_prediction(cls, width: int) -> Work:
+        """Return what a module takes to predict with an embedding of this width."""
+        return cls(step=lambda nodes, _: 8 * width * nodes, width=width)
+
+    def whole(self, n: int, entries: int = 0) -> int:
+        """Return the bytes of a step on the whole graph."""
+        step = self.step(n, self.n_train) + self.entry * entries
+        # Features are scaled beside themselves, before the first step.
+        return round(SLACK * (self.features + max(step, self.features)))
+
+    def batch(self, n: int, nodes: int, targets: int, entries: int = 0) -> int:
+        """Return the bytes of a step on so many of the graph's nodes."""
+        own = self.features * nodes // max(n, 1)
+        step = self.step(nodes, min(targets, nodes)) + own + self.entry * entries
+        return round(SLACK * (self.features + max(step, self.features)))
+
+    def embedding_only(self, n: int, batch: int | None = None) -> int:
+        """Return the bytes of the same training without a graph, as mlp does it."""
+        nodes = n if batch is None else min(n, batch)
+        step = nodes * 29 * self.width
+        return round(SLACK * (self.features + max(step, self.features)))

@@ -10,6 +10,7 @@ import pytest
 from conftest import Run
 from h2gcn.bundle import read_manifest
 from h2gcn.io import TableOptions, read_graph, read_tables
+from h2gcn.ring_needs import Needs
 
 N = 40
 QUICK = ("--epochs", 15, "-q")
@@ -241,7 +242,7 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
         (("--ring-cap", 4, "--model", "gcn"), ("'ring_cap'", "'gcn' has none")),
         (("--ring-cap", 4, "--ring-store", "d"), ("one or the other",)),
         (("--memory-limit", 0), ("'memory_limit' parameter", "Got 0")),
-        (("--memory-limit", 1e-6), ("will not fit in memory", "the limit is 0.0 MB")),
+        (("--memory-limit", 1e-6), ("will not fit in memory", "the limit is 1.0 kB")),
     ],
 )
 def test_bad_options_for_rings(
@@ -250,23 +251,46 @@ def test_bad_options_for_rings(
     fails(run("train", folder, *QUICK, *options), *words)
 
 
-def test_where_the_rings_go_is_said(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_where_the_rings_go_is_said(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "rings"
     code, _, err = run("train", folder, *LOUD, "--ring-store", store)
     assert code == 0
     assert "note: the rings fit in memory" in err
     assert not store.exists()
-    code, _, err = run(
-        "train", folder, *LOUD, "--ring-store", store, "--memory-limit", 1e-6
-    )
+    monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)
+    code, _, err = run("train", folder, *LOUD, "--ring-store", store)
     assert code == 0
     assert f"of them are kept in {store}" in err
     assert list(store.glob("*/ring-2.int32"))
-    code, _, err = run(
-        "train", folder, *LOUD, "--batch-size", 8, "--memory-limit", 1e-6
-    )
+    code, _, err = run("train", folder, *LOUD, "--batch-size", 8)
     assert code == 0
     assert "their rows are computed when they are needed" in err
+
+
+def test_predictions_have_the_options_about_the_machine(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, store = tmp_path / "model", tmp_path / "rings"
+    assert run("train", folder, "--out", model, *QUICK)[0] == 0
+    predict = "predict", model, folder, "--out", tmp_path / "p.csv"
+    fails(
+        run(*predict, "-q", "--memory-limit", 1e-6),
+        "the rings will not fit in memory: ",
+        "for the prediction, but the limit is 1.0 kB; nothing fits: ",
+    )
+    fails(run(*predict, "-q", "--memory-limit", 0), "'memory_limit'", "Got 0")
+    assert run(*predict)[0] == 0
+    exact = rows(tmp_path / "p.csv")
+    monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)
+    code, _, err = run(*predict, "--ring-store", store)
+    assert code == 0
+    assert f"of them are kept in {store}" in err
+    assert list(store.glob("*/ring-2.int32"))
+    assert [row["label"] for row in rows(tmp_path / "p.csv")] == [
+        row["label"] for row in exact
+    ]
 
 
 def test_json_holds_the_options(run: Run, folder: Path, tmp_path: Path) -> None:

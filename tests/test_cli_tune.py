@@ -186,6 +186,37 @@ def test_tune_json_is_one_object(run: Run, source: Path, tmp_path: Path) -> None
     assert {r["seed"] for r in read_records(out / "trials.jsonl")} == {3, 4}
 
 
+def test_tuning_has_the_options_for_large_graphs(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    out, x, store = tmp_path / "t", tmp_path / "x.npy", tmp_path / "rings"
+    np.save(x, np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32))
+    options = ("--batch-size", 9, "--ring-cap", 2, "--memory-limit", 1)
+    command = ("tune", source, "--out", out, "--features", x, *options, *QUICK)
+    code, said, notes = run(*command)
+    assert code == 0, notes
+    best = json.loads((out / "best.json").read_text())["settings"]
+    assert (best["batch_size"], best["ring_cap"]) == (9, 2)
+    # What speaks of the machine is no setting.
+    assert "memory_limit" not in best
+    assert NodeClassifier.load(out / "model").n_features_in_ == 6
+    line = said.splitlines()[-1]
+    assert line.startswith(f"h2gcn train {source} --features {x} --memory-limit 1.0 ")
+    assert run(*line.split()[1:], "-q")[0] == 0
+    again = run(*command[:-6], "--memory-limit", 2, *QUICK)
+    assert again[0] == 0
+    fails(run(*command, "--ring-store", store), "one or the other")
+
+
+def test_tuning_is_held_to_the_limit(run: Run, source: Path, tmp_path: Path) -> None:
+    fails(
+        run("tune", source, "--out", tmp_path / "t", "--memory-limit", 1e-6, "-q"),
+        "will not fit in memory",
+        "the limit is 1.0 kB; nothing fits",
+    )
+    assert read_records(tmp_path / "t" / "trials.jsonl") == []
+
+
 def test_a_search_beyond_the_grid(run: Run, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
     command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from h2gcn.cli import source as src
+from h2gcn.cli.settings import MemoryLimit, RingStore, large, machine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,13 +36,14 @@ def command(
     drop_unknown: src.DropUnknown = False,
     batch_size: Annotated[
         int | None,
-        typer.Option(
-            help="Nodes that are predicted together, with the rows that they need.",
+        large(
+            "Nodes that are predicted together, with the rows that they need.",
             show_default="as in training",
             min=1,
-            rich_help_panel="Large graphs",
         ),
     ] = None,
+    ring_store: RingStore = None,
+    memory_limit: MemoryLimit = None,
 ) -> None:
     """Predict the unlabelled nodes of SOURCE with the model in DIR.
 
@@ -59,6 +61,7 @@ def command(
     from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, write_prediction_blocks
     from h2gcn.io.write import check_suffix
+    from h2gcn.parameters import check_rings
     from h2gcn.prediction import probabilities
     from h2gcn.schema import match_labels
 
@@ -67,6 +70,10 @@ def command(
     check_suffix(out, (".csv", ".parquet"))
     manifest = read_manifest(model_dir)
     classifier = load_bundle(model_dir)
+    here = machine(ring_store, memory_limit) | {"batch_size": batch_size}
+    given = {name: value for name, value in here.items() if value is not None}
+    classifier.params_ = classifier.params_ | given
+    check_rings(classifier.params_)
     options = TableOptions.from_json(manifest["extra"].get("tables", {}))
     options = replace(
         options,

@@ -13,10 +13,16 @@ from h2gcn.exceptions import InputError
 
 __all__ = [
     "DEFAULT_MODEL",
+    "BatchSize",
     "Device",
+    "MemoryLimit",
     "Model",
+    "RingCap",
+    "RingStore",
     "check_given",
     "find_settings",
+    "large",
+    "machine",
     "merge",
     "parse_options",
 ]
@@ -29,11 +35,44 @@ Model = Annotated[
 Device = Annotated[
     str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")
 ]
+
+
+def large(help_text: str, **more: Any) -> Any:
+    """Return an option of the panel about large graphs."""
+    shown: dict[str, Any] = {
+        "rich_help_panel": "Large graphs",
+        "show_default": False,
+    } | more
+    return typer.Option(help=help_text, **shown)
+
+
+BatchSize = Annotated[
+    int | None,
+    large("Training nodes a step, with the rows that they need; else all."),
+]
+RingCap = Annotated[
+    int | None, large("At most so many 2-hop neighbours a node, drawn by the seed.")
+]
+RingStore = Annotated[
+    Path | None, large("A folder for rings that do not fit in memory.")
+]
+MemoryLimit = Annotated[
+    float | None, large("Gigabytes that may be used; else what is free.")
+]
 _TRAINING = ("epochs", "patience", "stopping", "optimizer", "scaling", "batch_size")
 """Settings that only a model that is trained can use, and that no model calls its own.
 
 A model refuses the others by itself, wherever they come from.
 """
+
+
+def machine(ring_store: Path | None, memory_limit: float | None) -> dict[str, Any]:
+    """Return the parameters of `NodeClassifier` about this machine; None if not given.
+
+    They change where rings are kept, not what is learned.
+    """
+    store = None if ring_store is None else str(ring_store)
+    return {"ring_store": store, "memory_limit": memory_limit}
 
 
 def find_settings(

@@ -10,10 +10,15 @@ import typer
 
 from h2gcn.cli import source as src
 from h2gcn.cli.settings import (
+    BatchSize,
     Device,
+    MemoryLimit,
     Model,
+    RingCap,
+    RingStore,
     check_given,
     find_settings,
+    machine,
     merge,
     parse_options,
 )
@@ -29,12 +34,6 @@ N_RANDOM_SPLITS = 10
 def _setting(help_text: str, *names: str) -> Any:
     return typer.Option(
         *names, help=help_text, rich_help_panel=_SETTINGS, show_default=False
-    )
-
-
-def _large(help_text: str, *names: str) -> Any:
-    return typer.Option(
-        *names, help=help_text, rich_help_panel="Large graphs", show_default=False
     )
 
 
@@ -108,22 +107,10 @@ def command(
         list[str] | None,
         _setting("NAME=VALUE, of the model's own; repeat for more.", "--option"),
     ] = None,
-    batch_size: Annotated[
-        int | None,
-        _large("Training nodes a step, with the rows that they need; else all."),
-    ] = None,
-    ring_cap: Annotated[
-        int | None,
-        _large("At most so many 2-hop neighbours a node, drawn by the seed."),
-    ] = None,
-    ring_store: Annotated[
-        Path | None,
-        _large("A folder for rings that do not fit in memory."),
-    ] = None,
-    memory_limit: Annotated[
-        float | None,
-        _large("Gigabytes that may be used; else what is free."),
-    ] = None,
+    batch_size: BatchSize = None,
+    ring_cap: RingCap = None,
+    ring_store: RingStore = None,
+    memory_limit: MemoryLimit = None,
     device: Device = None,
 ) -> None:
     """Train a model on SOURCE, report how good it is, and save it.
@@ -154,8 +141,7 @@ def command(
         "metric": metric,
         "batch_size": batch_size,
         "ring_cap": ring_cap,
-        "ring_store": None if ring_store is None else str(ring_store),
-        "memory_limit": memory_limit,
+        **machine(ring_store, memory_limit),
     }
     check_given(model, given)
     if quiet:

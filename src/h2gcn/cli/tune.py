@@ -9,7 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from h2gcn.cli import source as src
-from h2gcn.cli.settings import Device, Model, check_given, find_settings, merge
+from h2gcn.cli.settings import (
+    BatchSize,
+    Device,
+    MemoryLimit,
+    Model,
+    RingCap,
+    RingStore,
+    check_given,
+    find_settings,
+    machine,
+    merge,
+)
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
@@ -64,6 +75,7 @@ def command(
     edges: src.Edges = None,
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
+    features: src.Features = None,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -80,6 +92,10 @@ def command(
     metric: Annotated[
         str | None, _setting("The validation score: accuracy or roc_auc.")
     ] = None,
+    batch_size: BatchSize = None,
+    ring_cap: RingCap = None,
+    ring_store: RingStore = None,
+    memory_limit: MemoryLimit = None,
     device: Device = None,
 ) -> None:
     """Find good settings of a model for SOURCE, by their scores on validation nodes.
@@ -93,7 +109,12 @@ def command(
     from h2gcn.cli.output import say_what_was_read
     from h2gcn.cli.runs import find_splits, set_threads
     from h2gcn.cli.tuned import Folder, Work
-    from h2gcn.cli.tuned_text import result_of, show, source_arguments
+    from h2gcn.cli.tuned_text import (
+        machine_arguments,
+        result_of,
+        show,
+        source_arguments,
+    )
     from h2gcn.estimator import NodeClassifier
     from h2gcn.experiments.grids import find_grid
     from h2gcn.experiments.trials import without_test
@@ -107,7 +128,10 @@ def command(
         "patience": patience,
         "scaling": scaling,
         "metric": metric,
+        "batch_size": batch_size,
+        "ring_cap": ring_cap,
     }
+    here = machine(ring_store, memory_limit)
     check_given(model, given)
     if out is not None:
         Folder(out).check()
@@ -123,14 +147,14 @@ def command(
         drop_unknown,
         undirected,
     )
-    graph = src.load_source(source, nodes, edges, options)
+    graph = src.load_source(source, nodes, edges, options, features)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     numbers = range(_count_splits(n_splits, len(graph.splits)))
     # By the name that was asked for: one's own file may be called texas.npz.
     grid = distinct(merge(s, given, {}) for s in find_grid(source or "", model))
     for setting in grid:
-        classifier = NodeClassifier(model, device=device or "auto", **setting)
+        classifier = NodeClassifier(model, device=device or "auto", **setting, **here)
         classifier.check_params(graph.n_classes)
     check_labels(graph)
     if metric == "roc_auc" and graph.n_classes != 2:
@@ -142,14 +166,16 @@ def command(
     if not quiet:
         say_what_was_read(graph, splits)
     set_threads(graph)
-    work = Work(graph, model, splits, seed, device or "auto", folder, quiet)
+    work = Work(graph, model, splits, seed, device or "auto", folder, quiet, here)
     ranking = work.rank(grid, n_trials)
     work.save(ranking[0], options)
     result = result_of(work, ranking, search)
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:
-        show(result, graph, source_arguments(source, nodes, edges, options))
+        paths = {"--nodes": nodes, "--edges": edges, "--features": features}
+        again = source_arguments(source, paths, options)
+        show(result, graph, " ".join([again, *machine_arguments(here)]))
 
 
 def _count_splits(asked: int | None, own: int) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +83,8 @@ class Work:
     device: str
     folder: Folder
     quiet: bool
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the classifiers about this machine, which settings leave out."""
     last: Progress | None = None
     """How far it is, or came."""
 
@@ -103,7 +105,8 @@ class Work:
                 bar(progress)
 
             given: dict[str, Any] = {"seed": self.seed, "store": store}
-            given |= {"device": self.device, "on_run": on_run}
+            given |= {"device": self.device, "machine": self.machine}
+            given |= {"on_run": on_run}
             what = (self.graph, self.model, grid, self.splits)
             try:
                 if n_trials is None:
@@ -125,8 +128,9 @@ class Work:
         """Fit the winner on the first split and save it, if it is not there yet."""
         if self._is_saved(winner, options):
             return
+        settings = {**self.machine, **winner.setting}
         fitted = NodeClassifier(
-            self.model, device=self.device, random_state=self.seed, **winner.setting
+            self.model, device=self.device, random_state=self.seed, **settings
         )
         title = f"{self.graph.name} {self.model} the best setting"
         start = time.perf_counter()

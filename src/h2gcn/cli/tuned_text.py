@@ -17,7 +17,7 @@ from h2gcn.experiments.tuning import Ranked
 from h2gcn.graph import Graph
 from h2gcn.io.options import TableOptions
 
-__all__ = ["result_of", "show", "source_arguments"]
+__all__ = ["machine_arguments", "result_of", "show", "source_arguments"]
 
 MAX_SHOWN, MAX_COLUMNS = 15, 5
 """Of the ranking's rows, and of the settings that have a column of their own."""
@@ -142,11 +142,11 @@ def _say_saved(
 
 
 def source_arguments(
-    source: str | None, nodes: Path | None, edges: Path | None, options: TableOptions
+    source: str | None, paths: Mapping[str, Path | None], options: TableOptions
 ) -> str:
     """Return the arguments that name a graph, to be copied into another command."""
     words = [] if source is None else [source]
-    for flag, path in (("--nodes", nodes), ("--edges", edges)):
+    for flag, path in paths.items():
         words += [] if path is None else [flag, str(path)]
     for name, flag in _FLAGS.items():
         value = getattr(options, name)
@@ -156,6 +156,15 @@ def source_arguments(
             for text in [value] if isinstance(value, str) else value:
                 words += [flag, text]
     return shlex.join(words)
+
+
+def machine_arguments(given: Mapping[str, Any]) -> list[str]:
+    """Return the options about this machine, to be copied into another command."""
+    return [
+        f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
+        for name, value in given.items()
+        if value is not None
+    ]
 
 
 def _text(value: Any) -> str:

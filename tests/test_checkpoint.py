@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -431,49 +432,70 @@ def test_what_speaks_of_the_machine_does_not_count(
     check_same(resume(here, small_graph, tmp_path / "c"), new().fit(small_graph, SPLIT))
 
 
-PLACES = {
-    "in memory": {},
-    "in a file": {"memory_limit": 1e-6, "ring_store": "rings"},
-    "computed when needed": {"memory_limit": 1e-6},
-}
-"""Parameters with which the rings of batches are in each place."""
 wherever = pytest.mark.filterwarnings("ignore:the rings")
 
 
-@wherever
-@pytest.mark.parametrize("then", PLACES)
-@pytest.mark.parametrize("now", PLACES)
-def test_rings_stay_where_they_were(
-    small_graph: Graph,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    then: str,
-    now: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    kill(new(batch_size=5, **PLACES[then]), small_graph, tmp_path / "c", at=5)
-    later = new(batch_size=5, **PLACES[now])
-    if then == now:
-        whole = new(batch_size=5, **PLACES[now]).fit(small_graph, SPLIT)
-        check_same(resume(later, small_graph, tmp_path / "c"), whole)
-        return
-    with pytest.raises(InputError) as caught:
-        resume(later, small_graph, tmp_path / "c")
-    assert str(caught.value) == (
-        f"{tmp_path / 'c'}: was made with the rings {then}, not {now}, which changes "
-        "the last bits; set --memory-limit and --ring-store so that they are there "
-        "again"
+def fits(graph: Graph, gigabytes: float, store: Path) -> bool:
+    """Whether the rings of batches are in memory, with a folder beside it."""
+    classifier = new(
+        batch_size=5, epochs=1, memory_limit=gigabytes, ring_store=store / "tried"
     )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", H2GCNWarning)
+        try:
+            classifier.fit(replace(graph), SPLIT)  # whose rings nobody remembers
+        except InputError:
+            return False
+    return any("the rings fit in memory" in str(one.message) for one in caught)
+
+
+@pytest.fixture
+def places(small_graph: Graph, tmp_path: Path) -> dict[str, dict[str, Any]]:
+    """Return parameters with which the rings of batches are in each place."""
+    too_little, enough = 0.0, 1.0
+    while enough - too_little > 1e-9:  # a byte
+        middle = (too_little + enough) / 2
+        if fits(small_graph, middle, tmp_path):
+            enough = middle
+        else:
+            too_little = middle
+    elsewhere = {"batch_size": 5, "memory_limit": too_little}
+    return {
+        "in memory": {"batch_size": 5},
+        "in a file": elsewhere | {"ring_store": tmp_path / "rings"},
+        "computed when needed": elsewhere,
+    }
 
 
 @wherever
-def test_a_model_without_a_two_hop_ring_has_no_place_to_keep(
-    small_graph: Graph, tmp_path: Path
+def test_rings_stay_where_they_were(
+    small_graph: Graph, tmp_path: Path, places: dict[str, dict[str, Any]]
 ) -> None:
-    for model in ("gcn", "h2gcn-s1"):
-        kill(new(model, memory_limit=1e-6), small_graph, tmp_path / model, at=5)
-        done = resume(new(model), small_graph, tmp_path / model)
-        check_same(done, new(model).fit(small_graph, SPLIT))
+    for then, first in places.items():
+        folder = tmp_path / then
+        kill(new(**first), small_graph, folder, at=5)
+        for now, params in places.items():
+            if now == then:
+                continue
+            with pytest.raises(InputError) as caught:
+                resume(new(**params), small_graph, folder)
+            assert str(caught.value) == (
+                f"{folder}: was made with the rings {then}, not {now}, which changes "
+                "the last bits; set --memory-limit and --ring-store so that they are "
+                "there again"
+            )
+        whole = new(**first).fit(small_graph, SPLIT)
+        check_same(resume(new(**first), small_graph, folder), whole)
+    assert list((tmp_path / "rings").glob("*/ring-2.int32"))
+
+
+@pytest.mark.parametrize("model", ["mlp", "gcn", "h2gcn-s1"])
+def test_what_has_no_two_hop_ring_is_in_memory(
+    small_graph: Graph, tmp_path: Path, model: str
+) -> None:
+    kill(new(model), small_graph, tmp_path / "c", at=5)
+    manifest = json.loads((tmp_path / "c" / MANIFEST).read_text())
+    assert manifest["identity"]["rings"] == "memory"
 
 
 def test_rings_at_hand_count_as_they_are(

@@ -54,7 +54,7 @@ def words(config: Mapping[str, Any]) -> str:
     if config.get("patience"):
         rule = config.get("stopping", "score")
         said.append(f"patience {config['patience']} ({rule})")
-    elif config.get("epochs"):
+    elif config.get("epochs") and config.get("l2") is not None:
         said.append(f"{config['epochs']:,} epochs")
     return ", ".join(said) or "the model's own"
 

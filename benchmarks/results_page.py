@@ -8,7 +8,7 @@ results/runs.jsonl, the tables of statistics and theory those of their result.js
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from results_text import (
     conclusions_list,
     counts_table,
     not_run_line,
-    reading_list,
     settings_table,
     worse_list,
 )
@@ -95,10 +94,11 @@ def page(results: Results) -> str:
         "others": others_table(results.folder / "train"),
     }
     for name, table in tables.items():
-        parts[f"table {name}"] = f"{markdown_grid(table)}\n\n{reading_list(table)}"
+        parts[f"table {name}"] = markdown_grid(table)
+        parts[f"notes {name}"] = _listed(table.get("notes", ()))
         parts[f"missing {name}"] = not_run_line(table)
     for name, result in results.made.items():
-        parts[f"notes {name}"] = "\n".join(f"- {note}" for note in result["notes"])
+        parts[f"notes {name}"] = _listed(result["notes"])
         for table in result["tables"]:
             parts[f"table {table['name']}"] = markdown_grid(table)
     for name in figure_names():
@@ -107,6 +107,10 @@ def page(results: Results) -> str:
     return re.sub(
         r"\{\{(.+?)\}\}", lambda found: parts[found[1]], TEMPLATE.read_text("utf-8")
     )
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def shown(figure: Mapping[str, Any]) -> str:

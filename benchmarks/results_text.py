@@ -8,7 +8,6 @@ import results_reasons as reasons
 from results_others import words as setting_words
 
 from h2gcn.experiments import _table_words as words
-from h2gcn.experiments._table_about import reading
 from h2gcn.experiments.conclusions import Conclusion
 
 H2GCN = ("h2gcn-1", "h2gcn-2")
@@ -25,7 +24,7 @@ VERDICTS = {True: "Holds.", False: "Does not hold here.", None: "Not yet."}
 def conclusions_list(conclusions: Iterable[Conclusion]) -> str:
     """Return each conclusion with its verdict and our figures."""
     return "\n".join(
-        f"{i}. **{VERDICTS[one.holds]}** {one.sentence}\n   *Ours:* {one.evidence}"
+        f"{i}. **{VERDICTS[one.holds]}** {one.sentence}\n    - Ours: {one.evidence}"
         for i, one in enumerate(conclusions, start=1)
     )
 
@@ -67,11 +66,6 @@ def worse_list(
             said += [reason or reasons.NOT_KNOWN] if reason or not shared else []
             lines.append(f"  - {where}: {'; '.join(said)}.")
     return "\n".join(lines) or "- none."
-
-
-def reading_list(table: Mapping[str, Any]) -> str:
-    """Return how a table is to be read."""
-    return "\n".join(f"- {sentence}" for sentence in reading(table))
 
 
 def not_run_line(table: Mapping[str, Any]) -> str:

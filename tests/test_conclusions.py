@@ -44,7 +44,7 @@ def test_nothing_is_concluded_while_a_run_is_missing(claim: Claim) -> None:
     assert missing == 1
     said = claim.conclude(whole)
     assert said.holds is None
-    assert said.evidence == f"{NOT_YET} (1 of {of} cells of {claim.experiment})"
+    assert said.evidence == f"{NOT_YET} (1 of {of} cells of {claim.experiment})."
 
 
 def test_a_row_that_is_not_there_is_missing() -> None:

@@ -80,7 +80,7 @@ class Claim:
         """Return what a table says of the claim."""
         missing, of = self.missing(table)
         if missing:
-            told = f"{NOT_YET} ({missing} of {of} cells of {self.experiment})"
+            told = f"{NOT_YET} ({missing} of {of} cells of {self.experiment})."
             return Conclusion(self.name, self.sentence, None, told)
         return Conclusion(self.name, self.sentence, *self.check(self._cells(table)))
 

@@ -66,6 +66,11 @@ def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
     size = count * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(count, dtype)
+    return np.frombuffer(private_pages(size), dtype)
+
+
+def private_pages(size: int) -> mmap.mmap:
+    """Return memory of this process alone, not yet written."""
     private = getattr(mmap, "MAP_PRIVATE", None)
     flags = {} if private is None else {"flags": private | mmap.MAP_ANONYMOUS}
-    return np.frombuffer(mmap.mmap(-1, size, **flags), dtype)
+    return mmap.mmap(-1, size, **flags)

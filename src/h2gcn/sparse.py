@@ -15,6 +15,7 @@ from torch import Tensor
 from h2gcn._validation import check_integer
 from h2gcn.dropout import dropout
 from h2gcn.graph import CSR, Features
+from h2gcn.large_product import multiplier
 from h2gcn.sparse_matrix import (
     Matrix,
     Multiplies,
@@ -24,7 +25,6 @@ from h2gcn.sparse_matrix import (
     to_matrix,
     with_values,
 )
-from h2gcn.tiled import tile
 
 __all__ = [
     "DroppedOperator",
@@ -137,11 +137,11 @@ class Operator:
 
     @cached_property
     def _forward(self) -> Multiplies:
-        return tile(self.matrix)
+        return multiplier(self.matrix)
 
     @cached_property
     def _backward(self) -> Multiplies:
-        return self._forward if self.symmetric else tile(self.transposed)
+        return self._forward if self.symmetric else multiplier(self.transposed)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)

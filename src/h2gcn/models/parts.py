@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -23,10 +24,11 @@ def _identity(r: Tensor) -> Tensor:
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "elu": functional.elu,
+    "relu": torch.relu_,
+    "elu": partial(functional.elu, inplace=True),
     "none": _identity,
 }
+"""σ by its name. Each overwrites what it is given: a large graph leaves no room."""
 
 
 def check_sizes(

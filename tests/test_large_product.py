@@ -1,0 +1,129 @@
+"""Products with large dense matrices, against torch's own; the memory they use."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from h2gcn import large_product, workspace
+from h2gcn.large_product import LargeMatrix, multiplier
+from h2gcn.sparse import Operator
+from h2gcn.sparse_matrix import to_matrix
+
+CPU = torch.device("cpu")
+
+
+def random_matrix(rows: int, columns: int, density: float, seed: int) -> sp.csr_array:
+    rng = np.random.default_rng(seed)
+    return sp.csr_array(
+        sp.random_array((rows, columns), density=density, rng=rng, dtype=np.float32)
+    )
+
+
+def large(matrix: sp.csr_array) -> LargeMatrix:
+    return LargeMatrix(to_matrix(matrix, CPU))  # type: ignore[arg-type]
+
+
+@given(
+    st.integers(1, 30),
+    st.integers(1, 40),
+    st.floats(0, 1),
+    st.integers(0, 99),
+    st.sampled_from([1, 5, large_product.WIDE, 33, 64]),
+)
+def test_products_are_torchs(
+    rows: int, columns: int, density: float, seed: int, width: int
+) -> None:
+    matrix = random_matrix(rows, columns, density, seed)
+    dense = torch.randn(columns, width)
+    expected = to_matrix(matrix, CPU) @ dense
+    torch.testing.assert_close(large(matrix) @ dense, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_doubles_are_left_to_torch() -> None:
+    matrix = random_matrix(20, 60, 0.5, 1).astype(np.float32)
+    plain = to_matrix(matrix, CPU)
+    doubled = LargeMatrix(plain.double())  # type: ignore[union-attr]
+    dense = torch.randn(60, 40, dtype=torch.float64)
+    assert torch.equal(doubled @ dense, plain.double() @ dense)  # type: ignore[union-attr]
+
+
+def test_threads_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix, dense = large(random_matrix(400, 333, 0.2, 0)), torch.randn(333, 64)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    first = matrix @ dense
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    assert torch.equal(matrix @ dense, first)
+
+
+def test_only_large_matrices_on_the_processor_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_product, "LARGE", 60)
+    matrix = random_matrix(20, 60, 0.9, 1)
+    assert isinstance(multiplier(to_matrix(matrix, CPU)), LargeMatrix)
+    few_columns = to_matrix(matrix[:, :59], CPU)
+    assert multiplier(few_columns) is few_columns
+    triplets = to_matrix(matrix, torch.device("meta"))
+    assert multiplier(triplets) is triplets
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_an_operator_has_the_same_gradient(
+    monkeypatch: pytest.MonkeyPatch, symmetric: bool
+) -> None:
+    half = random_matrix(60, 60, 0.9, 2)
+    matrix = sp.csr_array(half + half.T) if symmetric else half
+    plain = Operator(matrix, symmetric=symmetric)
+    dense = torch.randn(60, 40, requires_grad=True)
+    weight = torch.randn(60, 40)
+    (expected,) = torch.autograd.grad(((plain @ dense) * weight).sum(), dense)
+    monkeypatch.setattr(large_product, "LARGE", 10)
+    other = Operator(matrix, symmetric=symmetric)
+    product = other @ dense
+    (gradient,) = torch.autograd.grad((product * weight).sum(), dense)
+    assert isinstance(other._forward, LargeMatrix)
+    assert isinstance(other._backward, LargeMatrix)
+    torch.testing.assert_close(product, plain @ dense, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-5)
+
+
+def address(numbers: np.ndarray) -> int:
+    return int(numbers.ctypes.data)
+
+
+def test_a_workspace_is_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_KEPT", [])
+    with workspace.workspace(1000) as first:
+        assert first.shape == (1000,)
+        assert address(first) % workspace.HUGE_PAGE == 0
+    with workspace.workspace(10) as second:
+        assert second.shape == (10,)
+        assert address(second) == address(first)
+
+
+def test_two_workspaces_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_KEPT", [])
+    with workspace.workspace(8) as outer, workspace.workspace(8) as inner:
+        outer[:], inner[:] = 1, 2
+        assert outer.sum() == 8
+    assert len(workspace._KEPT) == 1
+
+
+def test_the_largest_workspace_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_KEPT", [])
+    numbers = workspace.HUGE_PAGE
+    for count in (8, numbers, 8):
+        with workspace.workspace(count) as lent:
+            lent[:] = 0
+    assert len(workspace._KEPT[0]) == numbers
+
+
+def test_a_workspace_needs_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "_KEPT", [])
+    monkeypatch.delattr("mmap.MADV_HUGEPAGE", raising=False)
+    with workspace.workspace(8) as numbers:
+        numbers[:] = 1
+        assert numbers.sum() == 8

@@ -49,8 +49,10 @@ def test_products_and_gradients_are_those_of_the_exact_ring(
     n = adj.shape[0]
     ring = BlockedRing(source_of(adj, hop), self_loops=self_loops)
     matrix = torch.from_numpy(exact(adj, self_loops, hop))
-    index = np.random.default_rng(seed).permutation(n)[: max(1, n // 2)]
-    for ours, dense in ((ring, matrix), (ring.rows(index), matrix[index])):
+    order = np.random.default_rng(seed).permutation(n)
+    most, few = order[: max(1, 3 * n // 4)], order[: max(1, n // 4)]
+    cuts = [(ring.rows(index), matrix[index]) for index in (most, few)]
+    for ours, dense in ((ring, matrix), *cuts):
         assert ours.shape == tuple(dense.shape)
         b = torch.randn(n, 3, requires_grad=True)
         weight = torch.randn(dense.shape[0], 3)
@@ -88,6 +90,20 @@ def test_no_more_than_a_block_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     longest = ComputedRing(adj).sizes.max()
     assert len(asked) > 1
     assert max(asked) <= 40 + longest
+
+
+def test_the_gradient_of_few_rows_asks_for_no_others() -> None:
+    adj, asked = random_adjacency(3), list[int]()
+
+    class Spy(ComputedRing):
+        def pattern(self, index):  # type: ignore[no-untyped-def]
+            asked.extend(index.tolist())
+            return super().pattern(index)
+
+    few = np.argsort(ComputedRing(adj).sizes, kind="stable")[:2]
+    dense = torch.randn(adj.shape[0], 2, requires_grad=True)
+    (BlockedRing(Spy(adj)).rows(few) @ dense).sum().backward()
+    assert set(asked) == set(few.tolist())
 
 
 @given(st.integers(0, 40))

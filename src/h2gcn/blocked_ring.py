@@ -6,6 +6,7 @@ result after the product, so an entry is no more than its column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
 
@@ -120,34 +121,58 @@ class BlockedRing:
         """Return the rows' product with a dense matrix [n, c], [m, c]."""
         scale = torch.from_numpy(self._scale)[:, None]
         scaled = scale * dense
-        order = np.argsort(self._nodes, kind="stable")
-        nodes = self._nodes[order]
         result = dense.new_empty(self.shape[0], dense.shape[1])
-        for first, last in row_blocks(self._source.sizes[nodes], BLOCK):
-            columns, starts = self._source.pattern(nodes[first:last])
+        for places, columns, starts in self._blocks():
             block = csr_tensor(
                 torch.from_numpy(starts.astype(np.int32)),
                 torch.from_numpy(columns),
                 dense.new_ones(len(columns)),
-                (last - first, self.shape[1]),
+                (len(places), self.shape[1]),
             )
-            result[order[first:last]] = block @ scaled
-        places = torch.from_numpy(self._nodes)
+            result[places] = block @ scaled
+        nodes = torch.from_numpy(self._nodes)
         if self._self_loops:
-            result += scaled[places]
-        return result.mul_(scale[places])
+            result += scaled[nodes]
+        return result.mul_(scale[nodes])
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
         """Return the product of the rows' transpose with a dense matrix [m, c], [n, c].
 
-        The whole ring is symmetric: it multiplies zeros in the other rows' places.
+        The whole ring is symmetric, and multiplies faster than rows are scattered:
+        where these are many, it multiplies zeros in the other rows' places.
         """
         if self._whole:
             return self.multiply(dense)
-        padded = dense.new_zeros(self.shape[1], dense.shape[1])
-        padded.index_add_(0, torch.from_numpy(self._nodes), dense)
-        whole = BlockedRing(self._source, self_loops=self._self_loops)
-        return whole.multiply(padded)
+        sizes, nodes = self._source.sizes, torch.from_numpy(self._nodes)
+        if 2 * sizes[self._nodes].sum() > sizes.sum():
+            padded = dense.new_zeros(self.shape[1], dense.shape[1])
+            padded.index_add_(0, nodes, dense)
+            whole = BlockedRing(self._source, self_loops=self._self_loops)
+            return whole.multiply(padded)
+        scale = torch.from_numpy(self._scale)[:, None]
+        scaled = scale[nodes] * dense
+        result = dense.new_zeros(self.shape[1], dense.shape[1])
+        for places, columns, starts in self._blocks():
+            ones = np.ones(len(columns), dtype=self._scale.dtype)
+            shape = (self.shape[1], len(places))
+            block = sp.csc_array((ones, columns, starts), shape=shape)
+            result += torch.from_numpy(block @ scaled[places].numpy())
+        if self._self_loops:
+            result.index_add_(0, nodes, scaled)
+        return result.mul_(scale)
+
+    def _blocks(
+        self,
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]]:
+        """Return the rows, some at a time, in the order in which the source has them.
+
+        Of each block, the places of its rows among all, their columns, and where each
+        row begins.
+        """
+        order = np.argsort(self._nodes, kind="stable")
+        nodes = self._nodes[order]
+        for first, last in row_blocks(self._source.sizes[nodes], BLOCK):
+            yield order[first:last], *self._source.pattern(nodes[first:last])
 
 
 class _Forward:

@@ -16,8 +16,11 @@ from h2gcn.experiments.paper import published
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results"
-DISAGREES: set[str] = set()
-"""The paper's conclusions that do not hold in our runs; docs/results.md says so."""
+DISAGREES = {"first-round"}
+"""The paper's conclusions that do not hold in our runs; docs/results.md says so.
+
+At h = 0, where in the paper K0 and K1 are level, ours misses K1 more than K0.
+"""
 
 
 @pytest.fixture(scope="module")

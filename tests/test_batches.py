@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from conftest import NAMED
-from h2gcn import Graph, NodeClassifier, Split
+from h2gcn import Graph, NodeClassifier, Split, pieces
 from h2gcn.exceptions import InputError
 from h2gcn.feeds import MiniBatches, Piece, WholeGraph, find_feed
 from h2gcn.graph import CSR
@@ -131,6 +132,32 @@ def test_sparse_features_stay_sparse() -> None:
     piece = gather(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
     assert isinstance(piece.x, Operator)
     assert piece.x.scipy.toarray().tolist() == np.eye(5)[:2].tolist()
+
+
+def test_rows_are_let_go_as_soon_as_they_are_joined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[ref[CSR]] = []
+    alive: list[list[bool]] = []
+
+    class Watched(Spy):
+        def take(self, index: NDArray[np.int64]) -> CSR:
+            rows = super().take(index)
+            taken.append(ref(rows))
+            return rows
+
+    join = pieces._stack
+
+    def watch(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
+        joined = join(blocks, place, n_columns)
+        alive.append([rows() is not None for rows in taken])
+        return joined
+
+    monkeypatch.setattr(pieces, "_stack", watch)
+    path = NAMED["path"]
+    gather(torch.eye(5), [Watched(path), Watched(path)], np.array([4]), 2, CPU)
+    # Two steps outwards, each with the rows of both operators.
+    assert alive == [[False, True, False, True], [False] * 4]
 
 
 # ------------------------------------------------------- against the whole graph

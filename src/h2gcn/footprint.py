@@ -9,12 +9,10 @@ from typing import NamedTuple
 __all__ = ["PieceSize", "Work", "operator_bytes", "piece_bytes", "piece_size"]
 
 MAX_INT32 = 2**31 - 1
-SLACK = 1.1
+SLACK = 1.2
 """What the allocator takes beside what it hands out, measured on trainings."""
 SCRATCH = 2**22
 """Entries of a ring that are normalised at once."""
-MANY_NODES = 2**17
-"""Nodes beyond which products go by tiles, whose places take a byte an entry."""
 
 
 def operator_bytes(
@@ -50,8 +48,7 @@ def operator_bytes(
     wide = entries > MAX_INT32
     column = 8 if wide else 4
     copies = (1 if symmetric else 2) + 2 * train + val
-    tiles = 1 if n > MANY_NODES else 0
-    held = entries * (column + 4 + tiles) * copies + column * n * (copies + 1)
+    held = entries * (column + 4) * copies + column * n * (copies + 1)
     # Self-loops are added to a pattern of bytes; wide columns are copied from narrow.
     made = entries * (column + 4 + 4 * wide + (column + 2) * self_loops)
     scratch = 8 * min(entries, SCRATCH) + 24 * n
@@ -89,11 +86,11 @@ def piece_size(entries: Sequence[int], n: int, batch: int, reach: int) -> PieceS
 def piece_bytes(entries: Sequence[int], n: int, rows: int) -> int:
     """Return what so many rows of all operators take in a batch.
 
-    They are held with their transpose, or as they were taken while they are joined and
-    renumbered.
+    They are held as they were taken while they are joined and renumbered, beside the
+    rows of the batch before, which have their transpose.
     """
     taken = rows * sum(entries) // max(n, 1)
-    return round(SLACK * taken * (28 if taken > MAX_INT32 else 20))
+    return round(SLACK * taken * (52 if taken > MAX_INT32 else 36))
 
 
 def _nothing(n_nodes: int, n_targets: int) -> int:

@@ -81,8 +81,7 @@ def gather(
         steps.append(fresh)
         taken.append(rows)
         before = inside.copy()
-        for matrix in rows:
-            inside[matrix.indices] = True
+        _mark(inside, rows)
         fresh = np.flatnonzero(inside ^ before)
 
     members = np.flatnonzero(inside)
@@ -101,8 +100,15 @@ def gather(
         stacked = _stack([rows.pop(0) for rows in taken], place, len(members))
         among.append(Operator(CSR(stacked[inner]), device=device))
         wanted.append(Operator(CSR(stacked[row[at]]), device=device))
+        del stacked
     target = Target(torch.from_numpy(at).to(device), tuple(wanted))
     return Piece(_rows(x, members), among, target, nodes)
+
+
+def _mark(inside: NDArray[np.bool_], rows: list[CSR]) -> None:
+    """Set the columns of all rows."""
+    for matrix in rows:
+        inside[matrix.indices] = True
 
 
 def _stack(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:

@@ -137,7 +137,7 @@ def find_work(module: torch.nn.Module, graph: Graph, split: Split) -> Work:
     """Return about how much training takes beside the operators.
 
     A module with `working_bytes` says itself what a step holds. Of another it is
-    guessed from the widths of its weights: six matrices for each, and the features
+    guessed from the widths of its weights: seven matrices for each, and the features
     that were dropped from, with their mask.
     """
     mapped = isinstance(graph.x, np.memmap)
@@ -151,7 +151,7 @@ def find_work(module: torch.nn.Module, graph: Graph, split: Split) -> Work:
     def guess(n_nodes: int, n_targets: int) -> int:
         del n_targets
         dropped = 2 * features * n_nodes // max(n, 1)
-        return 24 * (first + rest) * n_nodes + dropped
+        return 28 * (first + rest) * n_nodes + dropped
 
     heads = [len(m.bias) for m in module.modules() if isinstance(m, AttentionHeads)]
     return Work(

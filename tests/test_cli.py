@@ -663,8 +663,8 @@ def test_rings_that_do_not_fit_are_refused_with_a_way_out(
 ) -> None:
     from h2gcn import ring_plan
 
-    monkeypatch.setattr(ring_plan, "available_memory", lambda: 107_000)
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: 170_000)
     result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)
-    fails(result, "will not fit in memory", "entries", "GB", "--model h2gcn-s1")
+    fails(result, "will not fit in memory", "entries", "kB", "--model h2gcn-s1")
     # The way out leads somewhere.
     assert run("train", folder, "--model", "h2gcn-s1", "-q", *QUICK)[0] == 0

@@ -52,7 +52,7 @@ def identify(
     graph, split
         What is trained on.
     place
-        Where its rings are, see `ring_place`.
+        Where its rings are, see `h2gcn.operators.find_place`.
     """
     named = {
         name: v for name, v in params.items() if name not in (*ELSEWHERE, "device")

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from h2gcn import metrics
 from h2gcn._identity import identify
-from h2gcn._ring_place import ring_place
 from h2gcn._validation import check_choice, check_integer
 from h2gcn.checkpoint import MINUTES, Checkpoint
 from h2gcn.exceptions import InputError
@@ -24,7 +23,7 @@ from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
 from h2gcn.models.spec import ModelSpec
-from h2gcn.operators import find_operators
+from h2gcn.operators import find_operators, find_place
 from h2gcn.parameters import (
     build_module,
     check_batches,
@@ -218,7 +217,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
         saved = None
         if checkpoint is not None and spec.trained:
-            place = ring_place(graph, self.model, device, rings)
+            place = find_place(graph, self.model, device, rings)
             saved = Checkpoint(
                 checkpoint,
                 identify(module, self.resolved_params(), graph, split, place),

@@ -21,7 +21,7 @@ from h2gcn.ring_plan import (
 )
 from h2gcn.sparse import Operator
 
-__all__ = ["AnyOperator", "find_operators"]
+__all__ = ["AnyOperator", "find_operators", "find_place"]
 
 EXACT = RingOptions()
 
@@ -55,14 +55,11 @@ def find_operators(
         What the operators may take, and the rings of a model that has them.
     """
     key, remembered = (model, device, rings), _REMEMBERED.get(graph)
+    place = find_place(graph, model, device, rings)
+    if remembered is not None and remembered[:2] == (key, place):
+        return remembered[2]
     spec = find_model(model)
     rings = _with_model(rings, spec)
-    if remembered is not None and remembered[0] == key:
-        # What is in memory already needs no more of it; else as it would be chosen now.
-        at_hand = remembered[1] in (MEMORY, CAPPED) and rings.limit is None
-        if at_hand or _place(graph, spec, rings) == remembered[1]:
-            return remembered[2]
-    place = _place(graph, spec, rings)
     _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
     if spec.rings:
@@ -77,6 +74,26 @@ def find_operators(
         )
     _REMEMBERED[graph] = key, place, operators
     return operators
+
+
+def find_place(
+    graph: Graph, model: str, device: torch.device, rings: RingOptions = EXACT
+) -> str:
+    """Return where `find_operators` has a model's operators, or will put them.
+
+    Each place sums in an order of its own, so that the last bits differ.
+
+    Parameters
+    ----------
+    graph, model, device, rings
+        As of `find_operators`.
+    """
+    key, remembered = (model, device, rings), _REMEMBERED.get(graph)
+    known = remembered is not None and remembered[0] == key and rings.limit is None
+    if known and (place := _REMEMBERED[graph][1]) in (MEMORY, CAPPED):
+        return place  # what is in memory already needs no more of it
+    spec = find_model(model)
+    return _place(graph, spec, _with_model(rings, spec))
 
 
 def _place(graph: Graph, spec: ModelSpec, rings: RingOptions) -> str:

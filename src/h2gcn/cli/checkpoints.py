@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,11 @@ class Checkpoints:
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise cannot_write(self.folder, error) from None
+
+    def close(self) -> None:
+        """Remove the folder where no split has left anything in it."""
+        with suppress(OSError):  # it is not empty
+            self.folder.rmdir()
 
     def stage(self, split: int) -> Stage | None:
         """Return how far a split is that is gone on with; None for a new one."""

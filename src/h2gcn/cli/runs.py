@@ -21,6 +21,7 @@ from h2gcn.graph import Graph, Split
 from h2gcn.io.options import TableOptions
 from h2gcn.models import find_model
 from h2gcn.preparation import check_labels, find_seed, find_split
+from h2gcn.training import Epoch
 
 __all__ = [
     "Run",
@@ -99,6 +100,9 @@ def run_splits(
         if not runs:
             raise
         say(f"interrupted; {len(runs)} of {len(numbers)} splits are kept")
+    finally:
+        if checkpoints is not None:
+            checkpoints.close()
     return runs
 
 
@@ -113,7 +117,7 @@ def _fit(
 ) -> float:
     """Fit a classifier on a split; return the seconds, those before a resume too."""
     more: dict[str, Any] = {}
-    before = 0.0
+    before, notes = 0.0, []
     if checkpoints is not None:
         more = checkpoints.arguments(number)
         stage = checkpoints.stage(number)
@@ -121,12 +125,21 @@ def _fit(
             before = stage.seconds
             done = stage.stopped or stage.epoch == classifier.epochs
             words = "finished in" if done else "going on from"
-            if not quiet:
-                say(f"note: split {number}: {words} epoch {stage.epoch}")
+            notes = [f"note: split {number}: {words} epoch {stage.epoch}"]
     title = f"{graph.name} {classifier.model} split {number}"
     start = time.perf_counter()
-    with progress_bar(title, classifier.epochs, show=not quiet) as on_epoch:
+    with progress_bar(title, classifier.epochs, show=not quiet) as show_epoch:
+
+        def on_epoch(epoch: Epoch) -> None:
+            # Not before it is known that the checkpoint is of this training.
+            while notes and not quiet:
+                say(notes.pop())
+            if show_epoch is not None:
+                show_epoch(epoch)
+
         classifier.fit(graph, split, on_epoch=on_epoch, **more)
+    if notes and not quiet:  # it was finished: there was no epoch
+        say(notes.pop())
     return before + time.perf_counter() - start
 
 

@@ -29,6 +29,7 @@ from h2gcn.operators import find_operators
 from h2gcn.scaling import fit_scaler
 from h2gcn.sparse import to_tensor
 from h2gcn.synthetic import PRESETS, generate_graph
+from h2gcn.threads import threads_for
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")
@@ -124,7 +125,8 @@ class Case:
             out: Tensor = self.module(piece.x, piece.operators, piece.target)
             return out
 
-        self._epoch(self.module, logits)
+        with threads_for([self._train.x, *self._train.operators]):  # as in training
+            self._epoch(self.module, logits)
 
     def literal_epoch(self) -> None:
         """Run an epoch of the literal algorithm."""

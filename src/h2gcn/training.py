@@ -24,6 +24,7 @@ from h2gcn.progress import Progress
 from h2gcn.randomness import seeded
 from h2gcn.sparse import LinearMap
 from h2gcn.stopping import RULES, Epoch, find_rule
+from h2gcn.threads import threads_for
 
 if TYPE_CHECKING:
     from h2gcn.checkpoint import Checkpoint
@@ -148,7 +149,7 @@ def train(
     rule = find_rule(config.stopping, config.patience)
     progress = Progress(model, optimiser, rule, spent)
     interrupted = False
-    with seeded(seed, device):
+    with seeded(seed, device), threads_for([x, *operators]):
         if checkpoint is not None:
             checkpoint.restore(progress)
         try:

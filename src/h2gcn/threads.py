@@ -1,0 +1,56 @@
+"""One thread for small work: to share it would take longer than to do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
+from threading import Lock
+
+import torch
+from torch import Tensor
+
+from h2gcn.sparse import Operator
+
+__all__ = ["threads_for"]
+
+SMALL = 2**20
+"""Entries of features and operators together, below which one thread is quicker."""
+
+_LOCK = Lock()
+_BEFORE: list[int] = []
+"""How many threads there were, once for everyone who has set them to one."""
+
+
+@contextmanager
+def threads_for(factors: Sequence[object]) -> Iterator[None]:
+    """Have torch use one thread while something is done with small matrices.
+
+    Those who do so at the same time share the one; the last of them gives back what
+    there was.
+
+    Parameters
+    ----------
+    factors
+        The matrices that are multiplied: tensors and operators.
+    """
+    if sum(map(_entries, factors)) >= SMALL:
+        yield
+        return
+    with _LOCK:
+        _BEFORE.append(_BEFORE[-1] if _BEFORE else torch.get_num_threads())
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            before = _BEFORE.pop()
+            if not _BEFORE:
+                torch.set_num_threads(before)
+
+
+def _entries(factor: object) -> float:
+    """Return the stored entries of a matrix in memory; all others are large."""
+    if isinstance(factor, Tensor):
+        return factor.numel()
+    return factor.scipy.nnz if isinstance(factor, Operator) else inf

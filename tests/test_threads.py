@@ -1,0 +1,85 @@
+"""One thread for small work, and those that were there before, after it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from h2gcn import Graph, NodeClassifier, Split, threads
+from h2gcn.sparse import Operator
+from h2gcn.threads import threads_for
+
+
+@pytest.fixture(autouse=True)
+def three_threads() -> object:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def operator(entries: int) -> Operator:
+    return Operator(sp.csr_array(np.ones((1, entries), dtype=np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        ([torch.zeros(2, 3), operator(3)], 1),
+        ([torch.zeros(2, 3), operator(4)], 3),
+        ([operator(5), operator(5)], 3),
+        ([object()], 3),
+        ([], 1),
+    ],
+)
+def test_small_work_has_one_thread(
+    factors: list[object], expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "SMALL", 10)
+    with threads_for(factors):
+        assert torch.get_num_threads() == expected
+    assert torch.get_num_threads() == 3
+
+
+def test_they_are_given_back_after_an_error() -> None:
+    with pytest.raises(RuntimeError), threads_for([]):
+        raise RuntimeError
+    assert torch.get_num_threads() == 3
+
+
+def test_the_last_one_gives_them_back() -> None:
+    with threads_for([]):
+        with threads_for([]):
+            pass
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 3
+
+
+def test_several_at_once_leave_what_was_there() -> None:
+    # The number is each thread's own in torch, but what is remembered is shared.
+    barrier = Barrier(4)
+
+    def work(_: int) -> int:
+        with threads_for([]):
+            barrier.wait()
+            return torch.get_num_threads()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(work, range(4))) == {1}
+    assert not threads._BEFORE
+    assert torch.get_num_threads() == 3
+
+
+def test_training_on_a_small_graph_has_one_thread() -> None:
+    seen = []
+    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
+    split = Split([0, 1, 2, 3], [4], [5])
+    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
+    NodeClassifier("gcn", epochs=1).fit(
+        graph, on_epoch=lambda _: seen.append(torch.get_num_threads())
+    )
+    assert seen == [1]
+    assert torch.get_num_threads() == 3

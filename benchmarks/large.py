@@ -18,7 +18,7 @@ from graphs import random_graph
 from memory import in_a_process, peak_gigabytes, reset_peak
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.memory import keep_freed_memory
+from h2gcn.allocator import keep_freed_memory
 from h2gcn.ring_forecast import forecast_ring
 from h2gcn.splitting import stratified_split
 

@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["available_memory", "gigabytes", "keep_freed_memory", "reserve"]
+__all__ = ["available_memory", "gigabytes", "private_pages", "reserve"]
 
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-"""Names of glibc's malloc.h."""
-KEPT = 256 * 2**20
 LARGE = 2**24
 """Bytes from which an array gets pages of its own."""
 
@@ -30,24 +27,6 @@ def available_memory() -> int:
     except (OSError, ValueError):
         return free
     return max(0, min(free, limit - used))
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep what is freed, up to 256 MB, for the next step.
-
-    A training step frees what the step before it freed, and glibc gives it back to
-    the system each time, to be faulted in again. For programs, which own their
-    process; a library leaves its host's allocator alone.
-    """
-    import ctypes
-
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # another C library
-        return
-    mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
-    mallopt(M_TRIM_THRESHOLD, KEPT)
-    mallopt(M_TOP_PAD, 64 * 2**20)
 
 
 def gigabytes(count: float) -> str:

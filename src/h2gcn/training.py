@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.allocator import steady_memory
 from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.feeds import Piece, find_feed
@@ -149,7 +150,7 @@ def train(
     rule = find_rule(config.stopping, config.patience)
     progress = Progress(model, optimiser, rule, spent)
     interrupted = False
-    with seeded(seed, device), threads_for([x, *operators]):
+    with seeded(seed, device), threads_for([x, *operators]), steady_memory():
         if checkpoint is not None:
             checkpoint.restore(progress)
         try:

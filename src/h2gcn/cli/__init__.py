@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry_point() -> None:
     """Run the command line as a program."""
-    from h2gcn.memory import keep_freed_memory
+    from h2gcn.allocator import keep_freed_memory
 
     keep_freed_memory()
     sys.exit(main())

@@ -44,7 +44,7 @@ def work(run: Run) -> Record:
     """Execute a run in a process that is for nothing else: one thread, no warnings."""
     import torch
 
-    from h2gcn.memory import keep_freed_memory
+    from h2gcn.allocator import keep_freed_memory
 
     torch.set_num_threads(1)
     keep_freed_memory()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,9 +151,10 @@ def train(
     rule = find_rule(config.stopping, config.patience)
     progress = Progress(model, optimiser, rule, spent)
     interrupted = False
-    with seeded(seed, device), threads_for([x, *operators]), steady_memory():
+    with seeded(seed, device), threads_for([x, *operators]), ExitStack() as steps:
         if checkpoint is not None:
             checkpoint.restore(progress)
+        begun = len(progress.history)
         try:
             while not progress.stopped and len(progress.history) < config.epochs:
                 number = len(progress.history) + 1
@@ -166,6 +168,8 @@ def train(
                     _validation_loss(model, logits, labels[split.val], config),
                 )
                 progress.add(epoch)
+                if number == begun + 1:  # all further ones are like each other
+                    steps.enter_context(steady_memory())
                 if checkpoint is not None:
                     checkpoint.keep(progress)
                 if on_epoch is not None:

@@ -1,6 +1,7 @@
 """What training takes in memory: by hand, and against trainings that were measured."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from h2gcn.footprint import (
     piece_size,
 )
 
+ROOT = Path(__file__).parents[1]
 BIG = 10**9
 """Entries beside which all else is small."""
 
@@ -77,8 +79,9 @@ def test_the_work_of_a_step() -> None:
 # ------------------------------------------------------------------ trainings
 
 MEASURE = """
-import ctypes, json, resource, sys
-import numpy as np, psutil, scipy.sparse as sp, torch
+import json, sys
+import numpy as np, scipy.sparse as sp, torch
+from memory import peak_increase
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn import ring_plan
 
@@ -102,12 +105,9 @@ def fit(model, n, train):
     graph = Graph(x=x, adj=adj, y=np.arange(n) % 3)
     parts = np.split(rng.permutation(n), [round(n * train), round(n * (train + 0.05))])
     split = Split(*map(np.sort, parts))
-    getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
-    before = psutil.Process().memory_info().rss
-    NodeClassifier(model, epochs=2, random_state=0).fit(graph, split)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak *= 1 if sys.platform == "darwin" else 1024
-    return needed[-1], peak - before
+    classifier = NodeClassifier(model, epochs=2, random_state=0)
+    grown = peak_increase(lambda: classifier.fit(graph, split))
+    return needed[-1], grown and 1e9 * grown
 
 model = sys.argv[1]
 fit(model, 300, 0.48)  # what is loaded and compiled on the way
@@ -117,11 +117,19 @@ print(json.dumps([fit(model, 30_000, train) for train in (0.48, 0.9)]))
 
 @pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
 def test_the_forecast_is_what_a_training_takes(model: str, tmp_path: Path) -> None:
-    pytest.importorskip("resource")
     script = tmp_path / "measure.py"
     script.write_text(MEASURE)
     command = [sys.executable, str(script), model]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    paths = [str(ROOT / "benchmarks"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+    )
     few, many = json.loads(done.stdout)  # 48 and 90 % of the nodes for training
     for forecast, grown in (few, many):
+        if grown is None:
+            pytest.skip("the system does not tell the peak of a call")
         assert 0.9 * grown <= forecast <= 1.6 * grown

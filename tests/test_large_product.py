@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h2gcn import large_product, workspace
+from h2gcn import Graph, NodeClassifier, Split, large_product, workspace
 from h2gcn.large_product import LargeMatrix, multiplier
 from h2gcn.sparse import Operator
 from h2gcn.sparse_matrix import to_matrix
@@ -94,36 +94,63 @@ def address(numbers: np.ndarray) -> int:
     return int(numbers.ctypes.data)
 
 
-def test_a_workspace_is_lent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "_KEPT", [])
-    with workspace.workspace(1000) as first:
-        assert first.shape == (1000,)
-        assert address(first) % workspace.HUGE_PAGE == 0
-    with workspace.workspace(10) as second:
-        assert second.shape == (10,)
-        assert address(second) == address(first)
+def test_a_workspace_that_is_kept_is_lent_again() -> None:
+    with workspace.kept_workspace():
+        with workspace.workspace(1000) as first:
+            assert first.shape == (1000,)
+            assert address(first) % workspace.HUGE_PAGE == 0
+        with workspace.workspace(10) as second:
+            assert second.shape == (10,)
+            assert address(second) == address(first)
+    assert not workspace._KEPT
 
 
-def test_two_workspaces_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "_KEPT", [])
-    with workspace.workspace(8) as outer, workspace.workspace(8) as inner:
-        outer[:], inner[:] = 1, 2
-        assert outer.sum() == 8
-    assert len(workspace._KEPT) == 1
+def test_nothing_is_kept_unless_someone_keeps_it() -> None:
+    with workspace.workspace(1000) as numbers:
+        numbers[:] = 1
+    assert not workspace._KEPT
+    with workspace.kept_workspace():
+        with workspace.kept_workspace(), workspace.workspace(8):
+            pass
+        assert len(workspace._KEPT) == 1  # the outer one still does
+    assert not workspace._KEPT
 
 
-def test_the_largest_workspace_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "_KEPT", [])
+def test_two_workspaces_do_not_overlap() -> None:
+    with workspace.kept_workspace():
+        with workspace.workspace(8) as outer, workspace.workspace(8) as inner:
+            outer[:], inner[:] = 1, 2
+            assert outer.sum() == 8
+        assert len(workspace._KEPT) == 1
+
+
+def test_the_largest_workspace_is_kept() -> None:
     numbers = workspace.HUGE_PAGE
-    for count in (8, numbers, 8):
-        with workspace.workspace(count) as lent:
-            lent[:] = 0
-    assert len(workspace._KEPT[0]) == numbers
+    with workspace.kept_workspace():
+        for count in (8, numbers, 8):
+            with workspace.workspace(count) as lent:
+                lent[:] = 0
+        assert len(workspace._KEPT[0]) == numbers
 
 
 def test_a_workspace_needs_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "_KEPT", [])
     monkeypatch.delattr("mmap.MADV_HUGEPAGE", raising=False)
     with workspace.workspace(8) as numbers:
         numbers[:] = 1
         assert numbers.sum() == 8
+
+
+def test_training_keeps_a_workspace_no_longer_than_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(large_product, "LARGE", 1)
+    kept = []
+    ring = np.roll(np.eye(6), 1, axis=0)
+    split = Split(np.arange(4), np.array([4]), np.array([5]))
+    adj, x = sp.csr_array(ring + ring.T), np.eye(6, dtype=np.float32)
+    graph = Graph(x=x, adj=adj, y=np.arange(6) % 2, splits=(split,))
+    NodeClassifier("h2gcn-1", epochs=2).fit(
+        graph, on_epoch=lambda _: kept.append(len(workspace._KEPT))
+    )
+    assert kept == [1, 1]
+    assert not workspace._KEPT

@@ -27,6 +27,7 @@ from h2gcn.randomness import seeded
 from h2gcn.sparse import LinearMap
 from h2gcn.stopping import RULES, Epoch, find_rule
 from h2gcn.threads import threads_for
+from h2gcn.workspace import kept_workspace
 
 if TYPE_CHECKING:
     from h2gcn.checkpoint import Checkpoint
@@ -152,6 +153,7 @@ def train(
     progress = Progress(model, optimiser, rule, spent)
     interrupted = False
     with seeded(seed, device), threads_for([x, *operators]), ExitStack() as steps:
+        steps.enter_context(kept_workspace())
         if checkpoint is not None:
             checkpoint.restore(progress)
         begun = len(progress.history)

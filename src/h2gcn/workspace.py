@@ -12,21 +12,40 @@ from numpy.typing import NDArray
 
 from h2gcn.memory import private_pages
 
-__all__ = ["workspace"]
+__all__ = ["kept_workspace", "workspace"]
 
 HUGE_PAGE = 2**21
 
 _LOCK = Lock()
 _KEPT: list[NDArray[np.float32]] = []
 """The one that is kept for the next time, if there is one and it is not in use."""
+_keepers = 0
+"""How many there are for whom it is kept."""
+
+
+@contextmanager
+def kept_workspace() -> Iterator[None]:
+    """Keep the memory that is lent, from one time to the next, until the end of this.
+
+    Huge pages are slow to come by and quick to use.
+    """
+    global _keepers
+    with _LOCK:
+        _keepers += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _keepers -= 1
+            if not _keepers:
+                _KEPT.clear()
 
 
 @contextmanager
 def workspace(count: int) -> Iterator[NDArray[np.float32]]:
-    """Lend `count` numbers, not zeroed, of memory that was lent before.
+    """Lend `count` numbers, not zeroed, of memory that was lent before if it is kept.
 
-    Huge pages are slow to come by and quick to use: the largest lot that was asked for
-    stays with the process. Who asks while it is lent gets another, which goes again.
+    The largest lot that was asked for is. Who asks while it is lent gets another.
     """
     with _LOCK:
         lot = _KEPT.pop() if _KEPT else None
@@ -39,7 +58,7 @@ def workspace(count: int) -> Iterator[NDArray[np.float32]]:
         with _LOCK:
             if _KEPT and len(_KEPT[0]) < len(lot):
                 _KEPT.pop()
-            if not _KEPT:
+            if _keepers and not _KEPT:
                 _KEPT.append(lot)
 
 

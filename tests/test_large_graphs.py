@@ -154,6 +154,7 @@ def test_two_rounds_in_batches_are_refused_before_they_start(graph: Graph) -> No
         ({"ring_cap": 2**63}, r"'ring_cap' parameter .* at most 2147483647"),
         ({"ring_store": 5}, r"'ring_store' parameter .* must be a folder\. Got 5"),
         ({"ring_store": ""}, r"'ring_store' parameter .* must be a folder"),
+        ({"ring_store": __file__}, r"'ring_store' .* must be a folder\. Got '.*\.py'"),
         ({"memory_limit": 0}, r"'memory_limit' parameter of NodeClassifier must be in"),
         ({"memory_limit": "8"}, r"'memory_limit' parameter of NodeClassifier must be"),
         ({"ring_cap": 4, "ring_store": "x"}, r"'ring_cap' and 'ring_store' .* one or"),

@@ -70,7 +70,7 @@ def check_rings(params: Params) -> None:
     )
     if cap is not None:
         check_integer(owner, "ring_cap", cap, 1, MAX_CAP)
-    if store is not None and not (isinstance(store, str | Path) and str(store)):
+    if store is not None and not _may_be_folder(store):
         raise InputError(
             f"The 'ring_store' parameter of {owner} must be a folder. Got {store!r} "
             "instead."
@@ -90,6 +90,13 @@ def check_rings(params: Params) -> None:
                 f"The '{key}' parameter of {owner} is for models with a 2-hop ring, "
                 f"such as h2gcn-1. {name!r} has none."
             )
+
+
+def _may_be_folder(path: object) -> bool:
+    """Return whether a path is one of a folder, or of nothing yet."""
+    if not isinstance(path, str | Path) or not str(path):
+        return False
+    return not Path(path).expanduser().is_file()
 
 
 def check_batches(params: Params, module: nn.Module) -> None:

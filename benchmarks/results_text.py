@@ -62,7 +62,7 @@ def worse_list(
         for model, column, cell in found:
             where = f"{model}, {'h = ' * (name != 'real')}{column}"
             said = [f"{words.ours(cell, table)}, {words.verdict(cell, table)}"]
-            reason = reasons.of_cell(name, model, column, noise)
+            reason = reasons.of_cell(name, model, column, noise, tried)
             said += [reason or reasons.NOT_KNOWN] if reason or not shared else []
             lines.append(f"  - {where}: {'; '.join(said)}.")
     return "\n".join(lines) or "- none."

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conftest import NAMED, adjacency, random_adjacency
-from h2gcn import ring_needs, ring_plan
+from h2gcn import blocked_ring, ring_cap, ring_plan
 from h2gcn.blocked_ring import BlockedRing
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.footprint import SLACK, Work
@@ -43,8 +43,8 @@ def refused(**options: object) -> str:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a ring that is never whole be read in blocks smaller than these rings."""
-    monkeypatch.setattr(ring_needs, "BLOCK", 100)
-    monkeypatch.setattr(ring_needs, "DRAWN", 100)
+    monkeypatch.setattr(blocked_ring, "BLOCK", 100)
+    monkeypatch.setattr(ring_cap, "BLOCK", 100)
 
 
 # ------------------------------------------------------------------ what is chosen

@@ -50,25 +50,17 @@ def test_they_are_given_back_after_an_error() -> None:
     assert torch.get_num_threads() == 3
 
 
-def test_the_last_one_gives_them_back() -> None:
-    with threads_for([]):
-        with threads_for([]):
-            pass
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 3
-
-
-def test_several_at_once_leave_what_was_there() -> None:
-    # The number is each thread's own in torch, but what is remembered is shared.
-    barrier = Barrier(4)
+def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
+    inside, outside = Barrier(4), Barrier(4)
 
     def work(_: int) -> int:
         with threads_for([]):
-            barrier.wait()
-            return torch.get_num_threads()
+            inside.wait()  # all are here before the first leaves
+        outside.wait()
+        return torch.get_num_threads()
 
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(work, range(4))) == {1}
+        assert set(pool.map(work, range(4))) == {3}
     assert not threads._BEFORE
     assert torch.get_num_threads() == 3
 

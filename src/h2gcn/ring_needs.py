@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from h2gcn import blocked_ring, ring_cap
 from h2gcn.footprint import SLACK, Work, operator_bytes, piece_bytes, piece_size
 
 __all__ = ["Needs"]
 
-BLOCK = 2**23
-"""Entries of a ring that are multiplied at once where it is never whole."""
-DRAWN = 2**24
-"""Entries of an exact ring that a capped one is drawn from at once."""
 BLOCK_ENTRY = 28
 """Bytes for one of a block: rows that do not follow one another are looked up."""
 
@@ -52,14 +49,14 @@ class Needs:
         own = batch is None and self.work.reach != 1
         held = self.operators(self.near, batch)
         held += self.operators(drawn, batch, symmetric=not own)
-        held += round(SLACK * 4 * min(sum(self.far), DRAWN))
+        held += round(SLACK * 4 * min(sum(self.far), ring_cap.BLOCK))
         return held + self.beside(self.near + drawn, batch)
 
     def elsewhere(self, batch: int | None = None) -> int:
         """Return the bytes with the rings beyond the first in no memory."""
         held = self.operators(self.near, batch) + 32 * self.n
         if batch is None:  # the dense side is scaled, and filled up, for each product
-            block = BLOCK_ENTRY * min(max(self.far, default=0), BLOCK)
+            block = BLOCK_ENTRY * min(max(self.far, default=0), blocked_ring.BLOCK)
             held += round(SLACK * (block + 12 * self.n * self.work.width))
         return held + self.beside(self.near + self.far, batch)
 

@@ -19,15 +19,15 @@ SMALL = 2**20
 
 _LOCK = Lock()
 _BEFORE: list[int] = []
-"""How many threads there were, once for everyone who has set them to one."""
+"""How many threads there were, once for each who has set them to one."""
 
 
 @contextmanager
 def threads_for(factors: Sequence[object]) -> Iterator[None]:
     """Have torch use one thread while something is done with small matrices.
 
-    Those who do so at the same time share the one; the last of them gives back what
-    there was.
+    torch keeps the number partly for each thread, partly for all: whoever comes while
+    others are here gives back, in its own thread, what the first of them found.
 
     Parameters
     ----------
@@ -44,9 +44,7 @@ def threads_for(factors: Sequence[object]) -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            before = _BEFORE.pop()
-            if not _BEFORE:
-                torch.set_num_threads(before)
+            torch.set_num_threads(_BEFORE.pop())
 
 
 def _entries(factor: object) -> float:

@@ -44,7 +44,10 @@ class Checkpoints:
             raise cannot_write(self.folder, error) from None
 
     def close(self) -> None:
-        """Remove the folder where no split has left anything in it."""
+        """Remove the folder where no split has left anything in it.
+
+        An empty one that was there before goes too: nothing is lost with it.
+        """
         with suppress(OSError):  # it is not empty
             self.folder.rmdir()
 

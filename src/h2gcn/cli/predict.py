@@ -95,7 +95,7 @@ def command(
     def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         # Each node is wanted, or has a label to compare with, or both.
         nonlocal agreed
-        for block, logits in classifier.predict_blocks(graph, block_size=batch_size):
+        for block, logits in classifier.predict_blocks(graph):
             agreed += int((logits.argmax(axis=1) == expected[block]).sum())
             kept = wanted[block]
             yield block[kept], probabilities(logits[kept])

@@ -18,6 +18,7 @@ from h2gcn.experiments.execute import failure
 from h2gcn.experiments.plan import Run
 from h2gcn.experiments.protocols import PROTOCOLS, Protocol
 from h2gcn.experiments.reproduce import reproduce
+from h2gcn.experiments.runner import Outcome
 from h2gcn.experiments.store import Store, read_records
 from h2gcn.experiments.trained import _select, trained
 
@@ -73,6 +74,29 @@ def test_one_command_leaves_store_tables_figures_and_report(
     before = (out / "runs.jsonl").read_bytes()
     assert run("degree", "--out", out, "--jobs", 1, "--quiet") == 0
     assert (out / "runs.jsonl").read_bytes() == before
+
+
+def test_only_one_of_the_real_benchmarks_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def note(runs: Any, *_: object, **__: object) -> Outcome:
+        asked.extend(one.dataset for one in runs)
+        return Outcome(len(runs), 0, 0, (), 0.0)
+
+    there = at_hand.AtHand(["texas", "cora"])
+    monkeypatch.setattr("h2gcn.experiments.runner.run_plan", note)
+    monkeypatch.setattr("h2gcn.experiments.trained.look", lambda *_: there)
+    monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
+    assert run("real", "--out", tmp_path, "--quiet") == 0
+    assert {*asked} == {"texas", "cora"}
+    asked.clear()
+    assert run("real", "--only", "cora", "--out", tmp_path, "--quiet") == 0
+    assert {*asked} == {"cora"}
+    # The table is the whole one.
+    result = json.loads((tmp_path / "real" / "result.json").read_text("utf-8"))
+    assert {"texas", "cora"} <= {*result["tables"][0]["columns"]}
 
 
 def in_this_process(store: Store) -> Any:
@@ -294,6 +318,15 @@ def test_table_1_takes_the_settings_of_its_whole_benchmark() -> None:
         (["degree", "--protocol", "quik"], "--protocol must be paper, standard, quick"),
         (["degree", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["degree", "--jobs", "1", "--ray", "auto"], "--jobs and --ray: one or the"),
+        (
+            ["real", "--only", "texs"],
+            "--only 'texs': no such benchmark in the protocol",
+        ),
+        (
+            ["real", "--only", "texs"],
+            "standard. Did you mean 'texas' or 'citeseer'? Be",
+        ),
+        (["degree", "--only", "texas"], "--only names real benchmarks; degree has"),
         (["degree", "--out", "a-file"], "a-file: cannot be made a folder"),
     ],
 )

@@ -51,6 +51,14 @@ def command(
             show_default=False,
         ),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BENCHMARK",
+            help="Of the real benchmarks run this one; may be given again for more.",
+            show_default="all",
+        ),
+    ] = None,
     only_tables: Annotated[
         bool,
         typer.Option("--no-run", help="Run nothing: tables of what is in the store."),
@@ -71,7 +79,7 @@ def command(
     from h2gcn.cli.output import say
     from h2gcn.cli.reproduced import plan_bar
     from h2gcn.exceptions import H2GCNWarning
-    from h2gcn.experiments.definitions import find_experiments
+    from h2gcn.experiments.definitions import REAL, find_benchmarks, find_experiments
     from h2gcn.experiments.outputs import (
         RUNS,
         check_protocol,
@@ -87,6 +95,7 @@ def command(
     from h2gcn.io.write import atomic_write
 
     names, how = find_experiments(name), find_protocol(protocol)
+    left_out = set(REAL) - find_benchmarks(only, names, how) if only else set()
     out = make_folder(out.expanduser())
     check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
@@ -97,7 +106,11 @@ def command(
 
             def execute(runs: Sequence[Run], title: str = experiment) -> None:
                 # One that has failed would fail again: that is for the next start.
-                fresh = [run for run in runs if run.key not in failed]
+                fresh = [
+                    run
+                    for run in runs
+                    if run.key not in failed and run.dataset not in left_out
+                ]
                 if only_tables or not fresh:
                     return
                 with plan_bar(title, show=not quiet) as on_event:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.protocols import Protocol
 
-__all__ = ["EXPERIMENTS", "Experiment", "Unit", "find_experiments"]
+__all__ = [
+    *("EXPERIMENTS", "REAL", "Experiment", "Unit"),
+    *("find_benchmarks", "find_experiments"),
+]
 
 Unit = tuple[str, int]
 """A graph and the number of one of its splits."""
@@ -19,6 +22,7 @@ REAL = (
     *("texas", "wisconsin", "actor", "squirrel", "chameleon"),
     *("cornell-2020", "cornell", "cora-full", "citeseer", "pubmed", "cora"),
 )
+"""The real benchmarks, in the order of the paper's table."""
 SMALL_FIRST = (
     *("texas", "cornell-2020", "cornell", "wisconsin", "chameleon", "cora", "citeseer"),
     *("actor", "pubmed", "squirrel", "cora-full"),
@@ -197,3 +201,19 @@ def find_experiments(name: str) -> list[str]:
             f"Experiments: {', '.join(known)}."
         )
     return [name]
+
+
+def find_benchmarks(
+    only: Sequence[str], experiments: Sequence[str], protocol: Protocol
+) -> set[str]:
+    """Return the real benchmarks that are asked for, checked."""
+    if not {"real", "ranks"} & {*experiments}:
+        raise InputError(f"--only names real benchmarks; {experiments[0]} has none")
+    known = EXPERIMENTS["real"].shown(protocol)
+    for name in only:
+        if name not in known:
+            raise InputError(
+                f"--only {name!r}: no such benchmark in the protocol {protocol.name}."
+                f"{nearest(name, known)} Benchmarks: {', '.join(known)}."
+            )
+    return set(only)

@@ -104,9 +104,10 @@ def page(results: Results) -> str:
     for name in figure_names():
         figure = results.figures.get(name)
         parts[f"figure {name}"] = "" if figure is None else shown(figure)
-    return re.sub(
+    filled = re.sub(
         r"\{\{(.+?)\}\}", lambda found: parts[found[1]], TEMPLATE.read_text("utf-8")
     )
+    return re.sub(r"\n{3,}", "\n\n", filled)  # where a part has nothing to say
 
 
 def _listed(sentences: Iterable[str]) -> str:

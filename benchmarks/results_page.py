@@ -15,6 +15,7 @@ from typing import Any
 
 from results_others import others_table
 from results_readme import readme_part
+from results_reasons import mixhop_widths
 from results_text import (
     conclusions_list,
     counts_table,
@@ -88,6 +89,7 @@ def page(results: Results) -> str:
         "conclusions": conclusions_list(conclude(tables)),
         "counts": counts_table(tables),
         "worse": worse_list(tables, results.noise, results.tried),
+        "mixhop": mixhop_widths(results.records, results.tried),
         "runs": runs_line(results),
         "ranked": tables["ranks"]["title"].partition(" models on ")[2],
         "settings": settings_table(results.stored["real"]),

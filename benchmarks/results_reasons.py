@@ -115,10 +115,9 @@ def _over_draws(noise: Noise) -> str:
 def _over_settings(tried: Iterable[Mapping[str, Any]]) -> str:
     found: dict[tuple[str, str], dict[float, list[float]]] = defaultdict(dict)
     for record in tried:
-        if not record["dataset"].startswith("syn-cora/"):
+        if not (_is_syn_cora(record) and record["model"].startswith("h2gcn")):
             continue
-        h = record["dataset"].removeprefix("syn-cora/h")[:4]
-        by_dropout = found[record["model"], h]
+        by_dropout = found[record["model"], _h(record)]
         accuracy = 100 * record["test_accuracy"]
         by_dropout.setdefault(record["config"]["dropout"], []).append(accuracy)
     cells = "; ".join(
@@ -131,6 +130,49 @@ def _over_settings(tried: Iterable[Mapping[str, Any]]) -> str:
         f"patience, and then dropout 0.5 instead of none, changes little ({cells}; "
         "`results/tried.jsonl`): neither is the reason."
     )
+
+
+def mixhop_widths(
+    records: Iterable[Mapping[str, Any]], tried: Iterable[Mapping[str, Any]]
+) -> str:
+    """Return how MixHop's two widths compare with the paper on syn-cora, h ≤ 0.4.
+
+    Parameters
+    ----------
+    records
+        Of the store, whose runs are of the width that the paper reports.
+    tried
+        Of runs with the other width.
+    """
+    found: dict[int, dict[str, dict[str, float]]] = defaultdict(dict)
+    for record in (*records, *tried):
+        if record["model"] != "mixhop" or not _is_syn_cora(record):
+            continue
+        by_h = found[record["config"]["hidden_channels"]]
+        graphs = by_h.setdefault(_h(record), {})
+        graphs[record["dataset"]] = 100 * record["test_accuracy"]
+    columns = [h for h in sorted(found[min(found)]) if float(h) <= 0.4]
+    said = [
+        f"{_listed(fmean(found[width][h].values()) for h in columns)} with {width}"
+        for width in sorted(found)
+    ]
+    paper = _listed(_paper("mixhop", h) for h in columns)
+    return (
+        f"At h = {', '.join(f'{float(h):g}' for h in columns)} its accuracy is "
+        f"{', '.join(said)} hidden units; the paper's is {paper}"
+    )
+
+
+def _listed(means: Iterable[float]) -> str:
+    return " / ".join(f"{mean:.1f}" for mean in means)
+
+
+def _is_syn_cora(record: Mapping[str, Any]) -> bool:
+    return str(record["dataset"]).startswith("syn-cora/")
+
+
+def _h(record: Mapping[str, Any]) -> str:
+    return str(record["dataset"]).removeprefix("syn-cora/h")[:4]
 
 
 def _paper(model: str, column: str) -> float:

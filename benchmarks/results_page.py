@@ -86,7 +86,7 @@ def page(results: Results) -> str:
     """Return docs/results.md."""
     tables = results.tables
     parts = {
-        "conclusions": conclusions_list(conclude(tables)),
+        "conclusions": conclusions_list(conclude(tables), tables),
         "counts": counts_table(tables),
         "worse": worse_list(tables, results.noise, results.tried),
         "mixhop": mixhop_widths(results.records, results.tried),

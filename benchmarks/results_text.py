@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import results_reasons as reasons
+from results_disagreements import why
 from results_others import words as setting_words
 
 from h2gcn.experiments import _table_words as words
@@ -21,12 +22,17 @@ COUNTED = {
 VERDICTS = {True: "Holds.", False: "Does not hold here.", None: "Not yet."}
 
 
-def conclusions_list(conclusions: Iterable[Conclusion]) -> str:
-    """Return each conclusion with its verdict and our figures."""
-    return "\n".join(
-        f"{i}. **{VERDICTS[one.holds]}** {one.sentence}\n    - Ours: {one.evidence}"
-        for i, one in enumerate(conclusions, start=1)
-    )
+def conclusions_list(
+    conclusions: Iterable[Conclusion], tables: Mapping[str, Mapping[str, Any]]
+) -> str:
+    """Return each conclusion with its verdict, our figures, and why it fails."""
+    lines = []
+    for i, one in enumerate(conclusions, start=1):
+        lines.append(f"{i}. **{VERDICTS[one.holds]}** {one.sentence}")
+        lines.append(f"    - Ours: {one.evidence}")
+        if one.holds is False and (reason := why(one.name, tables)):
+            lines.append(f"    - Why: {reason}")
+    return "\n".join(lines)
 
 
 def counts_table(tables: Mapping[str, Mapping[str, Any]]) -> str:

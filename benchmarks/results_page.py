@@ -48,7 +48,8 @@ class Results:
     ----------
     folder
         Holds `runs.jsonl`, `statistics/result.json`, `theory/result.json`, `train/`,
-        and what was tried where ours is worse: `split-noise.json`, `tried.jsonl`.
+        and what was tried where ours is another: `split-noise.json`, `tried.jsonl`,
+        `feature-kinds.json`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,6 +66,7 @@ class Results:
         }
         self.tried = read_records(folder / "tried.jsonl")
         self.noise = json.loads((folder / "split-noise.json").read_text("utf-8"))
+        self.kinds = json.loads((folder / "feature-kinds.json").read_text("utf-8"))
 
     @property
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -86,7 +88,7 @@ def page(results: Results) -> str:
     """Return docs/results.md."""
     tables = results.tables
     parts = {
-        "conclusions": conclusions_list(conclude(tables), tables),
+        "conclusions": conclusions_list(conclude(tables), tables, results.kinds),
         "counts": counts_table(tables),
         "worse": worse_list(tables, results.noise, results.tried),
         "mixhop": mixhop_widths(results.records, results.tried),

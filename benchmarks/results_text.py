@@ -23,14 +23,16 @@ VERDICTS = {True: "Holds.", False: "Does not hold here.", None: "Not yet."}
 
 
 def conclusions_list(
-    conclusions: Iterable[Conclusion], tables: Mapping[str, Mapping[str, Any]]
+    conclusions: Iterable[Conclusion],
+    tables: Mapping[str, Mapping[str, Any]],
+    kinds: Mapping[str, Any],
 ) -> str:
     """Return each conclusion with its verdict, our figures, and why it fails."""
     lines = []
     for i, one in enumerate(conclusions, start=1):
         lines.append(f"{i}. **{VERDICTS[one.holds]}** {one.sentence}")
         lines.append(f"    - Ours: {one.evidence}")
-        if one.holds is False and (reason := why(one.name, tables)):
+        if one.holds is False and (reason := why(one.name, tables, kinds)):
             lines.append(f"    - Why: {reason}")
     return "\n".join(lines)
 

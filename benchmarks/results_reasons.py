@@ -62,14 +62,14 @@ def of_cell(
     draws = noise.get(f"{model}:{column}") if name == "syn-cora" else None
     if not draws:
         return ""
-    paper = _paper(model, column)
+    paper = paper_mean("syn-cora", model, column)
     reached = sum(mean >= paper for mean in draws)
     told = (
         f"with {len(draws)} other draws of the split it is {min(draws):.1f} to "
         f"{max(draws):.1f}, {fmean(draws):.1f} on average; {reached or 'none'} of them "
         f"reach{'es' * (reached == 1)} the paper's {paper:.1f}"
     )
-    blind, without = noise.get(f"mlp:{column}"), _paper("mlp", column)
+    blind, without = noise.get(f"mlp:{column}"), paper_mean("syn-cora", "mlp", column)
     if not blind or fmean(blind) >= without:
         return told
     return (
@@ -98,7 +98,7 @@ def _other_settings(model: str, column: str, tried: Iterable[Mapping[str, Any]])
 
 def _over_draws(noise: Noise) -> str:
     gaps = {
-        cell: fmean(draws) - _paper(*cell.split(":"))
+        cell: fmean(draws) - paper_mean("syn-cora", *cell.split(":"))
         for cell, draws in noise.items()
         if cell.startswith("h2gcn")
     }
@@ -156,7 +156,7 @@ def mixhop_widths(
         f"{_listed(fmean(found[width][h].values()) for h in columns)} with {width}"
         for width in sorted(found)
     ]
-    paper = _listed(_paper("mixhop", h) for h in columns)
+    paper = _listed(paper_mean("syn-cora", "mixhop", h) for h in columns)
     return (
         f"At h = {', '.join(f'{float(h):g}' for h in columns)} its accuracy is "
         f"{', '.join(said)} hidden units; the paper's is {paper}"
@@ -175,8 +175,9 @@ def _h(record: Mapping[str, Any]) -> str:
     return str(record["dataset"]).removeprefix("syn-cora/h")[:4]
 
 
-def _paper(model: str, column: str) -> float:
-    paper = published("syn-cora", model, column)
+def paper_mean(experiment: str, model: str, column: str) -> float:
+    """Return the mean of a cell of the paper, which must have it."""
+    paper = published(experiment, model, column)
     if paper is None:
-        raise SystemExit(f"split-noise.json: the paper has no cell {model}, {column}")
+        raise SystemExit(f"the paper has no cell {model}, {column} in {experiment}")
     return paper.mean

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from results_others import others_table
-from results_readme import readme_part
+from results_readme import ABSENT, readme_part
 from results_reasons import mixhop_widths
 from results_text import (
     conclusions_list,
@@ -93,6 +93,7 @@ def page(results: Results) -> str:
         "worse": worse_list(tables, results.noise, results.tried),
         "mixhop": mixhop_widths(results.records, results.tried),
         "runs": runs_line(results),
+        "absent": ABSENT,
         "ranked": tables["ranks"]["title"].partition(" models on ")[2],
         "settings": settings_table(results.stored["real"]),
         "others": others_table(results.folder / "train"),

@@ -19,6 +19,7 @@ from results_reasons import mixhop_widths
 from results_text import (
     conclusions_list,
     counts_table,
+    mlp_line,
     not_run_line,
     settings_table,
     worse_list,
@@ -94,6 +95,7 @@ def page(results: Results) -> str:
         "mixhop": mixhop_widths(results.records, results.tried),
         "runs": runs_line(results),
         "absent": ABSENT,
+        "mlp": mlp_line(tables["syn-products"]),
         "ranked": tables["ranks"]["title"].partition(" models on ")[2],
         "settings": settings_table(results.stored["real"]),
         "others": others_table(results.folder / "train"),

@@ -121,8 +121,8 @@ def degree_gap(cells: Cells, models: Sequence[str]) -> tuple[bool, str]:
             for h, gap in gaps.items()
         ]
         said.append(f"{model} {', '.join(told)}")
-    told = f"Accuracy at degree {names[-1]} less that at {names[0]}"
-    return holds, f"{told}, in brackets from graph to graph: {'; '.join(said)}."
+    of = f"Accuracy at degree {names[-1]} less that at {names[0]}"
+    return holds, f"{of}, in brackets from graph to graph: {'; '.join(said)}."
 
 
 def best_ranks(cells: Cells, ours: Sequence[str]) -> tuple[bool, str]:

@@ -71,7 +71,7 @@ def worse_list(
         if found:
             lines.append(f"- {COUNTED[name]}{': ' * bool(shared)}{' '.join(shared)}")
         for model, column, cell in found:
-            where = f"{model}, {'h = ' * (name != 'real')}{column}"
+            where = f"{model}, {column if name == 'real' else f'h = {float(column):g}'}"
             said = [f"{words.ours(cell, table)}, {words.verdict(cell, table)}"]
             reason = reasons.of_cell(name, model, column, noise, tried)
             said += [reason or reasons.NOT_KNOWN] if reason or not shared else []

@@ -132,9 +132,9 @@ def _statistics(protocol: Protocol) -> Result:
         "notes": [
             "The paper counts self-loops as edges, and swaps the numbers of classes of "
             "Cora (7) and Citeseer (6).",
-            "Of the synthetic graphs the paper says: syn-cora 1,490 nodes, 2,965 to 2,968 "
-            "edges, degrees 1 to 94, mean 3.98; syn-products 10,000 nodes, 59,640 to "
-            "59,648 edges, degrees 1 to 336, mean 11.93.",
+            "Of the synthetic graphs the paper says: syn-cora 1,490 nodes, 2,965 to "
+            "2,968 edges, degrees 1 to 94, mean 3.98; syn-products 10,000 nodes, "
+            "59,640 to 59,648 edges, degrees 1 to 336, mean 11.93.",
         ],
         "tables": [real_statistics(real), synthetic_statistics(synthetic)],
         "cards": {n: c for n, c in (real | synthetic).items() if c is not None},

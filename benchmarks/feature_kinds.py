@@ -8,6 +8,8 @@ was chosen on the first graph of h = 0.10, where 20 came nearer to the paper tha
 
     python benchmarks/feature_kinds.py 0.00 0.10 0.20 0.30 0.40
     python benchmarks/feature_kinds.py --kinds 5 0.10
+    python benchmarks/feature_kinds.py 0.00 --models h2gcn-k0 h2gcn-k1
+    python benchmarks/feature_kinds.py 0.70 --models h2gcn-1 h2gcn-n0 h2gcn-n1 h2gcn-s1
 """
 
 import argparse
@@ -38,6 +40,7 @@ STEPS = 6
 """Halvings of the range in which the separation is looked for."""
 RANGE = (4.0, 16.0)
 GRAPHS = (1, 2, 3)
+KNOWN = (*EXPERIMENTS["ablation"].models, *EXPERIMENTS["syn-products"].models)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def main() -> None:
         "columns", nargs="+", metavar="H", choices=EXPERIMENTS["syn-products"].columns
     )
     parser.add_argument("--kinds", type=int, default=KINDS, metavar="N")
+    parser.add_argument("--models", nargs="+", default=SHOWN, choices=KNOWN)
     given = parser.parse_args()
     if given.kinds < 1:
         parser.error("--kinds must be at least 1")
@@ -86,7 +90,7 @@ def main() -> None:
         kept["separation"] = find_separation(given.kinds)
     features = ManyKinds(given.kinds, kept["separation"])
     for h in given.columns:
-        for model in SHOWN:
+        for model in given.models:
             if (cell := f"{model}:{h}") in kept["cells"]:
                 continue
             graphs = (make(h, number, features) for number in GRAPHS)

@@ -40,7 +40,7 @@ STEPS = 6
 """Halvings of the range in which the separation is looked for."""
 RANGE = (4.0, 16.0)
 GRAPHS = (1, 2, 3)
-KNOWN = (*EXPERIMENTS["ablation"].models, *EXPERIMENTS["syn-products"].models)
+KNOWN = sorted({m for e in ("ablation", "syn-products") for m in EXPERIMENTS[e].models})
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ SHOWN = ("h2gcn-2", "h2gcn-1", "graphsage", "gcn-cheby", "gcn", "mlp")
 
 
 def why(conclusion: str, tables: Tables, kinds: Mapping[str, Any]) -> str:
-    """Return what is known of a conclusion that does not hold.
+    """Return what is known of a conclusion that does not hold, "" where nothing is.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def why(conclusion: str, tables: Tables, kinds: Mapping[str, Any]) -> str:
         return _level_in_the_paper(tables["ablation"], kinds)
     if conclusion == "importance-turns":
         return _nearer_neighbours(tables["ablation"], kinds)
-    return "It is not known."
+    return ""
 
 
 def _other_features(table: Mapping[str, Any]) -> str:

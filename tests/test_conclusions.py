@@ -97,7 +97,7 @@ def test_none_above_mlp() -> None:
     means["gcn"] = 70.5
     said = drawn("none-above-mlp", lambda row, _: means.get(row, 40.0))
     assert said.holds is False
-    assert "−0.5 points below it, within the noise" in said.evidence
+    assert "gcn 70.5, is 0.5 points above it, beyond the noise" in said.evidence
 
 
 def test_best_or_level_in_most_settings() -> None:

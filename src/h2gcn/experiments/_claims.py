@@ -55,11 +55,13 @@ def none_above_mlp(cells: Cells, ours: Sequence[str]) -> tuple[bool, str]:
     others = [model for model in cells if model not in (*ours, "mlp")]
     first = leader(cells, others, column)
     lead = margins(cells, "mlp", first)[column]
-    beyond = "beyond" if ahead(cells, "mlp", first, column) else "within"
+    side, order = ("below", ("mlp", first)) if lead >= 0 else ("above", (first, "mlp"))
+    beyond = "beyond" if ahead(cells, *order, column) else "within"
     own = ", ".join(mean(cells, model, column) for model in ours)
     told = (
         f"{mean(cells, 'mlp', column)}; the best of the others, "
-        f"{mean(cells, first, column)}, is {points(lead)} below it, {beyond} the noise"
+        f"{mean(cells, first, column)}, is {points(abs(lead))} {side} it, {beyond} the "
+        "noise"
     )
     return lead >= 0, f"{told}; {own}."
 

@@ -99,6 +99,31 @@ def test_only_one_of_the_real_benchmarks_is_run(
     assert {"texas", "cora"} <= {*result["tables"][0]["columns"]}
 
 
+def test_only_one_of_the_real_benchmarks_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def missing(name: str) -> tuple[None, str]:
+        opened.append(name)
+        return None, f"{name}: no such file"
+
+    monkeypatch.setattr("h2gcn.experiments.at_hand.card_of", missing)
+    monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
+    for experiment in ("real", "ranks"):
+        opened.clear()
+        assert run(experiment, "--only", "cora", "--out", tmp_path, "--quiet") == 0
+        assert opened == ["cora"]
+    assert "not run: texas" not in capsys.readouterr().err
+    # What the store has of others stays in the table.
+    with Store(tmp_path / "runs.jsonl") as store:
+        done = Run("real", "texas", "mlp", {"dropout": 0.0}, 0)
+        fake({0.0: 0.5}, {0.0: 0.5}, store)([done])
+    opened.clear()
+    assert run("real", "--only", "cora", "--out", tmp_path, "--quiet") == 0
+    assert {*opened} == {"texas", "cora"}
+
+
 def in_this_process(store: Store) -> Any:
     """Return an `Execute` that needs no workers."""
 

@@ -102,6 +102,8 @@ def command(
     failed: set[str] = set()
     with Store(out / RUNS) as store, _pool(jobs, ray) as pool:
         check_records(store)
+        # What the store has of the others stays in the tables.
+        unopened = left_out - {record["dataset"] for record in store.records}
         for experiment in names:
 
             def execute(runs: Sequence[Run], title: str = experiment) -> None:
@@ -118,7 +120,7 @@ def command(
                 failed.update(run.key for run in outcome.failed)
 
             save = partial(write_result, out)
-            result = reproduce(experiment, how, store, execute, save)
+            result = reproduce(experiment, how, store, execute, save, unopened)
             save(result)
             for reason in result["not_run"]:
                 say(f"not run: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,11 +58,18 @@ def with_the_graphs_there(experiment: Experiment, protocol: Protocol) -> Experim
     return experiment
 
 
-def look(experiment: Experiment, protocol: Protocol) -> AtHand:
-    """Look which columns of an experiment can be run."""
+def look(
+    experiment: Experiment, protocol: Protocol, left_out: Collection[str] = ()
+) -> AtHand:
+    """Look which columns of an experiment can be run.
+
+    Graphs that are `left_out` are not opened, which may mean to download them.
+    """
     found, shown = AtHand(), experiment.shown(protocol)
     for column in shown:
         name = experiment.units(column, protocol)[0][0]
+        if name in left_out:
+            continue
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always", H2GCNWarning)
             card, reason = card_of(name)

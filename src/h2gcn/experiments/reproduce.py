@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from os import cpu_count
 from typing import Any
@@ -33,6 +33,7 @@ def reproduce(
     store: Store,
     execute: Execute,
     on_result: Callable[[Result], object] = lambda _: None,
+    left_out: Collection[str] = (),
 ) -> Result:
     """Return the result of an experiment, as `result.json` holds it.
 
@@ -40,7 +41,7 @@ def reproduce(
     ----------
     name
         Of one experiment.
-    protocol, store, execute, on_result
+    protocol, store, execute, on_result, left_out
         As of `h2gcn.experiments.trained.trained`.
     """
 
@@ -54,13 +55,15 @@ def reproduce(
     if name == "statistics":
         return whole(_statistics(protocol))
     if name == "ranks":
-        return whole(_ranks(trained(EXPERIMENTS["real"], protocol, store, execute)))
+        real = trained(EXPERIMENTS["real"], protocol, store, execute, left_out=left_out)
+        return whole(_ranks(real))
     made = trained(
         EXPERIMENTS[name],
         protocol,
         store,
         execute,
         lambda so_far: on_result(whole(so_far)),
+        left_out,
     )
     return whole(made)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from h2gcn import __version__
@@ -42,6 +42,7 @@ def trained(
     store: Store,
     execute: Execute,
     on_result: Callable[[Result], object] = lambda _: None,
+    left_out: Collection[str] = (),
 ) -> Result:
     """Run an experiment and return its result.
 
@@ -58,9 +59,11 @@ def trained(
         Brings runs into the store; one that does nothing sums up what is there.
     on_result
         Called after each column.
+    left_out
+        Graphs that are neither opened nor run.
     """
     experiment = with_the_graphs_there(experiment, protocol)
-    there = look(experiment, protocol)
+    there = look(experiment, protocol, left_out)
     chooser, judged = experiment.chooser(), list[Run]()
     choices: Choices = {}
     if experiment.synthetic and there.columns:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from h2gcn.experiments.cells import paired_interval
+from h2gcn.experiments.cells import lead
 from h2gcn.experiments.paper import published, published_rows
 
 H2GCN = ("h2gcn-1", "h2gcn-2")
@@ -75,8 +75,7 @@ def _best_other(cells: Mapping[str, Mapping[str, Any]]) -> str:
     ours = max(H2GCN, key=means.__getitem__)
     best = max((name for name in means if name not in H2GCN), key=means.__getitem__)
     told = f"{best} {means[best]:.1f}"
-    low, _ = paired_interval(cells[best]["values"], cells[ours]["values"])
-    return f"**{told}**" if low > 0 else told
+    return f"**{told}**" if lead(cells[best], cells[ours])[0] > 0 else told
 
 
 def _pair(mean: float | None, std: float | None) -> str:

@@ -7,10 +7,12 @@ import pytest
 from scipy import stats
 
 from h2gcn.experiments.cells import (
+    lead,
     mark_best,
     measured,
     not_run,
     paired_interval,
+    pairs,
     verdict,
 )
 from h2gcn.experiments.paper import Published, published, published_rows
@@ -85,6 +87,29 @@ def test_the_interval_is_scipys_paired_t_test() -> None:
     np.testing.assert_allclose(paired_interval(one, two), tuple(expected))
 
 
+def test_splits_that_overlap_widen_the_interval_by_nadeau_and_bengios_factor() -> None:
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=10), rng.normal(size=10)
+    middle = float(np.mean(one - two))
+    plain = paired_interval(one, two)
+    wide = paired_interval(one, two, overlap=20 / 48)
+    factor = math.sqrt((1 / 10 + 20 / 48) / (1 / 10))
+    expected = [middle + factor * (end - middle) for end in plain]
+    np.testing.assert_allclose(wide, expected)
+    cells = [
+        measured(values, [*"abcdefghij"], None, "", 20 / 48) for values in (one, two)
+    ]
+    np.testing.assert_allclose(lead(*cells), 100 * np.array(wide))
+
+
+def test_a_lead_is_paired_by_the_runs_and_not_by_their_place() -> None:
+    one = measured([0.9, 0.8, 0.7], ["a", "b", "c"], None)
+    two = measured([0.6, 0.7], ["c", "b"], None)
+    assert pairs(one, two) == ([pytest.approx(80), pytest.approx(70)], [70, 60])
+    np.testing.assert_allclose(lead(one, two), [10, 10])
+    assert lead(one, measured([0.1], ["c"], None)) == (-math.inf, math.inf)
+
+
 def test_a_single_pair_says_nothing() -> None:
     assert paired_interval([2.0], [1.0]) == (-math.inf, math.inf)
 
@@ -93,10 +118,9 @@ def test_the_best_is_marked_only_beyond_the_noise() -> None:
     steady = {
         "a": measured([0.81, 0.71, 0.91], SPLITS, None),
         "b": measured([0.80, 0.70, 0.90], SPLITS, None),
-        "c": not_run(None),
     }
     mark_best(steady)
-    assert [cell["best"] for cell in steady.values()] == [True, False, False]
+    assert [cell["best"] for cell in steady.values()] == [True, False]
     assert steady["a"]["note"] == "ahead of b by 1.0 to 1.0 (95 %, paired)"
     noisy = {
         "a": measured([0.9, 0.7, 0.8], SPLITS, None),
@@ -119,14 +143,28 @@ def test_the_best_must_lead_every_model_and_not_only_the_runner_up() -> None:
     assert cells["lead"]["against"] == "steady"
 
 
-def test_a_model_with_other_runs_cannot_be_compared_and_is_left_out() -> None:
+def test_nothing_is_best_while_a_model_is_not_run() -> None:
+    cells = {
+        "lead": measured([0.81, 0.71, 0.91], SPLITS, None),
+        "same": measured([0.70, 0.60, 0.80], SPLITS, None),
+        "missing": not_run(None),
+    }
+    mark_best(cells)
+    assert not any(cell["best"] for cell in cells.values())
+    assert cells["lead"]["note"].startswith("ahead of same by 11.0 to 11.0")
+    del cells["missing"]
+    mark_best(cells)
+    assert cells["lead"]["best"]
+
+
+def test_a_model_with_other_runs_cannot_be_compared_and_leaves_no_best() -> None:
     cells = {
         "lead": measured([0.81, 0.71, 0.91], SPLITS, None),
         "other": measured([0.80, 0.82], SPLITS[:2], None),
         "same": measured([0.70, 0.60, 0.80], SPLITS, None),
     }
     mark_best(cells)
-    assert [cell["best"] for cell in cells.values()] == [True, False, False]
+    assert not any(cell["best"] for cell in cells.values())
     assert [cell["against"] for cell in cells.values()] == ["same", None, "lead"]
 
 

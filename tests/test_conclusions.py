@@ -114,7 +114,8 @@ def test_best_or_level_in_most_settings() -> None:
     assert said.evidence == (
         "Ahead in 3 of 5: h = 0.2 (h2gcn-2 70.0, mlp 60.0), h = 0.3 (h2gcn-2 70.0, mlp "
         "60.0), h = 0.4 (h2gcn-2 70.0, mlp 60.0); behind in 2 of 5: h = 0 (h2gcn-2 "
-        "70.0, mlp 90.0), h = 0.1 (h2gcn-2 70.0, mlp 90.0)."
+        "70.0, mlp 90.0), h = 0.1 (h2gcn-2 70.0, mlp 90.0). By the mean alone it is "
+        "first in 3 of 5."
     )
     assert not drawn("best-on-syn-cora", lambda r, _: 90.0 if r == "gcn" else 1.0).holds
 
@@ -293,6 +294,71 @@ def test_linear_is_enough() -> None:
     assert said.evidence.endswith("at 11 of 12 h, and behind at 1 (h = 0.99).")
 
 
+def test_perfect_heterophily() -> None:
+    gain = {"mixhop": 9.0}
+
+    def mean(row: str, h: str) -> float:
+        return 70.0 + (gain.get(row, 3.0) if h == "0.00" else 0.0)
+
+    assert not {"gcn", "gat", "mlp"} & {
+        *BY_NAME["perfect-heterophily-on-syn-cora"].rows
+    }
+    for where in ("syn-cora", "syn-products"):
+        said = drawn(f"perfect-heterophily-on-{where}", mean)
+        assert said.holds
+        assert "h2gcn-1 3.0 points" in said.evidence
+        assert said.evidence.endswith("mixhop 9.0 points.")
+    gain["mixhop"] = -1.0
+    said = drawn("perfect-heterophily-on-syn-cora", mean)
+    assert said.holds is False
+    assert said.evidence.endswith("mixhop −1.0 points.")
+
+
+def test_apart_in_homophily() -> None:
+    def mean(row: str, h: str) -> float:
+        lead = 0.5 if (row, h) == (ahead, "0.90") else -1.0
+        return 98.0 + (0.0 if row == "h2gcn-1" else lead)
+
+    ahead = ""
+    said = drawn("apart-in-homophily", mean)
+    assert said.holds
+    assert said.evidence == "Ahead of h2gcn-1 beyond the noise: none."
+    ahead = "h2gcn-ns0"
+    said = drawn("apart-in-homophily", mean)
+    assert said.holds is False
+    assert said.evidence.endswith("noise: h2gcn-ns0 at h = 0.9 (by 0.5 points).")
+
+
+def test_all_rounds() -> None:
+    means = {"h2gcn-2": 90.0, "h2gcn-1": 89.0}
+
+    def mean(row: str, h: str) -> float:
+        more = 5.0 if (row, h) == ("h2gcn-r2", "0.70") else 0.0
+        return means.get(row, 85.0) + more
+
+    said = drawn("all-rounds", mean)
+    assert said.holds
+    assert said.evidence == (
+        "Means over h: H2GCN-2 90.0, K2 89.0, R2 85.4, K0 85.0, K1 85.0. Ahead of "
+        "h2gcn-2 beyond the noise: none. Ahead of h2gcn-1 beyond the noise: h2gcn-r2 "
+        "at h = 0.7 (by 1.0 points)."
+    )
+    means["h2gcn-k0"] = 89.5
+    assert drawn("all-rounds", mean).holds is False
+
+
+def test_above_geom_gcn() -> None:
+    def mean(row: str, column: str) -> float:
+        return 70.0 if (row, column) == ("geom-gcn", where) else 60.0 + (row == "gcn")
+
+    where = ""
+    assert drawn("above-geom-gcn", mean).holds
+    where = "chameleon"
+    said = drawn("above-geom-gcn", mean)
+    assert said.holds is False
+    assert "chameleon (gcn 61.0, geom-gcn 70.0" in said.evidence
+
+
 def test_best_ranks() -> None:
     order = {model: 90.0 - i for i, model in enumerate(REAL_MODELS)}
     said = drawn("best-ranks", lambda row, _: order[row])
@@ -312,8 +378,11 @@ def test_the_papers_own_figures_bear_its_conclusions_out() -> None:
     assert held == {
         *("below-mlp", "best-on-syn-cora", "ego-apart", "every-neighbourhood"),
         *("first-round", "linear-is-enough", "best-on-syn-products"),
-        *("none-above-mlp", "importance-turns", "level-on-syn-cora"),
+        *("none-above-mlp", "importance-turns", "level-on-syn-cora", "all-rounds"),
+        *("perfect-heterophily-on-syn-cora", "perfect-heterophily-on-syn-products"),
     }
+    # In homophily the paper's own table has NS0 ahead of H2GCN-1.
+    assert "h2gcn-ns0 at h = 0.8" in found["apart-in-homophily"].evidence
     # The runs behind the means are not told, so that here the least lead counts.
     near = found["level-on-syn-products"]
     assert near.holds is False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from h2gcn.experiments.cells import paired_interval
+from h2gcn.experiments.cells import lead
 
 __all__ = ["Cells", "ahead", "begun", "leader", "margins", "mean", "noise_count"]
 __all__ += ["points", "short", "where"]
@@ -23,8 +23,7 @@ def margins(cells: Cells, model: str, other: str) -> dict[str, float]:
 
 def ahead(cells: Cells, model: str, other: str, column: str) -> bool:
     """Return whether a model is ahead of another beyond the noise."""
-    first, second = cells[model][column]["values"], cells[other][column]["values"]
-    return paired_interval(first, second)[0] > 0
+    return lead(cells[model][column], cells[other][column])[0] > 0
 
 
 def noise_count(cells: Cells, model: str, other: str, columns: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import fmean
 
 from h2gcn.experiments._claim_words import (
@@ -15,6 +16,8 @@ from h2gcn.experiments._claim_words import (
 )
 
 __all__ = [
+    "all_rounds",
+    "apart_in_homophily",
     "ego_apart",
     "every_neighbourhood",
     "first_round",
@@ -24,8 +27,18 @@ __all__ = [
 
 UP_TO = 35.0
 """Points that count as "some 40"."""
+MIXED = ("h2gcn-s1", "h2gcn-ns0", "h2gcn-ns1")
+"""H2GCN-1 without its 2-hop neighbours, with the node among its own, and both."""
 WITHOUT = {"N0": "h2gcn-n0", "N1": "h2gcn-n1", "N2": "h2gcn-s1"}
 """H2GCN-1 without the node itself, its 1-hop and its 2-hop neighbours."""
+ROUNDS = {
+    "H2GCN-2": "h2gcn-2",
+    "K2": "h2gcn-1",
+    "K0": "h2gcn-k0",
+    "K1": "h2gcn-k1",
+    "R2": "h2gcn-r2",
+}
+"""H2GCN-2; without round 2, the node itself, round 1; and with round 2 alone."""
 
 
 def ego_apart(cells: Cells) -> tuple[bool, str]:
@@ -50,6 +63,11 @@ def ego_apart(cells: Cells) -> tuple[bool, str]:
         least > 0 and most >= UP_TO,
         f"{told}. The lead is beyond the noise for {beyond} h.",
     )
+
+
+def apart_in_homophily(cells: Cells) -> tuple[bool, str]:
+    """Check that no variant of design D1 is ahead of H2GCN-1 beyond the noise."""
+    return _nowhere_behind(cells, "h2gcn-1", MIXED)
 
 
 def every_neighbourhood(cells: Cells) -> tuple[bool, str]:
@@ -93,18 +111,33 @@ def importance_turns(cells: Cells) -> tuple[bool, str]:
 
 def first_round(cells: Cells) -> tuple[bool, str]:
     """Check that at no h K1 or K2 is missed more than K0, beyond the noise."""
-    variants = {"K0": "h2gcn-k0", "K1": "h2gcn-k1", "K2": "h2gcn-1"}
     lost = {
-        name: margins(cells, "h2gcn-2", variant) for name, variant in variants.items()
+        name: margins(cells, "h2gcn-2", ROUNDS[name]) for name in ("K0", "K1", "K2")
     }
     against = [
         f"At h = {short(h)} {name} is missed more than K0 beyond the noise, by "
         f"{points(lost[name][h] - own)}."
         for h, own in lost["K0"].items()
         for name in ("K1", "K2")
-        if ahead(cells, variants["K0"], variants[name], h)
+        if ahead(cells, ROUNDS["K0"], ROUNDS[name], h)
     ]
     return not against, " ".join([_lost(lost), *against])
+
+
+def all_rounds(cells: Cells) -> tuple[bool, str]:
+    """Check that H2GCN-2 is the best, and then K2, by the mean over all h."""
+    means = {
+        name: fmean(cell["mean"] for cell in cells[model].values())
+        for name, model in ROUNDS.items()
+    }
+    order = sorted(means, key=lambda name: -means[name])
+    said = ", ".join(f"{name} {means[name]:.1f}" for name in order)
+    held = [
+        _nowhere_behind(cells, ROUNDS[name], [ROUNDS[n] for n in list(ROUNDS)[i + 1 :]])
+        for i, name in enumerate(("H2GCN-2", "K2"))
+    ]
+    told = " ".join(evidence for _, evidence in held)
+    return order[:2] == ["H2GCN-2", "K2"], f"Means over h: {said}. {told}"
 
 
 def linear_is_enough(cells: Cells) -> tuple[bool, str]:
@@ -119,6 +152,19 @@ def linear_is_enough(cells: Cells) -> tuple[bool, str]:
     )
     told += f" (h = {', '.join(map(short, better))})." if better else "."
     return not better and fmean(leads.values()) >= 0, told
+
+
+def _nowhere_behind(
+    cells: Cells, model: str, others: Iterable[str]
+) -> tuple[bool, str]:
+    """Return whether none is ahead of a model beyond the noise, and where one is."""
+    behind = []
+    for other in others:
+        leads = margins(cells, other, model)
+        found = [h for h in leads if ahead(cells, other, model, h)]
+        behind += [f"{other} at h = {short(h)} (by {points(leads[h])})" for h in found]
+    told = f"ahead of {model} beyond the noise: {', '.join(behind) or 'none'}."
+    return not behind, begun(told)
 
 
 def _lost(lost: dict[str, dict[str, float]]) -> str:

@@ -109,6 +109,7 @@ def _table(table: object, where: str) -> Iterator[str]:
             yield from _kinds(cell, at, optional=True, std=_NUMBER, n=_NUMBER)
             yield from _kinds(cell, at, optional=True, difference=_NUMBER, paper=dict)
             yield from _kinds(cell, at, optional=True, values=list, runs=list)
+            yield from _kinds(cell, at, optional=True, overlap=_NUMBER)
             yield from _kinds(cell, at, optional=True, against=str, interval=list)
             if cell.get("interval") is not None and len(cell["interval"]) != 2:
                 yield f"{at}'interval' must be two numbers"

@@ -83,8 +83,8 @@ def _how_judged(
         )
     if any(cell.get("best") for cell in cells):
         yield (
-            "Bold: best of its column, and ahead of every other model with the same "
-            "runs by more than the noise (95 %, paired)."
+            "Bold: best of its column, and ahead of every other model by more than "
+            "the noise (95 %, paired)."
         )
 
 

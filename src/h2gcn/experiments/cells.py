@@ -11,7 +11,8 @@ from scipy import stats
 
 from h2gcn.experiments.paper import Published
 
-__all__ = ["Cell", "mark_best", "measured", "not_run", "paired_interval", "verdict"]
+__all__ = ["Cell", "lead", "mark_best", "measured", "not_run", "paired_interval"]
+__all__ += ["pairs", "verdict"]
 
 Cell = dict[str, Any]
 """A cell as `result.json` holds it; figures in percent."""
@@ -26,6 +27,7 @@ def measured(
     runs: Sequence[str],
     paper: Published | None,
     note: str = "",
+    overlap: float = 0.0,
 ) -> Cell:
     """Return the cell of some runs, in percent.
 
@@ -39,6 +41,8 @@ def measured(
         The paper's figure.
     note
         What must be said of this cell.
+    overlap
+        As of `paired_interval`.
     """
     percent = [100 * value for value in values]
     mean = float(np.mean(percent))
@@ -49,6 +53,7 @@ def measured(
         "n": len(percent),
         "values": percent,
         "runs": list(runs),
+        "overlap": overlap,
         "paper": None if paper is None else paper._asdict(),
         "verdict": verdict(mean, paper, std),
         "difference": None if paper is None else mean - paper.mean,
@@ -67,6 +72,7 @@ def not_run(paper: Published | None, note: str = "") -> Cell:
         "n": 0,
         "values": [],
         "runs": [],
+        "overlap": 0.0,
         "paper": None if paper is None else paper._asdict(),
         "verdict": "not run",
         "difference": None,
@@ -104,29 +110,53 @@ def verdict(mean: float, paper: Published | None, std: float | None = None) -> s
 
 
 def paired_interval(
-    first: Sequence[float], second: Sequence[float]
+    first: Sequence[float], second: Sequence[float], overlap: float = 0.0
 ) -> tuple[float, float]:
     """Return the confidence interval of the mean of paired differences.
 
     Student's t over the graphs or splits that both were run on; without at least two
-    pairs it is unbounded.
+    pairs it is unbounded. Splits of one graph share most of their training nodes, so
+    their differences vary less than those of new data would; Nadeau and Bengio
+    (Machine Learning 52, 2003) add `overlap` to 1 / n for it.
+
+    Parameters
+    ----------
+    first, second
+        The values, one pair a run.
+    overlap
+        Test nodes per training node of splits of one graph, 0 for separate graphs.
     """
     differences = np.subtract(first, second)
     n = differences.size
     if n < 2:
         return -math.inf, math.inf
-    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
     mean = float(differences.mean())
     return mean - reach, mean + reach
 
 
+def pairs(
+    first: Mapping[str, Any], second: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
+    """Return the values of two cells on the runs that both have."""
+    one = dict(zip(first["runs"], first["values"], strict=True))
+    two = dict(zip(second["runs"], second["values"], strict=True))
+    both = [run for run in one if run in two]
+    return [one[run] for run in both], [two[run] for run in both]
+
+
+def lead(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the interval of a cell's lead over another, on the runs of both."""
+    return paired_interval(*pairs(first, second), first["overlap"])
+
+
 def mark_best(column: Mapping[str, Cell]) -> None:
     """Set each cell against the best other one, and mark the leader of a column.
 
-    The leader is marked if its lead over every other model with the same runs is
-    beyond the noise: the runner-up by mean may be behind for certain, and another one,
-    less steady, not. Its note tells the interval of its lead, whatever it is.
+    The leader is marked if all models have the same runs, and its lead over every one
+    is beyond the noise: the runner-up by mean may be behind for certain, and another
+    one, less steady, not. Its note tells the interval of its lead, whatever it is.
 
     Parameters
     ----------
@@ -146,13 +176,13 @@ def mark_best(column: Mapping[str, Cell]) -> None:
     best = done[name]
     if best["interval"] is None:
         return
-    best["best"] = all(
-        paired_interval(best["values"], peer["values"])[0] > 0
-        for peer in _peers(name, done).values()
+    peers = _peers(name, done)
+    best["best"] = len(peers) + 1 == len(column) and all(
+        lead(best, peer)[0] > 0 for peer in peers.values()
     )
     low, high = best["interval"]
-    lead = f"ahead of {best['against']} by {low:.1f} to {high:.1f} (95 %, paired)"
-    best["note"] = f"{best['note']}; {lead}" if best["note"] else lead
+    told = f"ahead of {best['against']} by {low:.1f} to {high:.1f} (95 %, paired)"
+    best["note"] = f"{best['note']}; {told}" if best["note"] else told
 
 
 def _peers(name: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
@@ -168,4 +198,4 @@ def _peers(name: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
 def _interval(cell: Cell, peer: Cell) -> list[float] | None:
     if len(cell["values"]) < 2:
         return None
-    return list(paired_interval(cell["values"], peer["values"]))
+    return list(lead(cell, peer))

@@ -155,6 +155,15 @@ def test_loops_zeros_and_weights_of_the_input_do_not_count() -> None:
         assert ring.nnz == clean.nnz
 
 
+def test_an_edge_that_is_stored_twice_is_one_edge() -> None:
+    twice = sp.csr_array(
+        (np.ones(4), [1, 1, 0, 0], [0, 2, 4]), shape=(2, 2), dtype=np.float32
+    )
+    (ring,) = exact_rings(twice, hops=1)
+    assert ring.nnz == 2
+    np.testing.assert_array_equal(ring.toarray(), [[0, 1], [1, 0]])
+
+
 def test_the_input_is_left_as_it_was() -> None:
     adj = NAMED["triangle with tail"].copy()
     for ring in exact_rings(adj, hops=2):

@@ -75,3 +75,20 @@ def test_training_on_a_small_graph_has_one_thread() -> None:
     )
     assert seen == [1]
     assert torch.get_num_threads() == 3
+
+
+def test_fits_side_by_side_draw_what_each_draws_alone() -> None:
+    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
+    split = Split([0, 1, 2, 3], [4], [5])
+    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
+    before = torch.get_rng_state()
+
+    def logits(seed: int) -> np.ndarray:
+        model = NodeClassifier("gcn", epochs=20, dropout=0.5, random_state=seed)
+        return model.fit(graph).predict_logits(graph)
+
+    alone = [logits(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(logits, range(4)))
+    np.testing.assert_array_equal(together, alone)
+    assert torch.equal(torch.get_rng_state(), before)

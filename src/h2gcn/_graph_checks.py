@@ -91,7 +91,9 @@ def check_features(x: Any, n: int) -> Features:
 def _copy_features(x: Any) -> Features:
     dense = not sp.issparse(x)
     try:
-        return np.array(x, dtype=np.float32) if dense else CSR(x, dtype=np.float32)
+        if dense:
+            return np.array(x, dtype=np.float32)
+        return CSR(x, dtype=np.float32, copy=True)
     except (TypeError, ValueError) as error:
         raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
 
@@ -136,7 +138,7 @@ def check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
         raise InputError(
             f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
         )
-    known = np.arange(n_classes) if classes is None else np.asarray(classes)
+    known = np.arange(n_classes) if classes is None else np.array(classes)
     if len(known) < n_classes:
         raise InputError(
             f"Graph: 'y' uses {n_classes} classes, but 'classes' names {len(known)}."

@@ -14,7 +14,7 @@ from torch import Tensor
 from h2gcn._blocks import row_slices
 from h2gcn.dropout import dropout
 from h2gcn.graph import Graph
-from h2gcn.randomness import seeded
+from h2gcn.randomness import reseeded
 from h2gcn.scaling import Scaler
 from h2gcn.schema import align_features
 from h2gcn.seeds import Seeds
@@ -113,7 +113,7 @@ class DroppedFeatures(_InBlocks):
 
     def read(self, rows: slice) -> Tensor:
         """Return some rows with what was dropped from them."""
-        with seeded(self._seed + rows.start):
+        with reseeded(self._seed + rows.start):
             return dropout(self._features.read(rows), self._probability)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """Three sets of node indices: to train on, to choose by, to test on.
 
@@ -36,7 +36,7 @@ class Split:
     Parameters
     ----------
     train, val, test
-        Node indices (or boolean masks, which are turned into indices).
+        Node indices (or boolean masks, which are turned into indices), 1-D.
     """
 
     train: NDArray[np.int64]
@@ -46,8 +46,13 @@ class Split:
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
             given = np.asarray(getattr(self, part))
+            if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
+                raise InputError(
+                    f"Split: '{part}' must be node indices or a mask, 1-D. Got shape "
+                    f"{given.shape} and dtype {given.dtype} instead."
+                )
             index = np.flatnonzero(given) if given.dtype == bool else given
-            index = index.astype(np.int64).reshape(-1)
+            index = index.astype(np.int64)
             if index.size and index.min() < 0:
                 raise InputError(f"Split: '{part}' holds a negative node index.")
             object.__setattr__(self, part, index)
@@ -159,7 +164,7 @@ class Graph:
             settle("directed", directed)
         settle("y", check_labels(self.y, n))
         settle("classes", check_classes(self.classes, self.y))
-        ids = np.arange(n) if self.node_ids is None else np.asarray(self.node_ids)
+        ids = np.arange(n) if self.node_ids is None else np.array(self.node_ids)
         settle("node_ids", check_length("node_ids", ids, n))
         names = self.feature_names
         names = tuple(map(str, range(n_features if names is None else 0))) or names

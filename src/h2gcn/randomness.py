@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import RLock
 
 import torch
 from torch import Tensor
 
-__all__ = ["random_state", "seeded", "set_random_state"]
+__all__ = ["random_state", "reseeded", "seeded", "set_random_state"]
+
+_TURN = RLock()
+"""torch's generators are those of all threads: one thread at a time has them."""
 
 
 @contextmanager
 def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
-    """Run a block on seeded torch generators; the global ones stay as they were."""
+    """Run a block on seeded torch generators; the global ones stay as they were.
+
+    Threads that want this at the same time wait for each other, so that each draws
+    what it would draw alone.
+    """
+    with _TURN, reseeded(seed, device):
+        yield
+
+
+@contextmanager
+def reseeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
+    """As `seeded`, for a block within one of that, in whichever thread it is run.
+
+    The gradients of a device are computed in a thread of torch's own, while the one
+    whose turn it is waits for them.
+    """
     if device is None or device.type == "cpu":
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)

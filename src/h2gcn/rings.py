@@ -159,10 +159,10 @@ def _walks(adj: CSR, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _binary(adj: CSR) -> CSR:
     ring = CSR(adj, copy=True)
+    ring.sum_duplicates()
     if ring.diagonal().any():
         ring.setdiag(0)
     ring.eliminate_zeros()
-    ring.sort_indices()
     columns, starts = (narrow(a, ring.nnz) for a in (ring.indices, ring.indptr))
     values = np.ones(ring.nnz, dtype=np.float32)
     return CSR((values, columns, starts), shape=ring.shape)

@@ -1,0 +1,110 @@
+"""A graph and its splits are checked once, when they are made, and then stay."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from h2gcn import Graph, Split
+from h2gcn._graph_checks import MAX_CLASSES
+from h2gcn.exceptions import InputError
+
+PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+def path(**changes: Any) -> Graph:
+    """Return a path of three nodes, with changes."""
+    return Graph(**{"x": np.eye(3), "adj": PATH, "y": [0, 1, -1]} | changes)
+
+
+def with_entry(row: int, column: int, value: float) -> np.ndarray:
+    changed = PATH.astype(float)
+    changed[row, column] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"adj": np.ones((2, 3))}, r"'adj' must be square. Got shape \(2, 3\)"),
+        ({"adj": with_entry(0, 1, 0.5)}, "'adj' must hold only 0 and 1; h2gcn.io."),
+        ({"adj": with_entry(0, 0, 1.0)}, "'adj' must not have self-loops; h2gcn.io."),
+        ({"adj": with_entry(0, 2, 1.0)}, "'adj' must be symmetric; h2gcn.io.from_"),
+        ({"x": np.eye(2)}, r"each of the 3 nodes of 'adj'. Got shape \(2, 2\)"),
+        ({"x": np.ones(3)}, r"each of the 3 nodes of 'adj'. Got shape \(3,\)"),
+        ({"x": np.ones((3, 0))}, "'x' must have at least one feature column"),
+        ({"x": [["a"], ["b"], ["c"]]}, "'x' must hold numbers"),
+        ({"x": with_entry(1, 2, np.nan)}, "finite. Got nan in row 1, column 2"),
+        (
+            {"x": sp.csr_array(with_entry(2, 0, np.inf))},
+            "finite. Got inf in row 2, column 0",
+        ),
+        ({"y": [0.0, 1.0, 2.0]}, r"'y' must hold class indices \(integers, -1 for"),
+        ({"y": [[0, 1, 2]]}, r"'y' must be 1-D. Got shape \(1, 3\)"),
+        ({"y": [0, 1]}, "'y' must have 3 entries. Got 2"),
+        ({"y": [0, 1, -2]}, "'y' must be at least -1. Got -2"),
+        ({"y": [0, 1, MAX_CLASSES]}, "class indices, 0 to C - 1. Got 1000000"),
+        ({"classes": ["a"]}, "'y' uses 2 classes, but 'classes' names 1"),
+        ({"node_ids": ["a"]}, "'node_ids' must have 3 entries. Got 1"),
+        ({"feature_names": ["a"]}, "'feature_names' must have 3 entries. Got 1"),
+        ({"directed": np.eye(2)}, r"shape of 'adj', \(3, 3\). Got \(2, 2\)"),
+        (
+            {"splits": [Split([0], [1], []), Split([0], [3], [])]},
+            "split 1, part 'val' names node 3, but there are 3 nodes",
+        ),
+    ],
+)
+def test_what_cannot_be_a_graph_is_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        path(**changes)
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array, sp.coo_array])
+def test_a_graph_shares_nothing_with_what_it_was_made_of(kind: Any) -> None:
+    x, adj = kind(np.eye(3, dtype=np.float32)), kind(PATH.astype(np.float32))
+    y, ids, classes = np.array([0, 1, 1]), np.array([7, 8, 9]), np.array(["a", "b"])
+    graph = path(x=x, adj=adj, y=y, node_ids=ids, classes=classes)
+    for matrix in (x, adj):
+        (matrix.data if sp.issparse(matrix) else matrix)[:] = np.nan
+    y[:], ids[:], classes[:] = 0, 0, "c"
+    dense = graph.x.toarray() if sp.issparse(graph.x) else graph.x
+    np.testing.assert_array_equal(dense, np.eye(3))
+    np.testing.assert_array_equal(graph.adj.toarray(), PATH)
+    assert graph.y.tolist() == [0, 1, 1]
+    assert graph.node_ids.tolist() == [7, 8, 9]
+    assert graph.classes.tolist() == ["a", "b"]
+
+
+def test_masks_and_indices_make_the_same_split() -> None:
+    masks = Split([True, False, True], [False, True, False], [False] * 3)
+    indices = Split([0, 2], [1], [])
+    for part, index in indices.parts.items():
+        assert index.dtype == np.int64
+        np.testing.assert_array_equal(masks.parts[part], index)
+    assert masks.sizes == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([0.9, 1.7], r"'val' must be node indices or a mask, 1-D. .* float64 instead"),
+        (["a"], "'val' must be node indices or a mask"),
+        (np.ones((3, 2), dtype=bool), r"Got shape \(3, 2\) and dtype bool"),
+        (1, r"Got shape \(\)"),
+        ([-1], "'val' holds a negative node index"),
+    ],
+)
+def test_what_cannot_be_a_split_is_refused(given: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Split([0], given, [2])
+
+
+def test_splits_and_graphs_are_themselves_and_nothing_else() -> None:
+    one, two = Split([0], [1], [2]), Split([0], [1], [2])
+    assert one == one
+    assert one != two
+    assert len({one, two}) == 2
+    assert path() != path()

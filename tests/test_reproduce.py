@@ -181,7 +181,6 @@ def fake(val: dict[float, float], test: dict[float, float], store: Store) -> Any
             record = failure(one, "") | {
                 "val_accuracy": val[dropout],
                 "test_accuracy": test[dropout],
-                "checksum": "0",
                 "by_degree": [],
             }
             store.append({k: v for k, v in record.items() if k != "error"})
@@ -248,6 +247,29 @@ def test_an_experiment_that_is_stopped_leaves_the_columns_it_finished(
     # What is there can be summed up without running anything.
     nothing = trained(experiment, TINY, store, lambda _: None)
     assert nothing["tables"][0]["rows"][0]["cells"][0]["n"] == 2
+
+
+def test_runs_on_other_graphs_of_the_same_name_are_not_mixed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("degree", "--out", tmp_path, "--jobs", 1, "--quiet") == 0
+    kept = read_records(tmp_path / "runs.jsonl")
+    first = next(one for one in kept if one["dataset"].endswith("-r1"))
+    with Store(tmp_path / "runs.jsonl") as store:
+        for record in kept:
+            if record["dataset"] == first["dataset"]:
+                store.append(record | {"checksum": "f" * 16})
+    assert run("degree", "--out", tmp_path, "--quiet") == 2
+    told = capsys.readouterr().err
+    assert (
+        f"the runs on {first['dataset']} are of a graph with the checksum ffff" in told
+    )
+    assert f"the one at hand has {first['checksum']}; another --out" in told
+    with Store(tmp_path / "runs.jsonl") as store:
+        store.append(first)
+    assert run("degree", "--out", tmp_path, "--quiet") == 2
+    told = capsys.readouterr().err
+    assert f"the runs on {first['dataset']} are of two graphs" in told
 
 
 def test_without_its_grid_a_cell_is_not_run(store: Store) -> None:

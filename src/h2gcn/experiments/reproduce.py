@@ -69,12 +69,20 @@ def reproduce(
 
 
 def check_records(store: Store) -> None:
-    """Refuse a store whose records are not those of runs."""
+    """Refuse a store whose records are not of runs, or of two graphs of one name."""
+    graphs: dict[str, str] = {}
     for record in store.records:
         if missing := FIELDS - record.keys():
             raise InputError(
                 f"{store.path}: the record {record['key']} lacks "
                 f"{', '.join(sorted(missing))}; another --out, or another file?"
+            )
+        name, checksum = record["dataset"], record.get("checksum")
+        if checksum and graphs.setdefault(name, checksum) != checksum:
+            raise InputError(
+                f"{store.path}: the runs on {name} are of two graphs, with the "
+                f"checksums {graphs[name]} and {checksum}; another --out for one of "
+                "them."
             )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from h2gcn import __version__
+from h2gcn.exceptions import InputError
 from h2gcn.experiments import results
 from h2gcn.experiments.at_hand import AtHand, look, with_the_graphs_there
 from h2gcn.experiments.definitions import Experiment
@@ -64,6 +65,7 @@ def trained(
     """
     experiment = with_the_graphs_there(experiment, protocol)
     there = look(experiment, protocol, left_out)
+    _check_graphs(store, there)
     chooser, judged = experiment.chooser(), list[Run]()
     choices: Choices = {}
     if experiment.synthetic and there.columns:
@@ -86,6 +88,18 @@ def trained(
         on_result(result)
     _select(store, f"{protocol.name}/{experiment.name}", reported.values())
     return result
+
+
+def _check_graphs(store: Store, there: AtHand) -> None:
+    """Refuse a store with runs on a graph that is not the one at hand."""
+    for record in store.records:
+        card = there.cards.get(record["dataset"])
+        if card and record.get("checksum") not in (None, card["checksum"]):
+            raise InputError(
+                f"{store.path}: the runs on {record['dataset']} are of a graph with "
+                f"the checksum {record['checksum']}, and the one at hand has "
+                f"{card['checksum']}; another --out, or the files of then."
+            )
 
 
 def _scores(store: Store) -> Callable[[Run], float | None]:

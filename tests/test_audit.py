@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, Split
+from h2gcn._label_features import label_features
 from h2gcn._rows import equal_groups, row_keys
 from h2gcn.audit import Audit, Finding, audit, find_twins
 from h2gcn.exceptions import InputError
@@ -288,3 +289,46 @@ def test_several_splits_that_are_not_the_graphs() -> None:
     found = audit(graph, splits)
     assert found.n_splits == 2
     assert found.twin_share == 0.5
+
+
+# ------------------------------------------------------------ features that are labels
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_features_that_give_the_label_away(kind: type) -> None:
+    y = np.random.default_rng(0).permutation(
+        np.repeat([0, 1, 2, -1], [400, 30, 12, 50])
+    )
+    noise = np.random.default_rng(1).integers(0, 2, y.size)
+    columns = {
+        "copy": y,
+        "code": np.array([5, 0, 5, 9])[y],
+        "flag": y == 2,
+        "noise": noise,
+        "mostly": np.where(np.arange(y.size) == np.flatnonzero(y == 0)[-1], 1, y),
+        "constant": np.ones(y.size),
+        "zero": np.zeros(y.size),
+    }
+    x = np.column_stack(list(columns.values())).astype(np.float32)
+    ring = adjacency(y.size, [(i, (i + 1) % y.size) for i in range(y.size)])
+    graph = Graph(x=kind(x), adj=ring, y=y, feature_names=tuple(columns))
+    warning = found(audit(graph), "label_features")
+    assert warning.severity == "warning"
+    assert warning.message == (
+        "3 features seem to follow from the label alone, and may be the label in other "
+        "words: copy, code, flag."
+    )
+
+
+def test_a_few_nodes_may_follow_the_label_by_chance() -> None:
+    y = np.repeat([0, 1], [100, 9])
+    ring = adjacency(109, [(i, (i + 1) % 109) for i in range(109)])
+    assert not label_features(Graph(x=y[:, None], adj=ring, y=y)).size
+    assert (
+        label_features(Graph(x=y[10:, None], adj=ring[10:, 10:], y=1 - y[10:])).size
+        == 0
+    )
+    nothing = Graph(x=y[:, None], adj=ring)
+    assert not label_features(nothing).size
+    one = Graph(x=y[:, None], adj=ring, y=np.zeros(109, dtype=int))
+    assert not label_features(one).size

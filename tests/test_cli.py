@@ -259,7 +259,7 @@ def test_all_labels_missing(run: Run, folder: Path) -> None:
     text = (folder / "nodes.csv").read_text()
     text = text.replace("honest", "").replace("fraud", "")
     (folder / "nodes.csv").write_text(text)
-    fails(run("train", folder), "all labels are missing")
+    fails(run("train", folder), "all labels are missing", "--label-column names")
 
 
 def test_one_class_only(run: Run, folder: Path) -> None:
@@ -284,8 +284,56 @@ def model(run: Run, folder: Path, tmp_path: Path) -> Path:
 def test_labels_that_the_model_never_saw(run: Run, folder: Path, model: Path) -> None:
     change(folder, "nodes.csv", "honest", "saint")
     out = folder / "out.csv"
-    fails(run("predict", model, folder, "--out", out), "never saw", "'saint'")
-    assert not out.exists()
+    code, told, noted = run("predict", model, folder, "--out", out)
+    assert code == 0
+    assert "note: labels that the model never saw, and cannot predict: 'saint'" in noted
+    assert "% of 47 known labels agree" in told
+
+
+def test_a_column_that_the_model_does_not_know_is_left_out(
+    run: Run, folder: Path, model: Path
+) -> None:
+    before, after = folder / "before.csv", folder / "after.csv"
+    assert run("predict", model, folder, "--out", before)[0] == 0
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    extra = ["extra", *("7" for _ in lines[1:])]
+    longer = [f"{line},{cell}" for line, cell in zip(lines, extra, strict=True)]
+    (folder / "nodes.csv").write_text("\n".join(longer))
+    code, _, noted = run("predict", model, folder, "--out", after)
+    assert code == 0
+    assert (
+        "note: columns that the model was not trained on are left out: 'extra'" in noted
+    )
+    assert after.read_text() == before.read_text()
+
+
+def test_a_metric_is_shown_where_it_was_chosen_by(run: Run, folder: Path) -> None:
+    said = run("train", folder, "--metric", "roc_auc", *QUICK)[1]
+    assert "val roc_auc %" in said
+    assert "test roc_auc %" in said
+    shown = json.loads(run("train", folder, "--metric", "roc_auc", "--json", *QUICK)[1])
+    assert f"{100 * shown['splits'][0]['val_roc_auc']:.2f}" in said
+
+
+def test_features_that_give_the_label_away_are_told(run: Run, folder: Path) -> None:
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    copies = ["y", *(str(len(line.split(",")[-1])) for line in lines[1:])]
+    longer = [f"{copy},{line}" for line, copy in zip(lines, copies, strict=True)]
+    (folder / "nodes.csv").write_text("\n".join(longer))
+    told = (
+        "1 feature seems to follow from the label alone, and may be the label in other"
+    )
+    assert f"note: {told} words: y." in run("train", folder, *QUICK)[2]
+    assert told in " ".join(run("diagnose", folder)[1].split())
+
+
+def test_labels_of_one_class_each_train_nothing(run: Run, folder: Path) -> None:
+    lines = [line.rsplit(",", 1) for line in (folder / "nodes.csv").read_text().split()]
+    rows = [f"{rest},{label if i < 4 else ''}" for i, (rest, label) in enumerate(lines)]
+    (folder / "nodes.csv").write_text("\n".join(rows))
+    result = run("train", folder, *QUICK)
+    fails(result, "all 1 training nodes are of one class", "two classes are needed")
+    assert "2 labelled nodes are too few to hold some back as test nodes" in result[2]
 
 
 def test_other_columns_than_in_training(run: Run, folder: Path, model: Path) -> None:

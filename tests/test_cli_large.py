@@ -122,6 +122,12 @@ def test_mistakes_with_batches(run: Run, folder: Path, tmp_path: Path) -> None:
         run("train", folder, "--batch-size", 8, "--model", "mixhop", *QUICK),
         "'batch_size' parameter of NodeClassifier does not go with model 'mixhop': ",
     )
+    model = tmp_path / "mixhop"
+    assert run("train", folder, "--model", "mixhop", "--out", model, *QUICK)[0] == 0
+    fails(
+        run("predict", model, folder, "--out", tmp_path / "p.csv", "--batch-size", 8),
+        "'batch_size' parameter of NodeClassifier does not go with model 'mixhop': ",
+    )
     fails(
         run("train", folder, "--batch-size", 8, "--model", "label-propagation", "-q"),
         "label-propagation is not trained: --batch-size has no meaning for it",
@@ -178,6 +184,9 @@ def test_train_and_predict_with_features_in_a_file(
     assert code == 0, err
     assert "10 nodes written" in said
     assert {row["label"] for row in rows(out)} == {"a"}
+    code, told, err = run("diagnose", *tables, "--features", x, "--json")
+    assert code == 0, err
+    assert json.loads(told)["card"]["features"] == 6
     # Without the file, the table's own column is what there is.
     fails(
         run("predict", model, folder, "-q", "--out", out),

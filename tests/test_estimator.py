@@ -623,6 +623,14 @@ def test_score_leaves_unlabelled_nodes_out_unless_they_are_asked_for(
         clf.score(partly, [20, 4])
 
 
+def test_labels_are_not_taken_for_nodes_or_splits(small_graph: Graph) -> None:
+    clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(small_graph)
+    with pytest.raises(InputError, match="'nodes' must name each node once, to score"):
+        clf.score(small_graph, small_graph.y)
+    with pytest.raises(InputError, match=r"'split' must be a Split, .* Got ndarray"):
+        clf.fit(small_graph, small_graph.y)
+
+
 def test_score_by_roc_auc() -> None:
     graph = ring_graph(splits=SPLITS)
     clf = classifier(metric="roc_auc", epochs=2).fit(graph)

@@ -115,6 +115,9 @@ def test_only_one_of_the_real_benchmarks_is_opened(
         assert run(experiment, "--only", "cora", "--out", tmp_path, "--quiet") == 0
         assert opened == ["cora"]
     assert "not run: texas" not in capsys.readouterr().err
+    opened.clear()
+    assert run("real", "--no-run", "--out", tmp_path, "--quiet") == 0
+    assert opened == []
     # What the store has of others stays in the table.
     with Store(tmp_path / "runs.jsonl") as store:
         done = Run("real", "texas", "mlp", {"dropout": 0.0}, 0)

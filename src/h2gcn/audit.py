@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn._findings import Finding, Severity, by_split, finding, first
+from h2gcn._label_features import label_features
 from h2gcn._rows import canonical, equal_groups, row_keys
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Features, Graph, Split
@@ -72,6 +73,7 @@ def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
     share = float(np.mean(shares)) if shares else None
     findings = [
         *_leakage(graph, splits),
+        *_label_features(graph),
         *_twins(graph, twins, share or 0.0),
         *_unlabelled(graph, splits),
         *_missing_classes(graph, splits),
@@ -140,6 +142,13 @@ def _leakage(graph: Graph, splits: Sequence[Split]) -> list[Finding]:
     where = "in more than one part of the same split"
     texts = f"node is {where}", f"nodes are {where}"
     return by_split("leakage", "error", texts, graph.node_ids, shared)
+
+
+def _label_features(graph: Graph) -> list[Finding]:
+    names = np.array(graph.feature_names)[label_features(graph)]
+    own = "follow from the label alone, and may be the label in other words"
+    texts = f"feature seems to {own}", f"features seem to {own}"
+    return finding("label_features", "warning", texts, names)
 
 
 def _unlabelled(graph: Graph, splits: Sequence[Split]) -> list[Finding]:

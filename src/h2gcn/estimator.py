@@ -105,7 +105,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seeds_
         The training labels by node id, of a model that spreads labels; else None.
     best_epoch_, val_score_, history_, seconds_, interrupted_
-        See `h2gcn.training.TrainResult`.
+        See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
+        `interrupted_` are of the training, and not saved.
     seed_, params_
         The seed that `random_state` gave, and the parameters at the time of `fit`,
         the model's own filled in.
@@ -354,9 +355,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
-        """Return the `metric` on the labelled nodes (or on `nodes`)."""
+        """Return the `metric` on the labelled nodes (or on `nodes`, each once)."""
         check_is_fitted(self, "module_")
         index = graph.labelled if nodes is None else check_nodes(graph, nodes)
+        if len(np.unique(index)) < len(index):
+            raise InputError(
+                "'nodes' must name each node once, to score by. The labels are the "
+                "graph's own, and are not given."
+            )
         if index.size == 0:
             raise InputError(f"{graph.name}: there is no labelled node to score by")
         y = match_labels(graph, index, self.classes_)

@@ -57,7 +57,11 @@ def check_labels(graph: Graph) -> None:
     """Refuse a graph that nothing can be learned from."""
     present = np.unique(graph.y[graph.y >= 0])
     if present.size == 0:
-        raise InputError(f"{graph.name}: all labels are missing; nothing to learn from")
+        raise InputError(
+            f"{graph.name}: all labels are missing; nothing to learn from. In a table "
+            "of nodes they are the column label, class or y, or the one that "
+            "--label-column names."
+        )
     if present.size == 1:
         raise InputError(
             f"{graph.name}: all labelled nodes are of one class, "
@@ -78,10 +82,23 @@ def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
     """Return the split that is meant: given, one of the graph's, or a random one."""
     if split is None:
         if not graph.splits:
-            return stratified_split(graph.y, FRACTIONS, seed)
+            drawn = stratified_split(graph.y, FRACTIONS, seed)
+            if not drawn.test.size:
+                warnings.warn(
+                    f"{graph.labelled.size} labelled nodes are too few to hold some "
+                    "back as test nodes: how good the model is will not be told",
+                    H2GCNWarning,
+                    stacklevel=3,
+                )
+            return drawn
         split = graph.splits[0]
     elif not isinstance(split, Split):
-        if not isinstance(split, Integral) or not 0 <= split < len(graph.splits):
+        if not isinstance(split, Integral):
+            raise InputError(
+                "'split' must be a Split, or the number of one of the graph's own; "
+                f"labels are the graph's. Got {type(split).__name__} instead."
+            )
+        if not 0 <= split < len(graph.splits):
             raise InputError(
                 f"{graph.name} has {len(graph.splits)} splits, numbered from 0; "
                 f"there is no split {split!r}"
@@ -122,8 +139,14 @@ def check_split(graph: Graph, split: Split) -> Split:
 
 
 def warn_of_missing_classes(graph: Graph, split: Split) -> None:
-    """Say which classes the training part does not have."""
-    missing = np.setdiff1d(graph.y[graph.labelled], graph.y[split.train])
+    """Say which classes the training part does not have; refuse a single one."""
+    present = np.unique(graph.y[split.train])
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all {split.train.size} training nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two classes are needed"
+        )
+    missing = np.setdiff1d(graph.y[graph.labelled], present)
     if missing.size:
         names = ", ".join(str(name) for name in graph.classes[missing])
         warnings.warn(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Features, Graph
 
-__all__ = ["align_features", "match_labels"]
+__all__ = ["align_features", "match_labels", "translate_labels"]
 
 
 def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
@@ -20,7 +20,8 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
 
     A value of a categorical column (its feature is called `column=value`) that
     only one of the graphs has is not a difference of schema: it is filled with
-    zeros or left out, and a warning says so.
+    zeros or left out, and a warning says so. So are columns that the model does not
+    know left out; one that it lacks is an error.
 
     Parameters
     ----------
@@ -39,17 +40,24 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     known = {name.split("=")[0] for name in names if "=" in name}
     lost = [name for name in missing if name.split("=")[0] not in columns]
     added = [name for name in new if name.split("=")[0] not in known]
-    if lost or added:
-        said = [f"{len(lost)} missing ({_list(lost)})"] if lost else []
+    if lost:
+        said = [f"{len(lost)} missing ({_list(lost)})"]
         said += [f"{len(added)} new ({_list(added)})"] if added else []
         raise InputError(
             f"{graph.name} has {graph.n_features} feature columns, the model was "
             f"trained on {len(names)}: {', '.join(said)}"
         )
-    if missing or new:
+    if added:
+        warnings.warn(
+            f"columns that the model was not trained on are left out: {_list(added)}",
+            H2GCNWarning,
+            stacklevel=3,
+        )
+    categories = missing + [name for name in new if name not in added]
+    if categories:
         warnings.warn(
             "categories that only one of the two graphs has: "
-            f"{_list(missing + new)}; absent ones count as zero, new ones are left out",
+            f"{_list(categories)}; absent ones count as zero, new ones are left out",
             H2GCNWarning,
             stacklevel=3,
         )
@@ -58,6 +66,13 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     widened = sp.hstack([x, empty], format="csr")
     picked = CSR(widened[:, [place.get(name, graph.n_features) for name in names]])
     return picked.toarray() if isinstance(graph.x, np.ndarray) else picked
+
+
+def translate_labels(graph: Graph, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the model's index of each of the graph's classes, -1 for others, [C]."""
+    place = {str(label): index for index, label in enumerate(classes)}
+    found = [place.get(str(label), -1) for label in graph.classes]
+    return np.array(found, dtype=np.int64)
 
 
 def match_labels(
@@ -70,8 +85,7 @@ def match_labels(
         raise InputError(
             f"{graph.name}: node {graph.node_ids[first]!s} has no label to score by"
         )
-    place = {str(label): index for index, label in enumerate(classes)}
-    translate = np.array([place.get(str(label), -1) for label in graph.classes])
+    translate = translate_labels(graph, classes)
     used = np.unique(own)
     unseen = used[translate[used] < 0]
     if unseen.size:

@@ -25,7 +25,7 @@ def stratified_split(
 
     Parts are sized by the largest remainder, class by class. Every class is in
     train; a class of two nodes is in train and val; val is never empty where two
-    nodes have a label.
+    nodes have a label, if need be at the cost of a class of one node.
 
     Parameters
     ----------

@@ -26,6 +26,7 @@ def command(
     edges: src.Edges = None,
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
+    features: src.Features = None,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -55,7 +56,7 @@ def command(
         drop_unknown,
         undirected,
     )
-    diagnosis = diagnose(src.load_source(source, nodes, edges, options))
+    diagnosis = diagnose(src.load_source(source, nodes, edges, options, features))
     if html is not None:
         from h2gcn.diagnosis_page import render_html
 

@@ -25,6 +25,7 @@ __all__ = [
 
 _TOLD = {
     ("leakage", "error"),
+    ("label_features", "warning"),
     ("twins", "warning"),
     ("unlabelled_in_split", "warning"),
     ("single_node_class", "warning"),

@@ -60,10 +60,11 @@ def command(
     from h2gcn.cli.output import percent, say_what_was_read
     from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, write_prediction_blocks
+    from h2gcn.io.files import listed
     from h2gcn.io.write import check_suffix
-    from h2gcn.parameters import check_rings
+    from h2gcn.parameters import check_batches, check_rings
     from h2gcn.prediction import probabilities
-    from h2gcn.schema import match_labels
+    from h2gcn.schema import translate_labels
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
@@ -74,6 +75,7 @@ def command(
     given = {name: value for name, value in here.items() if value is not None}
     classifier.params_ = classifier.params_ | given
     check_rings(classifier.params_)
+    check_batches(classifier.params_, classifier.module_)
     options = TableOptions.from_json(manifest["extra"].get("tables", {}))
     options = replace(
         options,
@@ -87,7 +89,15 @@ def command(
             f"{graph.name}: every node has a label; --all predicts them all the same"
         )
     expected = np.full(graph.n_nodes, -1)
-    expected[graph.labelled] = match_labels(graph, graph.labelled, classifier.classes_)
+    known_class = translate_labels(graph, classifier.classes_)
+    expected[graph.labelled] = known_class[graph.y[graph.labelled]]
+    n_known = int(np.count_nonzero(expected >= 0))
+    if unseen := graph.classes[known_class < 0].tolist():
+        warnings.warn(
+            f"labels that the model never saw, and cannot predict: {listed(unseen)}",
+            H2GCNWarning,
+            stacklevel=2,
+        )
     if not quiet:
         say_what_was_read(graph)
     agreed = 0
@@ -102,9 +112,9 @@ def command(
 
     write_prediction_blocks(out, graph.node_ids, classifier.classes_, blocks())
     known = ""
-    if graph.labelled.size:
+    if n_known:
         known = (
-            f"; {percent(agreed / graph.labelled.size)} % of {graph.labelled.size:,} "
-            "known labels agree (any training nodes included)"
+            f"; {percent(agreed / n_known)} % of {n_known:,} known labels agree "
+            "(any training nodes included)"
         )
     print(f"{np.count_nonzero(wanted):,} nodes written to {out}{known}")

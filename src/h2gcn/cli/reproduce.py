@@ -61,7 +61,7 @@ def command(
     ] = None,
     only_tables: Annotated[
         bool,
-        typer.Option("--no-run", help="Run nothing: tables of what is in the store."),
+        typer.Option("--no-run", help="Train nothing: tables of what is in the store."),
     ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, no tables.")
@@ -103,7 +103,8 @@ def command(
     with Store(out / RUNS) as store, _pool(jobs, ray) as pool:
         check_records(store)
         # What the store has of the others stays in the tables.
-        unopened = left_out - {record["dataset"] for record in store.records}
+        wanted = {*REAL} if only_tables else left_out
+        unopened = wanted - {record["dataset"] for record in store.records}
         for experiment in names:
 
             def execute(runs: Sequence[Run], title: str = experiment) -> None:

@@ -213,18 +213,21 @@ def show(result: dict[str, Any], graph: Graph) -> None:
         f"{card['labelled']:,} labelled, {card['classes']} classes, h = {h}, "
         f"checksum {card['checksum']}"
     )
+    metric = result["config"]["metric"]
     rows = [
         (
             row["split"],
             "/".join(map(str, row["sizes"])),
             row["best_epoch"],
-            percent(row["val_accuracy"]),
-            percent(row["test_accuracy"]),
+            percent(row.get(f"val_{metric}")),
+            percent(row.get(f"test_{metric}")),
             f"{row['seconds']:.1f}",
         )
         for row in result["splits"]
     ]
-    columns = ("split", "train/val/test", "best epoch", "val %", "test %", "seconds")
+    unit = "%" if metric == "accuracy" else f"{metric} %"
+    scores = (f"val {unit}", f"test {unit}")
+    columns = ("split", "train/val/test", "best epoch", *scores, "seconds")
     table(f"{result['model']} on {graph.name}", columns, rows)
     names = {
         "accuracy": "test_accuracy",

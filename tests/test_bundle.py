@@ -12,12 +12,13 @@ import pytest
 import torch
 from safetensors.torch import load as load_tensors
 
-from conftest import adjacency
-from h2gcn import Graph, NodeClassifier, __version__
+from conftest import Run, adjacency
+from h2gcn import Graph, NodeClassifier, __version__, read_graph
 from h2gcn._manifest import digest
 from h2gcn.bundle import MANIFEST, WEIGHTS, load_bundle, read_manifest, save_bundle
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
+from h2gcn.io import TableOptions
 
 N = 30
 
@@ -200,7 +201,7 @@ def test_nothing_is_left_beside_the_bundle(saved: Path) -> None:
 def test_further_facts_are_kept(clf: NodeClassifier, tmp_path: Path) -> None:
     extra = {"columns": ["a", "ö"], "nested": {"depth": 2.5}}
     save_bundle(clf, tmp_path / "model", extra=extra)
-    assert read_manifest(tmp_path / "model")["extra"] == extra
+    assert read_manifest(tmp_path / "model")["extra"] == {"tables": {}} | extra
     assert load_bundle(tmp_path / "model").classes_.tolist() == [0, 1]
 
 
@@ -511,3 +512,32 @@ def test_a_manifest_that_lacks_something(saved: Path) -> None:
 def test_the_folder_itself_is_no_name(clf: NodeClassifier) -> None:
     with pytest.raises(InputError, match="a model needs a folder of its own"):
         clf.save(".")
+
+
+def test_a_model_of_python_predicts_tables_from_the_command_line(
+    run: Run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    kinds = np.arange(40) % 2
+    plans, labels = np.array(["basic", "gold"])[kinds], np.array(["a", "b"])[kinds]
+    labels[::5] = ""
+    x = kinds + rng.normal(size=40)
+    lines = [f"n{i},{x[i]:.3f},{plans[i]},{labels[i]}" for i in range(40)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["key,x,plan,kind", *lines]))
+    ring = [f"n{i},n{(i + 1) % 40}" for i in range(40)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *ring]))
+    options = TableOptions(id_column="key", label_column="kind", categorical=("plan",))
+    graph = read_graph(tmp_path, options=options)
+    clf = NodeClassifier("mlp", epochs=5, random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    again = NodeClassifier.load(tmp_path / "model")
+    assert TableOptions.from_json(again.tables_) == options
+    out = tmp_path / "out.csv"
+    code, _, told = run("predict", tmp_path / "model", tmp_path, "--out", out)
+    assert code == 0, told
+    written = [line.split(",") for line in out.read_text().split()[1:]]
+    unlabelled = np.flatnonzero(graph.y < 0)
+    assert [row[0] for row in written] == graph.node_ids[unlabelled].tolist()
+    assert [row[1] for row in written] == clf.predict(graph, unlabelled).tolist()
+    # A graph that was not read from tables says nothing of them.
+    assert fit(ring_graph()).tables_ == {}

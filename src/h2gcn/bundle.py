@@ -49,7 +49,7 @@ def save_bundle(
     path
         The folder.
     extra
-        Further facts for the manifest (how the tables were read, the card, …).
+        Further facts for the manifest (the card, the scores, …).
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -75,7 +75,7 @@ def save_bundle(
         "val_score": classifier.val_score_,
         "seed": classifier.seed_,
         "seeds": None if classifier.seeds_ is None else classifier.seeds_.to_json(),
-        "extra": extra or {},
+        "extra": {"tables": classifier.tables_} | (extra or {}),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
     _replace(path, {WEIGHTS: weights, MANIFEST: signed(manifest)})
@@ -139,6 +139,7 @@ def load_bundle(path: Path) -> NodeClassifier:
     classifier.classes_ = np.asarray(manifest["classes"])
     classifier.feature_names_in_ = tuple(manifest["features"])
     classifier.n_features_in_ = len(manifest["features"])
+    classifier.tables_ = dict(manifest["extra"].get("tables", {}))
     mean, deviation = tensors.get("scaler.mean"), tensors.get("scaler.deviation")
     classifier.scaler_ = Scaler(
         manifest["scaling"],

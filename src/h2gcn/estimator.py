@@ -102,6 +102,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The split that was used.
     scaler_
         The fitted feature scaling.
+    tables_
+        How the tables of the graph were read, if it was read from tables.
     seeds_
         The training labels by node id, of a model that spreads labels; else None.
     best_epoch_, val_score_, history_, seconds_, interrupted_
@@ -244,6 +246,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
         self.feature_names_in_ = graph.feature_names
+        self.tables_ = dict(graph.record.tables)
         self.params_ = self.resolved_params()
         self.module_ = module
         self.device_ = device

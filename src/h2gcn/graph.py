@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,8 @@ class ReadRecord:
     unknown_dropped: int = 0
     """Edges to nodes that are not in the node table."""
     notes: tuple[str, ...] = ()
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    """How tables were read (`TableOptions.to_json`), for others to be read alike."""
 
     def sentences(self) -> list[str]:
         """Return what was merged, symmetrised and dropped, a sentence each."""

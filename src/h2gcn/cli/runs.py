@@ -18,7 +18,6 @@ from h2gcn.cli.output import percent, progress_bar, say, say_what_was_read, tabl
 from h2gcn.estimator import NodeClassifier
 from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
 from h2gcn.graph import Graph, Split
-from h2gcn.io.options import TableOptions
 from h2gcn.models import find_model
 from h2gcn.preparation import check_labels, find_seed, find_split
 from h2gcn.training import Epoch
@@ -48,10 +47,9 @@ class Run:
     test: Evaluation | None
     seconds: float
 
-    def save(self, path: Path, graph: Graph, options: TableOptions) -> None:
-        """Save the classifier with how its tables were read and what it learned on."""
+    def save(self, path: Path, graph: Graph) -> None:
+        """Save the classifier with what it learned on and how well."""
         extra = {
-            "tables": options.to_json(),
             "graph": graph_card(graph),
             "split": self.split,
             "val_accuracy": self.val.accuracy,

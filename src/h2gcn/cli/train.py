@@ -168,7 +168,7 @@ def command(
     runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        best.save(out, graph, options)
+        best.save(out, graph)
     result = report(graph, model, runs)
     if as_json:
         print(json.dumps(result, allow_nan=False))

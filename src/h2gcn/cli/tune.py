@@ -168,7 +168,7 @@ def command(
     set_threads(graph)
     work = Work(graph, model, splits, seed, device or "auto", folder, quiet, here)
     ranking = work.rank(grid, n_trials)
-    work.save(ranking[0], options)
+    work.save(ranking[0])
     result = result_of(work, ranking, search)
     if as_json:
         print(json.dumps(result, allow_nan=False))

@@ -21,7 +21,6 @@ from h2gcn.experiments.settings import Setting
 from h2gcn.experiments.store import Store
 from h2gcn.experiments.tuning import Progress, Ranked, search, tune
 from h2gcn.graph import Graph, Split
-from h2gcn.io.options import TableOptions
 from h2gcn.io.write import atomic_write
 
 __all__ = ["Folder", "Work"]
@@ -124,9 +123,9 @@ class Work:
             raise InputError(f"no setting can be used: {ranking[0].error}")
         return ranking
 
-    def save(self, winner: Ranked, options: TableOptions) -> None:
+    def save(self, winner: Ranked) -> None:
         """Fit the winner on the first split and save it, if it is not there yet."""
-        if self._is_saved(winner, options):
+        if self._is_saved(winner):
             return
         settings = {**self.machine, **winner.setting}
         fitted = NodeClassifier(
@@ -141,7 +140,7 @@ class Work:
         seconds = time.perf_counter() - start
         val = evaluate(fitted, self.graph, fitted.split_.val)
         run = Run(0, fitted, val, None, seconds)
-        run.save(self.folder.model, self.graph, options)
+        run.save(self.folder.model, self.graph)
         best = {
             "model": self.model,
             "settings": winner.setting,
@@ -161,11 +160,11 @@ class Work:
             text = json.dumps(best, indent=1, ensure_ascii=False, allow_nan=False)
             beside.write_text(text + "\n", encoding="utf-8")
 
-    def _is_saved(self, winner: Ranked, options: TableOptions) -> bool:
+    def _is_saved(self, winner: Ranked) -> bool:
         try:
             best = json.loads(self.folder.best.read_text(encoding="utf-8"))
             tables = read_manifest(self.folder.model)["extra"]["tables"]
         except (OSError, ValueError, KeyError):
             return False
         known = best.get("runs") if isinstance(best, dict) else None
-        return known == list(winner.runs) and tables == options.to_json()
+        return known == list(winner.runs) and tables == self.graph.record.tables

@@ -56,7 +56,7 @@ def read_tables(
         Its nodes are in the order of the node table. `record` tells what was
         merged, symmetrised, dropped and left out.
     """
-    options = TableOptions() if options is None else options
+    given = options = TableOptions() if options is None else options
     node_file, edge_file = open_table(nodes), open_table(edges)
     if features is not None:
         options = _without_features(options, features)
@@ -95,7 +95,7 @@ def read_tables(
         node_ids=text_array(ids),
         feature_names=names,
         name=path.resolve().parent.name if in_folder else path.stem,
-        record=replace(record, notes=notes + record.notes),
+        record=replace(record, notes=notes + record.notes, tables=given.to_json()),
     )
 
 

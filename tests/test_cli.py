@@ -309,10 +309,33 @@ def test_a_column_that_the_model_does_not_know_is_left_out(
 
 def test_a_metric_is_shown_where_it_was_chosen_by(run: Run, folder: Path) -> None:
     said = run("train", folder, "--metric", "roc_auc", *QUICK)[1]
-    assert "val roc_auc %" in said
-    assert "test roc_auc %" in said
+    assert "val ROC-AUC %" in said
+    assert "test ROC-AUC %" in said
     shown = json.loads(run("train", folder, "--metric", "roc_auc", "--json", *QUICK)[1])
     assert f"{100 * shown['splits'][0]['val_roc_auc']:.2f}" in said
+
+
+def test_classes_that_are_hardly_found_are_told(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"p{i:02},{rng.normal():.3f},{'ab'[i % 6 == 0]}" for i in range(60)]
+    (folder / "nodes.csv").write_text("\n".join(["id,x,label", *rows]))
+    code, said, noted = run("train", folder, *QUICK)
+    assert code == 0
+    assert (
+        "note: hardly found among the test nodes: b (0 of 2); --class-weight bal"
+        in noted
+    )
+    assert "found %" in said
+    assert "right %" in said
+    assert "hardly" not in run("train", folder, "-q", *QUICK)[2]
+    weighted = "--class-weight", "balanced", "--metric", "macro_f1"
+    out = json.loads(run("train", folder, "--json", *weighted, *QUICK)[1])
+    assert out["config"]["class_weight"] == "balanced"
+    assert [row["class"] for row in out["per_class"]] == ["a", "b"]
+    assert out["per_class"][1]["nodes"] == 2
+    assert out["splits"][0]["val_macro_f1"] >= 0
+    lp = "--model", "label-propagation", "--class-weight", "balanced"
+    fails(run("train", folder, *lp), "--class-weight has no meaning")
 
 
 def test_features_that_give_the_label_away_are_told(run: Run, folder: Path) -> None:

@@ -67,6 +67,7 @@ def test_the_defaults() -> None:
         "options": None,
         "scaling": "auto",
         "metric": "accuracy",
+        "class_weight": None,
         "batch_size": None,
         "ring_cap": None,
         "ring_store": None,
@@ -219,7 +220,7 @@ def test_repr_names_what_is_not_the_default() -> None:
         ({"l2": -1}, r"The 'l2' parameter of TrainConfig must be in \[0, inf\)"),
         (
             {"metric": "f1"},
-            r"The 'metric' parameter of TrainConfig must be one of 'accuracy', 'roc_",
+            r"The 'metric' parameter of TrainConfig must be one of 'accuracy', 'macro_",
         ),
         (
             {"optimizer": "adamw"},

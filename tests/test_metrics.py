@@ -12,6 +12,7 @@ from h2gcn.metrics import (
     accuracy,
     confusion_matrix,
     macro_f1,
+    per_class,
     roc_auc,
     score,
 )
@@ -88,7 +89,7 @@ def test_roc_auc_is_for_two_classes(n_classes: int) -> None:
 
 def test_score_goes_by_name() -> None:
     y, scores = random_case(0, 2)
-    assert METRICS == ("accuracy", "roc_auc")
+    assert METRICS == ("accuracy", "macro_f1", "roc_auc")
     assert score("accuracy", y, scores) == accuracy(y, scores)
     assert score("roc_auc", y, scores) == roc_auc(y, scores)
     assert accuracy(y, scores) != roc_auc(y, scores)
@@ -133,3 +134,25 @@ def test_a_class_that_never_occurs_does_not_count() -> None:
 
 def test_macro_f1_of_nothing_is_zero() -> None:
     assert macro_f1(np.zeros((3, 3), dtype=int)) == 0.0
+
+
+def test_each_class_by_itself_is_scikit_learns() -> None:
+    rng = np.random.default_rng(0)
+    y, predicted = rng.integers(0, 4, (2, 200))
+    found = per_class(confusion_matrix(y, predicted, 4))
+    expected = reference.precision_recall_fscore_support(y, predicted)
+    for key, values in zip(
+        ("precision", "recall", "f1", "nodes"), expected, strict=True
+    ):
+        np.testing.assert_allclose([row[key] for row in found], values)
+
+
+def test_a_class_that_is_not_there_has_no_share() -> None:
+    (never, absent, _) = per_class(np.array([[0, 0, 2], [0, 0, 0], [0, 1, 3]]))
+    assert never == {"nodes": 2, "precision": None, "recall": 0.0, "f1": 0.0}
+    assert absent == {"nodes": 0, "precision": 0.0, "recall": None, "f1": 0.0}
+
+
+def test_macro_f1_is_a_metric_by_name() -> None:
+    y, scores = np.array([0, 0, 1, 2]), np.eye(3, dtype=np.float32)[[0, 1, 1, 1]]
+    assert score("macro_f1", y, scores) == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)

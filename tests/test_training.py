@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from h2gcn import Graph, Split
+from conftest import adjacency
+from h2gcn import Graph, NodeClassifier, Split, training
 from h2gcn.exceptions import InputError
 from h2gcn.metrics import accuracy
 from h2gcn.models import MODELS
@@ -484,8 +485,8 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
         ({"l2": math.nan}, r"in \[0, inf\)\. Got nan instead"),
         (
             {"metric": "acuracy"},
-            r"'metric' .* one of 'accuracy', 'roc_auc'\. Got 'acuracy' instead\. "
-            r"Did you mean 'accuracy'\?",
+            r"'metric' .* one of 'accuracy', 'macro_f1', 'roc_auc'\. Got 'acuracy' "
+            r"instead\. Did you mean 'accuracy'\?",
         ),
     ],
 )
@@ -499,3 +500,46 @@ def test_a_bad_configuration_is_named(options: dict[str, object], message: str) 
 def test_the_defaults_are_the_papers() -> None:
     assert TrainConfig() == TrainConfig(2000, None, 0.01, 5e-4, "accuracy")
     assert TrainConfig(epochs=1, patience=1, l2=0).patience == 1
+
+
+def rare_graph() -> Graph:
+    """Return 200 nodes of which 16 are of a class that only features tell, weakly."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(200) % 12 == 0).astype(int)
+    x = rng.normal(size=(200, 3)) + 1.2 * y[:, None]
+    return Graph(x=x, adj=adjacency(200, [(i, (i + 1) % 200) for i in range(200)]), y=y)
+
+
+def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
+    logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(30) % 7 % 3
+    weights = training._balanced(labels, torch.arange(30))
+    sums = torch.zeros(3).index_add(0, labels, weights[labels])
+    torch.testing.assert_close(sums, torch.full((3,), 10.0))
+    expected = torch.nn.functional.cross_entropy(logits, labels, weight=weights)
+    torch.testing.assert_close(training._loss(logits, labels, weights), expected)
+    # A class that is not in training has some weight, and no effect on the others.
+    first = training._balanced(labels, torch.nonzero(labels < 2).reshape(-1))
+    assert first[2] == 1
+    assert torch.isfinite(first).all()
+
+
+@pytest.mark.parametrize("batch_size", [None, 16])
+def test_balanced_classes_find_more_of_a_rare_one(batch_size: int | None) -> None:
+    graph = rare_graph()
+    found = {}
+    for weight in (None, "balanced"):
+        clf = NodeClassifier(
+            "mlp", epochs=60, class_weight=weight, batch_size=batch_size, random_state=0
+        ).fit(graph)
+        found[weight] = int((clf.predict(graph)[graph.y == 1] == 1).sum())
+    assert found["balanced"] > found[None] + 3
+
+
+def test_mistakes_with_class_weights() -> None:
+    with pytest.raises(InputError, match=r"'class_weight' .* 'balanced'. Got 'even'"):
+        NodeClassifier("mlp", class_weight="even").fit(rare_graph())
+    with pytest.raises(
+        InputError, match=r"'class_weight' .* 'linbp': it is not trained"
+    ):
+        NodeClassifier("linbp", class_weight="balanced").fit(rare_graph())

@@ -64,7 +64,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     model
         A name of `h2gcn.models.MODELS`.
-    epochs, patience, stopping, optimizer, metric
+    epochs, patience, stopping, optimizer, metric, class_weight
         See `h2gcn.training.TrainConfig`.
     learning_rate, l2, dropout, activation, hidden_channels
         None is the model's own: for H2GCN 0.01, 5e-4, 0.5, "relu" and 64. `h2gcn
@@ -138,6 +138,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options: Mapping[str, Any] | None = None,
         scaling: str = "auto",
         metric: str = "accuracy",
+        class_weight: str | None = None,
         batch_size: int | None = None,
         ring_cap: int | None = None,
         ring_store: str | Path | None = None,
@@ -158,6 +159,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.options = options
         self.scaling = scaling
         self.metric = metric
+        self.class_weight = class_weight
         self.batch_size = batch_size
         self.ring_cap = ring_cap
         self.ring_store = ring_store

@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["METRICS", "accuracy", "confusion_matrix", "macro_f1", "roc_auc", "score"]
+__all__ = ["METRICS", "accuracy", "confusion_matrix", "macro_f1", "per_class"]
+__all__ += ["roc_auc", "score"]
 
-METRICS = ("accuracy", "roc_auc")
+METRICS = ("accuracy", "macro_f1", "roc_auc")
 
 
 def accuracy(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
@@ -41,7 +42,12 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
 
 def score(metric: str, y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     """Return the score of a metric by name."""
-    return roc_auc(y, scores) if metric == "roc_auc" else accuracy(y, scores)
+    if metric == "roc_auc":
+        return roc_auc(y, scores)
+    if metric == "macro_f1":
+        n_classes = scores.shape[1]
+        return macro_f1(confusion_matrix(y, scores.argmax(axis=1), n_classes))
+    return accuracy(y, scores)
 
 
 def confusion_matrix(
@@ -50,6 +56,33 @@ def confusion_matrix(
     """Return counts [C, C]: row = true class, column = predicted class."""
     pairs = np.bincount(y * n_classes + predicted, minlength=n_classes**2)
     return pairs.reshape(n_classes, n_classes)
+
+
+def per_class(confusion: NDArray[np.int64]) -> list[dict[str, float | int | None]]:
+    """Return `nodes`, `precision`, `recall` and `f1` of each class of a confusion.
+
+    None where there is no value: the precision of a class that is never predicted,
+    the recall of one that no node is of.
+
+    Examples
+    --------
+    >>> per_class(np.array([[9, 0], [3, 0]]))[1]
+    {'nodes': 3, 'precision': None, 'recall': 0.0, 'f1': 0.0}
+    """
+    hits, true, said = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+
+    def share(of: int, whole: int) -> float | None:
+        return float(of / whole) if whole else None
+
+    return [
+        {
+            "nodes": int(n),
+            "precision": share(hit, told),
+            "recall": share(hit, n),
+            "f1": share(2 * hit, n + told),
+        }
+        for hit, n, told in zip(hits, true, said, strict=True)
+    ]
 
 
 def macro_f1(confusion: NDArray[np.int64]) -> float:

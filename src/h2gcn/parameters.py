@@ -49,6 +49,11 @@ def train_config(params: Params) -> TrainConfig:
     spec = find_model(params["model"])
     if params["batch_size"] is not None:  # named as users know it
         check_integer("NodeClassifier", "batch_size", params["batch_size"], 1)
+    if params["class_weight"] is not None and not spec.trained:
+        raise InputError(
+            "The 'class_weight' parameter of NodeClassifier does not go with model "
+            f"{params['model']!r}: it is not trained."
+        )
     rate, l2 = params["learning_rate"], params["l2"]
     return TrainConfig(
         params["epochs"],
@@ -59,6 +64,7 @@ def train_config(params: Params) -> TrainConfig:
         params["optimizer"],
         params["stopping"],
         params["batch_size"],
+        params["class_weight"],
     )
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Epoch", "TrainConfig", "TrainResult", "train"]
 
+CLASS_WEIGHTS = ("balanced",)
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -50,7 +52,8 @@ class TrainConfig:
     l2
         Weight w of the penalty w·‖W‖² on the weights that the model regularises.
     metric
-        The score that chooses the epoch, "accuracy" or "roc_auc".
+        The score that chooses the epoch: "accuracy", "macro_f1" (the mean of the
+        classes' F1), or "roc_auc" for two classes.
     optimizer
         "adam" or "sgd" (no momentum).
     stopping
@@ -61,6 +64,9 @@ class TrainConfig:
         ever, and stops when both have been for `patience` epochs.
     batch_size
         How many training nodes a step takes; None is all of them at once.
+    class_weight
+        "balanced" gives each class the same weight in the loss, however few of the
+        training nodes it has; None each node.
     """
 
     epochs: int = 2000
@@ -71,6 +77,7 @@ class TrainConfig:
     optimizer: str = "adam"
     stopping: str = "score"
     batch_size: int | None = None
+    class_weight: str | None = None
 
     def __post_init__(self) -> None:
         check_integer("TrainConfig", "epochs", self.epochs, 1)
@@ -83,6 +90,10 @@ class TrainConfig:
         check_choice("TrainConfig", "stopping", self.stopping, RULES)
         if self.batch_size is not None:
             check_integer("TrainConfig", "batch_size", self.batch_size, 1)
+        if self.class_weight is not None:
+            check_choice(
+                "TrainConfig", "class_weight", self.class_weight, CLASS_WEIGHTS
+            )
 
 
 @dataclass(frozen=True)
@@ -148,6 +159,9 @@ def train(
     device = next(model.parameters()).device
     feed = find_feed(model, x, operators, split, config.batch_size, seed)
     labels = torch.from_numpy(y).to(device)
+    weights = None
+    if config.class_weight is not None:
+        weights = _balanced(labels, torch.from_numpy(split.train).to(device))
     optimiser = find_optimiser(config.optimizer, model, config.learning_rate, config.l2)
     rule = find_rule(config.stopping, config.patience)
     progress = Progress(model, optimiser, rule, spent)
@@ -160,14 +174,14 @@ def train(
         try:
             while not progress.stopped and len(progress.history) < config.epochs:
                 number = len(progress.history) + 1
-                loss = _learn(model, feed.steps(number), labels, optimiser)
+                loss = _learn(model, feed.steps(number), labels, weights, optimiser)
                 logits = _logits(model, feed.validation())
                 _check_finite(number, loss, logits)
                 epoch = Epoch(
                     number,
                     loss,
                     score(config.metric, y[split.val], logits.cpu().numpy()),
-                    _validation_loss(model, logits, labels[split.val], config),
+                    _validation_loss(model, logits, labels[split.val], weights, config),
                 )
                 progress.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
@@ -194,6 +208,7 @@ def _learn(
     model: nn.Module,
     pieces: Iterable[Piece],
     labels: Tensor,
+    weights: Tensor | None,
     optimiser: torch.optim.Optimizer,
 ) -> float:
     """Take a step for each piece; return the mean loss of their nodes."""
@@ -203,7 +218,7 @@ def _learn(
     for piece in pieces:
         optimiser.zero_grad(set_to_none=True)
         logits = model(piece.x, piece.operators, piece.target)
-        loss = functional.cross_entropy(logits, labels[piece.nodes])
+        loss = _loss(logits, labels[piece.nodes], weights)
         if penalty is not None:
             loss = loss + penalty()
         loss.backward()
@@ -221,14 +236,35 @@ def _logits(model: nn.Module, pieces: Iterable[Piece]) -> Tensor:
     )
 
 
+def _balanced(labels: Tensor, train: Tensor) -> Tensor:
+    """Return a weight for each class: all have the same sum over the training nodes."""
+    counts = torch.bincount(labels[train], minlength=int(labels.max()) + 1)
+    present = torch.count_nonzero(counts)
+    # One that training does not have matters to no step.
+    return torch.where(counts > 0, len(train) / (present * counts.clamp(min=1)), 1.0)
+
+
+def _loss(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+    """Return the mean loss of some nodes, by the weights of their classes if any."""
+    if weights is None:
+        return functional.cross_entropy(logits, labels)
+    own = weights[labels].to(logits.dtype)
+    losses = functional.cross_entropy(logits, labels, reduction="none")
+    return (losses * own).sum() / own.sum()
+
+
 def _validation_loss(
-    model: nn.Module, logits: Tensor, labels: Tensor, config: TrainConfig
+    model: nn.Module,
+    logits: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    config: TrainConfig,
 ) -> float:
-    loss = functional.cross_entropy(logits, labels).item()
+    loss = _loss(logits, labels, weights).item()
     if config.stopping != "loss-mean":
         return loss
-    weights: list[Tensor] = model.regularised()  # type: ignore[operator]
-    return loss + config.l2 * sum(w.square().sum().item() for w in weights)
+    penalised: list[Tensor] = model.regularised()  # type: ignore[operator]
+    return loss + config.l2 * sum(w.square().sum().item() for w in penalised)
 
 
 def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from h2gcn.training import Epoch
 
 __all__ = [
+    "SCORES",
     "percent",
     "progress_bar",
     "runs_bar",
@@ -22,6 +23,9 @@ __all__ = [
     "say_what_was_read",
     "table",
 ]
+
+SCORES = {"accuracy": "%", "macro_f1": "macro F1 %", "roc_auc": "ROC-AUC %"}
+"""How the columns of each metric are headed."""
 
 _TOLD = {
     ("leakage", "error"),

@@ -1,4 +1,4 @@
-"""What `h2gcn train` does with one split after the other, and how it tells."""
+"""What `h2gcn train` does with one split after the other."""
 
 from __future__ import annotations
 
@@ -8,31 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from h2gcn import __version__
 from h2gcn.bundle import save_bundle
 from h2gcn.card import graph_card
 from h2gcn.cli.checkpoints import Checkpoints
-from h2gcn.cli.output import percent, progress_bar, say, say_what_was_read, table
+from h2gcn.cli.output import progress_bar, say, say_what_was_read
 from h2gcn.estimator import NodeClassifier
-from h2gcn.evaluation import Evaluation, evaluate, mean_and_deviation
+from h2gcn.evaluation import Evaluation, evaluate
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
 from h2gcn.preparation import check_labels, find_seed, find_split
 from h2gcn.training import Epoch
 
-__all__ = [
-    "Run",
-    "find_splits",
-    "report",
-    "run_splits",
-    "say_saved",
-    "set_threads",
-    "show",
-]
+__all__ = ["Run", "find_splits", "run_splits", "set_threads"]
 
-MAX_CLASSES_SHOWN = 12
 SMALL_GRAPH = 500_000
 """Walks of length two below which a graph counts as small."""
 
@@ -156,99 +144,3 @@ def set_threads(graph: Graph) -> None:
     # Walks of length two bound the entries of the 2-hop ring.
     if int((graph.degrees**2).sum()) < SMALL_GRAPH:
         torch.set_num_threads(1)
-
-
-def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
-    """Return all results as one object for JSON; scores are fractions of 1."""
-    tests = [run.test for run in runs if run.test is not None]
-    seeds = [run.classifier.random_state for run in runs]
-    result: dict[str, Any] = {
-        "dataset": graph.name,
-        "model": model,
-        "config": runs[0].classifier.params_ | {"random_state": seeds},
-        "graph": graph_card(graph),
-        "splits": [_split_row(run) for run in runs],
-        "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
-        "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
-        "majority_baseline": mean_and_deviation([test.majority for test in tests]),
-        "version": __version__,
-    }
-    if graph.n_classes == 2:
-        scores = [test.roc_auc for test in tests if test.roc_auc is not None]
-        result["test_roc_auc"] = mean_and_deviation(scores)
-    if tests:
-        total = np.sum([test.confusion for test in tests], axis=0)
-        result["confusion"] = {
-            "classes": [str(label) for label in graph.classes],
-            "counts": total.tolist(),
-        }
-    return result
-
-
-def _split_row(run: Run) -> dict[str, Any]:
-    row = {
-        "split": run.split,
-        "best_epoch": run.classifier.best_epoch_,
-        "epochs": run.classifier.n_iter_,
-        "val_accuracy": run.val.accuracy,
-        "test_accuracy": None if run.test is None else run.test.accuracy,
-        "seconds": round(run.seconds, 3),
-        "sizes": list(run.classifier.split_.sizes),
-        "scaling": run.classifier.scaler_.kind,
-    }
-    if run.val.roc_auc is not None:
-        row["val_roc_auc"] = run.val.roc_auc
-        row["test_roc_auc"] = None if run.test is None else run.test.roc_auc
-    return row
-
-
-def show(result: dict[str, Any], graph: Graph) -> None:
-    """Print the results as tables."""
-    card = result["graph"]
-    h = "–" if card["h"] is None else f"{card['h']:.2f}"
-    print(
-        f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
-        f"{card['labelled']:,} labelled, {card['classes']} classes, h = {h}, "
-        f"checksum {card['checksum']}"
-    )
-    metric = result["config"]["metric"]
-    rows = [
-        (
-            row["split"],
-            "/".join(map(str, row["sizes"])),
-            row["best_epoch"],
-            percent(row.get(f"val_{metric}")),
-            percent(row.get(f"test_{metric}")),
-            f"{row['seconds']:.1f}",
-        )
-        for row in result["splits"]
-    ]
-    unit = "%" if metric == "accuracy" else f"{metric} %"
-    scores = (f"val {unit}", f"test {unit}")
-    columns = ("split", "train/val/test", "best epoch", *scores, "seconds")
-    table(f"{result['model']} on {graph.name}", columns, rows)
-    names = {
-        "accuracy": "test_accuracy",
-        "macro F1": "test_macro_f1",
-        "ROC-AUC": "test_roc_auc",
-        "always the largest class": "majority_baseline",
-    }
-    summary = [
-        (name, percent(result[key]["mean"], result[key]["std"]))
-        for name, key in names.items()
-        if key in result
-    ]
-    table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
-    if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
-        classes = result["confusion"]["classes"]
-        counted = zip(classes, result["confusion"]["counts"], strict=True)
-        rows = [(name, *counts) for name, counts in counted]
-        table("true class (row), predicted (column)", ("", *classes), rows)
-
-
-def say_saved(out: Path, run: Run, graph: Graph) -> None:
-    """Tell which run was saved, and what can be done with it."""
-    print(f"saved to {out} (split {run.split})")
-    n_unlabelled = graph.n_nodes - graph.labelled.size
-    if n_unlabelled:
-        print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")

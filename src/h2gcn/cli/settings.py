@@ -59,7 +59,10 @@ RingStore = Annotated[
 MemoryLimit = Annotated[
     float | None, large("Gigabytes that may be used; else what is free.")
 ]
-_TRAINING = ("epochs", "patience", "stopping", "optimizer", "scaling", "batch_size")
+_TRAINING = (
+    *("epochs", "patience", "stopping", "optimizer", "scaling", "batch_size"),
+    "class_weight",
+)
 """Settings that only a model that is trained can use, and that no model calls its own.
 
 A model refuses the others by itself, wherever they come from.

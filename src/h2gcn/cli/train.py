@@ -101,7 +101,10 @@ def command(
         str | None, _setting("Features: auto, rows, standard or none.")
     ] = None,
     metric: Annotated[
-        str | None, _setting("The validation score: accuracy or roc_auc.")
+        str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
+    ] = None,
+    class_weight: Annotated[
+        str | None, _setting("balanced: rare classes weigh as much as others.")
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -122,7 +125,8 @@ def command(
 
     from h2gcn.bundle import check_target
     from h2gcn.cli.checkpoints import find_checkpoints
-    from h2gcn.cli.runs import report, run_splits, say_saved, show
+    from h2gcn.cli.runs import run_splits
+    from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
     from h2gcn.experiments.presets import find_preset
 
     model, base = find_settings(settings, model)
@@ -139,6 +143,7 @@ def command(
         "hidden_channels": hidden_channels,
         "scaling": scaling,
         "metric": metric,
+        "class_weight": class_weight,
         "batch_size": batch_size,
         "ring_cap": ring_cap,
         **machine(ring_store, memory_limit),
@@ -170,6 +175,7 @@ def command(
     if out is not None:
         best.save(out, graph)
     result = report(graph, model, runs)
+    warn_of_missed_classes(result)
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:

@@ -90,7 +90,10 @@ def command(
         str | None, _setting("Features: auto, rows, standard or none.")
     ] = None,
     metric: Annotated[
-        str | None, _setting("The validation score: accuracy or roc_auc.")
+        str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
+    ] = None,
+    class_weight: Annotated[
+        str | None, _setting("balanced: rare classes weigh as much as others.")
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
@@ -128,6 +131,7 @@ def command(
         "patience": patience,
         "scaling": scaling,
         "metric": metric,
+        "class_weight": class_weight,
         "batch_size": batch_size,
         "ring_cap": ring_cap,
     }

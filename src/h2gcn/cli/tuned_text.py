@@ -9,7 +9,7 @@ from typing import Any
 
 from h2gcn import __version__
 from h2gcn.card import graph_card
-from h2gcn.cli.output import percent, table
+from h2gcn.cli.output import SCORES, percent, table
 from h2gcn.cli.tuned import Work
 from h2gcn.estimator import NodeClassifier
 from h2gcn.experiments.settings import flatten
@@ -89,7 +89,7 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
         )
         for row, cell in zip(ranking, cells, strict=True)
     ]
-    score = "val %" if result["metric"] == "accuracy" else "val ROC-AUC %"
+    score = f"val {SCORES[result['metric']]}"
     title = (
         f"{result['model']} on {result['dataset']}: {len(ranking)} setting(s), "
         f"validation nodes of {result['splits']} split(s)"

@@ -315,6 +315,33 @@ def test_a_metric_is_shown_where_it_was_chosen_by(run: Run, folder: Path) -> Non
     assert f"{100 * shown['splits'][0]['val_roc_auc']:.2f}" in said
 
 
+def test_missing_numbers_from_training_to_prediction(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    nodes = folder / "nodes.csv"
+    lines = nodes.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    cells[3][1] = cells[5][2] = ""
+    nodes.write_text("\n".join(map(",".join, cells)))
+    fails(
+        run("train", folder, *QUICK), "'age'", "missing value at line 4", "--fill-miss"
+    )
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    code, _, noted = run("train", folder, "--fill-missing", "--out", model, *QUICK)
+    assert code == 0
+    assert "2 empty cells filled, of 'age' (1), 'income' (1)" in noted
+    # The model fills the cells of another table with the same numbers.
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    before = out.read_text()
+    manifest = json.loads((model / "bundle.json").read_text("utf-8"))
+    ages = manifest["extra"]["tables"]["fill_values"]["age"]
+    cells[3][1] = repr(ages)
+    nodes.write_text("\n".join(map(",".join, cells)))
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert out.read_text() == before
+    assert run("diagnose", folder, "--fill-missing")[0] == 0
+
+
 def test_classes_that_are_hardly_found_are_told(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [f"p{i:02},{rng.normal():.3f},{'ab'[i % 6 == 0]}" for i in range(60)]

@@ -193,6 +193,66 @@ def test_end_columns_are_found(folder: Path, header: str) -> None:
     assert guessed == (header == "first,second")
 
 
+def test_ends_are_not_guessed_among_several_columns_of_ids(folder: Path) -> None:
+    write(folder, edges="deal,payer,payee\nb,007,c\nc,c,b\n")
+    with pytest.raises(InputError, match=r"'deal', 'payer', 'payee' all hold ids") as e:
+        read_graph(folder)
+    assert "--source-column and --target-column say which" in str(e.value)
+    options = TableOptions(source_column="payer", target_column="payee")
+    assert read_graph(folder, options=options).adj.toarray()[0, 2] == 1
+    # A column of anything else is no reason to ask.
+    write(folder, edges="payer,payee,sum\n007,c,5\nc,b,\n")
+    assert read_graph(folder).n_edges == 2
+    table = pa.table({"payer": ["007"], "payee": ["c"], "tags": [["b"]]})
+    pq.write_table(table, folder / "deals.parquet")
+    graph = read_graph(nodes=folder / "nodes.csv", edges=folder / "deals.parquet")
+    assert graph.n_edges == 1
+
+
+def test_empty_cells_are_filled_with_the_median(folder: Path) -> None:
+    nodes = "id,label,age,pay\n007,cat,1,\nb,,,5\nc,dog,4,\n"
+    write(folder, nodes=nodes)
+    with pytest.raises(
+        InputError, match="--fill-missing puts the median of the column"
+    ):
+        read_graph(folder)
+    graph = read_graph(folder, options=TableOptions(fill_missing=True))
+    assert graph.x.tolist() == [[1, 5], [2.5, 5], [4, 5]]
+    assert graph.record.notes == ("3 empty cells filled, of 'age' (1), 'pay' (2)",)
+    # Another table is filled with the numbers of this one, also where it has none.
+    kept = TableOptions.from_json(json.loads(json.dumps(graph.record.tables)))
+    assert kept == TableOptions(fill_missing=True, fill_values={"age": 2.5, "pay": 5.0})
+    write(folder, nodes="id,label,age,pay\n007,cat,,1\nb,,9,\nc,dog,9,1\n")
+    again = read_graph(folder, options=kept)
+    assert again.x.tolist() == [[2.5, 1], [9, 5], [9, 1]]
+    assert again.record.tables == graph.record.tables
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (
+            "id,age\n007,1e300\nb,\nc,1\n",
+            r"number in each row, of 32 bits. Got 1e\+300",
+        ),
+        ("id,age\n007,inf\nb,\nc,1\n", r"Got inf at line 2, node '007'\.$"),
+    ],
+)
+def test_numbers_that_are_too_large_are_not_filled(
+    folder: Path, nodes: str, message: str
+) -> None:
+    write(folder, nodes=nodes)
+    with pytest.raises(InputError, match=message):
+        read_graph(folder, options=TableOptions(fill_missing=True))
+
+
+def test_a_column_without_a_number_has_no_median(folder: Path) -> None:
+    write(folder, nodes="id,age,f\n007,,1\nb,,1\nc,,2\n")
+    options = TableOptions(fill_missing=True, feature_columns=("age", "f"))
+    with pytest.raises(InputError, match="No cell of the column has a number, so it"):
+        read_graph(folder, options=options)
+
+
 def test_named_columns(folder: Path) -> None:
     write(folder, nodes="k,z,f\n007,p,1\nb,q,2\nc,,3\n", edges="w,a,b\n9,007,c\n")
     options = TableOptions(

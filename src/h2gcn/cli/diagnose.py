@@ -33,6 +33,7 @@ def command(
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
+    fill_missing: src.FillMissing = False,
 ) -> None:
     """Say what kind of graph SOURCE is, and which models to compare on it.
 
@@ -55,6 +56,7 @@ def command(
         target_column,
         drop_unknown,
         undirected,
+        fill_missing,
     )
     diagnosis = diagnose(src.load_source(source, nodes, edges, options, features))
     if html is not None:

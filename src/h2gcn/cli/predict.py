@@ -34,6 +34,7 @@ def command(
     edges: src.Edges = None,
     features: src.Features = None,
     drop_unknown: src.DropUnknown = False,
+    fill_missing: src.FillMissing = False,
     batch_size: Annotated[
         int | None,
         large(
@@ -80,6 +81,7 @@ def command(
     options = replace(
         options,
         drop_unknown=options.drop_unknown or drop_unknown,
+        fill_missing=options.fill_missing or fill_missing,
         label_required=False,
     )
     graph = src.load_source(source, nodes, edges, options, features)

@@ -19,6 +19,7 @@ __all__ = [
     "Edges",
     "Feature",
     "Features",
+    "FillMissing",
     "IdColumn",
     "LabelColumn",
     "Nodes",
@@ -109,6 +110,14 @@ DropUnknown = Annotated[
         rich_help_panel=_TABLES,
     ),
 ]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing",
+        help="Where a number is missing, take the median of its column.",
+        rich_help_panel=_TABLES,
+    ),
+]
 Undirected = Annotated[
     bool,
     typer.Option(
@@ -128,6 +137,7 @@ def table_options(
     target_column: str | None,
     drop_unknown: bool,
     undirected: bool,
+    fill_missing: bool,
 ) -> TableOptions:
     """Return how the tables are to be read."""
     from h2gcn.io.options import TableOptions
@@ -141,6 +151,7 @@ def table_options(
         target_column=target_column,
         drop_unknown=drop_unknown,
         undirected=undirected,
+        fill_missing=fill_missing,
     )
 
 

@@ -81,6 +81,7 @@ def command(
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
+    fill_missing: src.FillMissing = False,
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -160,6 +161,7 @@ def command(
         target_column,
         drop_unknown,
         undirected,
+        fill_missing,
     )
     if out is not None:
         check_target(out)

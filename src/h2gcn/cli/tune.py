@@ -82,6 +82,7 @@ def command(
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
+    fill_missing: src.FillMissing = False,
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -150,6 +151,7 @@ def command(
         target_column,
         drop_unknown,
         undirected,
+        fill_missing,
     )
     graph = src.load_source(source, nodes, edges, options, features)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))

@@ -29,6 +29,7 @@ _FLAGS = {
     "source_column": "--source-column",
     "target_column": "--target-column",
     "drop_unknown": "--drop-unknown",
+    "fill_missing": "--fill-missing",
     "undirected": "--undirected",
 }
 

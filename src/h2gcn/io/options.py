@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from h2gcn._validation import nearest
@@ -34,6 +34,12 @@ class TableOptions:
         counted, rather than an error.
     undirected
         Whether each line of the edge table is an edge without a direction.
+    fill_missing
+        Whether a cell without a number gets the median of its column, rather than be
+        an error.
+    fill_values
+        Numbers for such cells by column, of another table: those that a model was
+        trained with.
     label_required
         Whether a table without the `label_column` that was asked for is an error;
         not so where a model predicts what is not known yet.
@@ -53,6 +59,8 @@ class TableOptions:
     target_column: str | None = None
     drop_unknown: bool = False
     undirected: bool = False
+    fill_missing: bool = False
+    fill_values: Mapping[str, float] = field(default_factory=dict)
     label_required: bool = True
 
     def __post_init__(self) -> None:

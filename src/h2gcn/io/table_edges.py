@@ -66,13 +66,14 @@ def read_edges(
             f"{file.path}: no edge joins two nodes of {node_file.path}; the ids of "
             "the two tables do not match."
         )
+    rest = [name for name in file.named if name not in (source, target)]
     notes: list[str] = []
     if guessed:
+        _check_guess(file, value_set, (source, target), rest)
         notes.append(
             f"the first two columns of {file.path.name}, {source!r} and {target!r}, "
             "are taken as the ends of the edges"
         )
-    rest = [name for name in file.named if name not in (source, target)]
     if rest:
         of = f"{listed(rest)} of {file.path.name}"
         one = len(rest) == 1
@@ -114,6 +115,29 @@ def _check_unknown(
             f"{file.path}: {file.place(row)} names node {column[row].as_py()!r} "
             f"(column {name!r}), which is not in {node_file.path}; --drop-unknown "
             "leaves such edges out."
+        )
+
+
+def _check_guess(
+    file: TableFile, ids: pa.Array, ends: tuple[str, str], rest: list[str]
+) -> None:
+    """Raise where further columns hold nothing but ids of nodes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def hold_ids(column: pa.ChunkedArray, name: str) -> bool:
+        kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
+        if not any(is_kind(column.type) for is_kind in kinds):
+            return False
+        found = pc.is_in(as_text(file, name, column), value_set=ids)
+        return bool(pc.all(found).as_py())
+
+    table = file.read(rest, rest) if rest else {}
+    alike = [name for name in rest if hold_ids(table[name], name)]
+    if alike:
+        raise InputError(
+            f"{file.path}: columns {listed((*ends, *alike))} all hold ids of nodes; "
+            "--source-column and --target-column say which are the ends of the edges."
         )
 
 

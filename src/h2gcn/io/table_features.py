@@ -13,6 +13,7 @@ from h2gcn.graph import CSR, Features
 from h2gcn.io.columns import Roles, as_text, text_codes
 from h2gcn.io.features import worth_sparse
 from h2gcn.io.files import listed
+from h2gcn.io.missing import Filler
 from h2gcn.io.table_files import TableFile
 
 if TYPE_CHECKING:
@@ -24,9 +25,18 @@ _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 
 
 def read_features(
-    file: TableFile, table: pa.Table, roles: Roles
+    file: TableFile, table: pa.Table, roles: Roles, filler: Filler | None = None
 ) -> tuple[Features, tuple[str, ...], tuple[str, ...]]:
     """Return the features of a node table.
+
+    Parameters
+    ----------
+    file, table
+        The node table, for messages, and what was read of it.
+    roles
+        What its columns are for.
+    filler
+        Fills cells without a number; None refuses them.
 
     Returns
     -------
@@ -42,7 +52,7 @@ def read_features(
     numeric, notes = _numeric_columns(file, table, roles)
     dense = np.empty((table.num_rows, len(numeric)), dtype=np.float32)
     for number, name in enumerate(numeric):
-        dense[:, number] = _numbers(file, table, roles, name)
+        dense[:, number] = _numbers(file, table, roles, name, filler)
     blocks, names = [], list(numeric)
     for name in roles.categorical:
         block, values = _one_hot(as_text(file, name, table[name]))
@@ -59,7 +69,7 @@ def read_features(
         x: Features = CSR(sp.hstack([CSR(dense), *blocks], format="csr"))
     else:
         x = np.hstack([dense, *(block.toarray() for block in blocks)])
-    return x, tuple(names), notes
+    return x, tuple(names), notes + (() if filler is None else filler.notes())
 
 
 def _numeric_columns(
@@ -145,7 +155,7 @@ def _not_numeric(
 
 
 def _numbers(
-    file: TableFile, table: pa.Table, roles: Roles, name: str
+    file: TableFile, table: pa.Table, roles: Roles, name: str, filler: Filler | None
 ) -> NDArray[np.float32]:
     """Return a numeric column, [n], or raise at the first cell without a number."""
     import pyarrow as pa
@@ -155,14 +165,23 @@ def _numbers(
         column = column.cast(pa.uint8())
     # Nulls become NaN, and what is too large for 32 bits infinity.
     values: NDArray[np.float32] = column.cast(pa.float32(), safe=False).to_numpy()
+    if filler is not None:
+        values = filler.fill(name, values)
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))
         value = table[name][row].as_py()
+        empty = np.isnan(values[row])
         found = "a missing value" if value is None else repr(value)
+        hint = ""
+        if empty:
+            hint = " --fill-missing puts the median of the column there."
+        if empty and filler is not None:
+            hint = " No cell of the column has a number, so it has no median."
         raise InputError(
-            f"{file.path}: column {name!r} must hold a finite number in each row. "
-            f"Got {found} at {file.place(row)}, node {table[roles.id][row].as_py()!r}."
+            f"{file.path}: column {name!r} must hold a finite number in each row, of "
+            f"32 bits. Got {found} at {file.place(row)}, node "
+            f"{table[roles.id][row].as_py()!r}.{hint}"
         )
     return values
 

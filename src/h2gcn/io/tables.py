@@ -16,6 +16,7 @@ from h2gcn.io.feature_file import map_features
 from h2gcn.io.features import structural_features
 from h2gcn.io.files import listed
 from h2gcn.io.labels import doubtful_labels, order_classes
+from h2gcn.io.missing import Filler
 from h2gcn.io.options import TableOptions
 from h2gcn.io.table_edges import read_edges
 from h2gcn.io.table_features import read_features
@@ -72,7 +73,10 @@ def read_tables(
     ids = _node_ids(node_file, table, roles)
     x: Any
     if features is None:
-        x, names, notes = read_features(node_file, table, roles)
+        filler = Filler(options.fill_values) if options.fill_missing else None
+        x, names, notes = read_features(node_file, table, roles, filler)
+        if filler is not None:
+            given = replace(given, fill_values=filler.values)
     else:
         x, notes = map_features(features, node_file, table.num_rows)
         names = tuple(map(str, range(x.shape[1])))

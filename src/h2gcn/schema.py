@@ -38,7 +38,9 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     new = [name for name in graph.feature_names if name not in wanted]
     columns = {name.split("=")[0] for name in graph.feature_names if "=" in name}
     known = {name.split("=")[0] for name in names if "=" in name}
-    lost = [name for name in missing if name.split("=")[0] not in columns]
+    lost = [
+        name for name in missing if "=" not in name or name.split("=")[0] not in columns
+    ]
     added = [name for name in new if name.split("=")[0] not in known]
     if lost:
         said = [f"{len(lost)} missing ({_list(lost)})"]

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from conftest import adjacency
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import CSR
 from h2gcn.preparation import check_split, find_device
 from h2gcn.splitting import stratified_split
@@ -637,6 +637,13 @@ def test_score_by_roc_auc() -> None:
     clf = classifier(metric="roc_auc", epochs=2).fit(graph)
     expected = roc_auc_score(graph.y, clf.predict_proba(graph)[:, 1])
     assert clf.score(graph) == pytest.approx(expected)
+
+
+def test_a_score_without_a_value_is_not_nan_in_silence(small_graph: Graph) -> None:
+    clf = NodeClassifier("mlp", epochs=2, metric="roc_auc", random_state=0)
+    clf.fit(small_graph)
+    with pytest.warns(UndefinedMeasureWarning, match="roc_auc has no value: the nodes"):
+        assert np.isnan(clf.score(small_graph, np.flatnonzero(small_graph.y == 0)))
 
 
 def test_validation_score_is_the_score_on_the_validation_nodes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,7 +18,7 @@ from h2gcn import metrics
 from h2gcn._identity import identify
 from h2gcn._validation import check_choice, check_integer
 from h2gcn.checkpoint import MINUTES, Checkpoint
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import InputError, UndefinedMeasureWarning
 from h2gcn.features import find_input
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
@@ -371,7 +372,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if index.size == 0:
             raise InputError(f"{graph.name}: there is no labelled node to score by")
         y = match_labels(graph, index, self.classes_)
-        return metrics.score(self.metric, y, self.predict_logits(graph, index))
+        found = metrics.score(self.metric, y, self.predict_logits(graph, index))
+        if np.isnan(found):
+            warnings.warn(
+                f"{self.metric} has no value: the nodes are all of one class",
+                UndefinedMeasureWarning,
+                stacklevel=2,
+            )
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""

@@ -320,6 +320,26 @@ def test_features_that_give_the_label_away(kind: type) -> None:
     )
 
 
+def test_a_label_for_each_node_makes_no_feature_a_label() -> None:
+    ring = adjacency(40, [(i, (i + 1) % 40) for i in range(40)])
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    assert not label_features(Graph(x=x, adj=ring, y=np.arange(40))).size
+    twice = np.repeat(np.arange(20), 2)
+    assert label_features(Graph(x=twice[:, None], adj=ring, y=twice)).size == 1
+
+
+def test_features_in_a_file_are_looked_at_some_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn._blocks.NUMBERS", 6)
+    y = np.repeat([0, 1], 30)
+    np.save(tmp_path / "x.npy", np.column_stack([y, y, y]).astype(np.float32))
+    x = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    x[29, 1] = x[31, 2] = 7  # the last of a class, and one of the other
+    ring = adjacency(60, [(i, (i + 1) % 60) for i in range(60)])
+    assert label_features(Graph(x=x, adj=ring, y=y)).tolist() == [0]
+
+
 def test_a_few_nodes_may_follow_the_label_by_chance() -> None:
     y = np.repeat([0, 1], [100, 9])
     ring = adjacency(109, [(i, (i + 1) % 109) for i in range(109)])

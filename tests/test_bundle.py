@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -541,3 +542,43 @@ def test_a_model_of_python_predicts_tables_from_the_command_line(
     assert [row[1] for row in written] == clf.predict(graph, unlabelled).tolist()
     # A graph that was not read from tables says nothing of them.
     assert fit(ring_graph()).tables_ == {}
+
+
+def test_other_formats_remember_the_columns_of_their_labels(
+    run: Run, tmp_path: Path
+) -> None:
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(40)
+    for node, kind in ring.nodes(data=True):
+        kind |= {"age": float(node % 2), "other": 1.0 * node}
+        if node % 5:
+            kind["kind"] = "ab"[node % 2]
+    networkx.write_graphml(ring, tmp_path / "k.graphml")
+    given = "--label-column", "kind", "--feature-column", "age", "--epochs", 5
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    assert run("train", tmp_path / "k.graphml", *given, "--out", model)[0] == 0
+    code, said, _ = run("predict", model, tmp_path / "k.graphml", "--out", out)
+    assert code == 0
+    assert "8 nodes written" in said
+    assert "of 32 known labels agree" in said
+
+
+def test_a_model_is_loaded_while_another_one_is_trained(
+    clf: NodeClassifier, tmp_path: Path
+) -> None:
+    clf.save(tmp_path / "model")
+    loaded = []
+
+    def load() -> None:
+        loaded.append(NodeClassifier.load(tmp_path / "model"))
+
+    def wait(_: object) -> None:
+        thread = Thread(target=load)
+        thread.start()
+        thread.join(timeout=60)
+        assert loaded
+
+    NodeClassifier("mlp", epochs=1).fit(ring_graph(), on_epoch=wait)
+    before = torch.get_rng_state()
+    load()
+    assert torch.equal(torch.get_rng_state(), before)

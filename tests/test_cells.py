@@ -15,8 +15,12 @@ from h2gcn.experiments.cells import (
     pairs,
     verdict,
 )
+from h2gcn.experiments.definitions import EXPERIMENTS
 from h2gcn.experiments.paper import Published, published, published_rows
+from h2gcn.experiments.plan import Run
+from h2gcn.experiments.protocols import find_protocol
 from h2gcn.experiments.ranks import average_ranks, ranks_table
+from h2gcn.experiments.results import accuracy_table
 
 SPLITS = ["split 0", "split 1", "split 2"]
 
@@ -100,6 +104,19 @@ def test_splits_that_overlap_widen_the_interval_by_nadeau_and_bengios_factor() -
         measured(values, [*"abcdefghij"], None, "", 20 / 48) for values in (one, two)
     ]
     np.testing.assert_allclose(lead(*cells), 100 * np.array(wide))
+
+
+def test_each_real_benchmark_has_the_overlap_of_its_splits() -> None:
+    real = EXPERIMENTS["real"]
+    run = Run("real", "cora", "mlp", {}, 0)
+    records = {run.key: {"test_accuracy": 0.5}}
+    for column, overlap in (("cora", 20 / 48), ("cora-full", 2.0)):
+        table = accuracy_table(
+            real, find_protocol("standard"), {("mlp", column): [run]}, records
+        )
+        (row,) = (row for row in table["rows"] if row["name"] == "mlp")
+        cells = dict(zip(table["columns"], row["cells"], strict=True))
+        assert cells[column]["overlap"] == overlap
 
 
 def test_a_lead_is_paired_by_the_runs_and_not_by_their_place() -> None:

@@ -200,7 +200,13 @@ def test_ends_are_not_guessed_among_several_columns_of_ids(folder: Path) -> None
     assert "--source-column and --target-column say which" in str(e.value)
     options = TableOptions(source_column="payer", target_column="payee")
     assert read_graph(folder, options=options).adj.toarray()[0, 2] == 1
+    # Weights are few, even where ids are numbers.
+    nodes = "id\n" + "".join(f"{i}\n" for i in range(9))
+    rows = "".join(f"{i},{(i + 1) % 9},{i % 3}\n" for i in range(9))
+    write(folder, nodes=nodes, edges=f"person,friend,weight\n{rows}")
+    assert read_graph(folder).n_edges == 9
     # A column of anything else is no reason to ask.
+    write(folder)
     write(folder, edges="payer,payee,sum\n007,c,5\nc,b,\n")
     assert read_graph(folder).n_edges == 2
     table = pa.table({"payer": ["007"], "payee": ["c"], "tags": [["b"]]})
@@ -226,6 +232,9 @@ def test_empty_cells_are_filled_with_the_median(folder: Path) -> None:
     again = read_graph(folder, options=kept)
     assert again.x.tolist() == [[2.5, 1], [9, 5], [9, 1]]
     assert again.record.tables == graph.record.tables
+    write(folder, nodes="id,label,age,pay\n007,cat,1,\nb,,9,\nc,dog,9,\n")
+    assert read_graph(folder, options=kept).x.tolist() == [[1, 5], [9, 5], [9, 5]]
+    assert len({kept, TableOptions(fill_missing=True), graph.record}) == 3
 
 
 @pytest.mark.parametrize(

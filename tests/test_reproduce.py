@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from h2gcn.cli import main
+from h2gcn.exceptions import InputError
 from h2gcn.experiments import at_hand, definitions, protocols
 from h2gcn.experiments.at_hand import with_the_graphs_there
 from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
@@ -20,7 +21,7 @@ from h2gcn.experiments.protocols import PROTOCOLS, Protocol
 from h2gcn.experiments.reproduce import reproduce
 from h2gcn.experiments.runner import Outcome
 from h2gcn.experiments.store import Store, read_records
-from h2gcn.experiments.trained import _select, trained
+from h2gcn.experiments.trained import _select, graph_checksums, trained
 
 TINY = Protocol(
     "tiny",
@@ -115,9 +116,11 @@ def test_only_one_of_the_real_benchmarks_is_opened(
         assert run(experiment, "--only", "cora", "--out", tmp_path, "--quiet") == 0
         assert opened == ["cora"]
     assert "not run: texas" not in capsys.readouterr().err
-    opened.clear()
-    assert run("real", "--no-run", "--out", tmp_path, "--quiet") == 0
-    assert opened == []
+    monkeypatch.setattr("h2gcn.experiments.reproduce.card_of", missing)
+    for experiment in ("real", "statistics"):
+        opened.clear()
+        assert run(experiment, "--no-run", "--out", tmp_path, "--quiet") == 0
+        assert not {*opened} & {*definitions.REAL}
     # What the store has of others stays in the table.
     with Store(tmp_path / "runs.jsonl") as store:
         done = Run("real", "texas", "mlp", {"dropout": 0.0}, 0)
@@ -273,6 +276,19 @@ def test_runs_on_other_graphs_of_the_same_name_are_not_mixed(
     assert run("degree", "--out", tmp_path, "--quiet") == 2
     told = capsys.readouterr().err
     assert f"the runs on {first['dataset']} are of two graphs" in told
+
+
+def test_runs_on_another_graph_are_found_while_they_come_in(store: Store) -> None:
+    whole = fake({0.0: 0.5}, {0.0: 0.5}, store)
+    one = Run("degree", "syn-products-200/h0.20-r2", "h2gcn-1", {"dropout": 0.0}, 0)
+    two = Run("degree", "syn-products-200/h0.20-r2", "h2gcn-2", {"dropout": 0.0}, 0)
+    whole([one, two])
+    records = [store[run.key] | {"checksum": run.model} for run in (one, two)]
+    with pytest.raises(
+        InputError, match=r"h0\.20-r2 are of two graphs, with the check"
+    ):
+        graph_checksums(store, records)
+    assert graph_checksums(store, records[:1]) == {one.dataset: "h2gcn-1"}
 
 
 def test_without_its_grid_a_cell_is_not_run(store: Store) -> None:

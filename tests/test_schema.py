@@ -62,6 +62,12 @@ def test_a_new_column_is_left_out(name: str) -> None:
     np.testing.assert_array_equal(x, graph.x[:, :4])
 
 
+def test_a_column_more_is_an_error_where_columns_are_only_numbered() -> None:
+    message = "new has 3 feature columns, the model was trained on 2: 1 new ('2')"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        align_features(graph_of(("0", "1", "2")), ("0", "1"))
+
+
 def test_missing_and_new_columns_are_told_together_and_only_some_by_name() -> None:
     names = tuple(f"f{i}" for i in range(8))
     message = (

@@ -1,14 +1,15 @@
 """One thread for small work, and those that were there before, after it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 
-from h2gcn import Graph, NodeClassifier, Split, threads
+from h2gcn import Graph, NodeClassifier, Split, randomness, threads
+from h2gcn.randomness import seeded
 from h2gcn.sparse import Operator
 from h2gcn.threads import threads_for
 
@@ -92,3 +93,22 @@ def test_fits_side_by_side_draw_what_each_draws_alone() -> None:
         together = list(pool.map(logits, range(4)))
     np.testing.assert_array_equal(together, alone)
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
+    held, done = Event(), Event()
+
+    def hold() -> None:
+        with seeded(0):
+            held.set()
+            done.wait(timeout=60)
+
+    thread = Thread(target=hold)
+    thread.start()
+    held.wait(timeout=60)
+    assert not randomness._TURN.acquire(blocking=False)
+    randomness._renew()  # as happens in the child
+    with seeded(1):
+        pass
+    done.set()
+    thread.join()

@@ -518,6 +518,10 @@ def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
     torch.testing.assert_close(sums, torch.full((3,), 10.0))
     expected = torch.nn.functional.cross_entropy(logits, labels, weight=weights)
     torch.testing.assert_close(training._loss(logits, labels, weights), expected)
+    # Batches weigh a class as all nodes together do.
+    parts = [slice(i, i + 1) for i in range(30)]
+    single = [training._loss(logits[one], labels[one], weights) for one in parts]
+    torch.testing.assert_close(torch.stack(single).mean(), expected)
     # A class that is not in training has some weight, and no effect on the others.
     first = training._balanced(labels, torch.nonzero(labels < 2).reshape(-1))
     assert first[2] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from h2gcn._blocks import row_slices
 from h2gcn.graph import Features, Graph
 
 __all__ = ["label_features"]
@@ -28,16 +29,19 @@ def label_features(graph: Graph) -> NDArray[np.int64]:
     >>> label_features(Graph(x=x, adj=np.zeros((40, 40)), y=y))
     array([1])
     """
+    labels = np.unique(graph.y[graph.labelled])
+    if labels.size < 2:
+        return np.zeros(0, dtype=np.int64)
     columns = np.arange(graph.n_features)
     values = np.zeros((0, graph.n_features), dtype=np.float32)
     sizes = []
-    for label in np.unique(graph.y[graph.labelled]):
+    for label in labels:
         nodes = np.flatnonzero(graph.y == label)
         for some in (nodes[:FEW], nodes):
             same = _constant(graph.x, some, columns)
             columns, values = columns[same], values[:, same]
         values = np.vstack([values, _dense(graph.x, nodes[:1], columns)])
-        sizes.append(nodes.size)
+        sizes.append(nodes.size - 1)  # a single one is constant whatever it is
     return columns[[_apart(value, np.array(sizes)) >= BY_CHANCE for value in values.T]]
 
 
@@ -46,8 +50,10 @@ def _constant(
 ) -> NDArray[np.bool_]:
     """Return which columns have one value in these rows."""
     if isinstance(x, np.ndarray):
-        dense = x[np.ix_(rows, columns)]
-        return np.asarray((dense == dense[:1]).all(axis=0))
+        first, same = x[rows[0], columns], np.ones(columns.size, dtype=bool)
+        for some in row_slices((rows.size, x.shape[1])):
+            same &= (x[np.ix_(rows[some], columns)] == first).all(axis=0)
+        return same
     part = x[rows][:, columns]
     low, high = part.min(axis=0).toarray(), part.max(axis=0).toarray()
     return np.asarray(low == high).reshape(-1)

@@ -15,9 +15,8 @@ from h2gcn import __version__
 from h2gcn._files import cannot_write, check_folder
 from h2gcn._manifest import plain, read_signed, read_tensors, signed, to_bytes
 from h2gcn.exceptions import InputError
-from h2gcn.parameters import ELSEWHERE
+from h2gcn.parameters import ELSEWHERE, blank_module
 from h2gcn.preparation import find_device
-from h2gcn.randomness import seeded
 from h2gcn.scaling import Scaler
 from h2gcn.seeds import Seeds
 
@@ -146,15 +145,15 @@ def load_bundle(path: Path) -> NodeClassifier:
         None if mean is None else mean.numpy(),
         None if deviation is None else deviation.numpy(),
     )
-    with seeded(0):  # weights are drawn before they are replaced
-        module = classifier._build(classifier.n_features_in_, len(classifier.classes_))
+    shape = classifier.n_features_in_, len(classifier.classes_)
+    module = blank_module(classifier.get_params(), *shape)
     state = {
         name.removeprefix("module."): tensor
         for name, tensor in tensors.items()
         if name.startswith("module.")
     }
     try:
-        module.load_state_dict(state)
+        module.load_state_dict(state, assign=True)
     except RuntimeError:
         raise InputError(f"{file}: does not hold the weights of {module!r}") from None
     seeds = manifest.get("seeds")

@@ -26,6 +26,7 @@ from h2gcn.models import find_model
 from h2gcn.models.spec import ModelSpec
 from h2gcn.operators import find_operators, find_place
 from h2gcn.parameters import (
+    blank_module,
     build_module,
     check_batches,
     check_rings,
@@ -217,7 +218,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaling = self.scaling if spec.trained else "none"
         scaler = fit_scaler(scaling, graph.x, split.train)
         with seeded(seed, device):
-            module = self._build(graph.n_features, graph.n_classes).to(device)
+            params = self.get_params()
+            module = build_module(params, graph.n_features, graph.n_classes).to(device)
         work = find_work(module, graph, split)
         batches = self.batch_size is not None
         rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
@@ -278,9 +280,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         config = train_config(self.get_params())
         check_rings(self.get_params())
         device = find_device(self.device)
-        with seeded(0):
-            # That a graph has too few classes is said by those who look at labels.
-            module = self._build(1, max(n_classes, 2))
+        # That a graph has too few classes is said by those who look at labels.
+        module = blank_module(self.get_params(), 1, max(n_classes, 2))
         check_batches(self.get_params(), module)
         return config, device
 
@@ -393,9 +394,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from h2gcn.bundle import load_bundle
 
         return load_bundle(Path(path))
-
-    def _build(self, n_features: int, n_classes: int) -> torch.nn.Module:
-        return build_module(self.get_params(), n_features, n_classes)
 
 
 def _check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:

@@ -85,8 +85,8 @@ class ReadRecord:
     unknown_dropped: int = 0
     """Edges to nodes that are not in the node table."""
     notes: tuple[str, ...] = ()
-    tables: Mapping[str, Any] = field(default_factory=dict)
-    """How tables were read (`TableOptions.to_json`), for others to be read alike."""
+    tables: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """How it was read (`TableOptions.to_json`), for others to be read alike."""
 
     def sentences(self) -> list[str]:
         """Return what was merged, symmetrised and dropped, a sentence each."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from h2gcn._validation import check_integer, check_real
@@ -15,6 +16,7 @@ from h2gcn.training import TrainConfig
 
 __all__ = [
     "ELSEWHERE",
+    "blank_module",
     "build_module",
     "check_batches",
     "check_rings",
@@ -117,6 +119,12 @@ def check_batches(params: Params, module: nn.Module) -> None:
         f"The 'batch_size' parameter of NodeClassifier does not go with model {name!r}:"
         f" {why}."
     )
+
+
+def blank_module(params: Params, n_features: int, n_classes: int) -> nn.Module:
+    """Return a module of the right shapes that holds no numbers, and draws none."""
+    with torch.device("meta"):
+        return build_module(params, n_features, n_classes)
 
 
 def build_module(params: Params, n_features: int, n_classes: int) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
@@ -13,6 +14,16 @@ __all__ = ["random_state", "reseeded", "seeded", "set_random_state"]
 
 _TURN = RLock()
 """torch's generators are those of all threads: one thread at a time has them."""
+
+
+def _renew() -> None:
+    """Forget whose turn it was: a forked process has none of the other threads."""
+    global _TURN
+    _TURN = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 @contextmanager

@@ -42,8 +42,9 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
         name for name in missing if "=" not in name or name.split("=")[0] not in columns
     ]
     added = [name for name in new if name.split("=")[0] not in known]
-    if lost:
-        said = [f"{len(lost)} missing ({_list(lost)})"]
+    # Columns that are only numbered are told apart by their number alone.
+    if lost or (added and names == tuple(map(str, range(len(names))))):
+        said = [f"{len(lost)} missing ({_list(lost)})"] if lost else []
         said += [f"{len(added)} new ({_list(added)})"] if added else []
         raise InputError(
             f"{graph.name} has {graph.n_features} feature columns, the model was "

@@ -248,9 +248,10 @@ def _loss(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
     """Return the mean loss of some nodes, by the weights of their classes if any."""
     if weights is None:
         return functional.cross_entropy(logits, labels)
-    own = weights[labels].to(logits.dtype)
     losses = functional.cross_entropy(logits, labels, reduction="none")
-    return (losses * own).sum() / own.sum()
+    # Their mean over all training nodes is 1. To divide by the sum of a batch's own
+    # would take the weights away again where it has one class only.
+    return (losses * weights[labels].to(losses.dtype)).mean()
 
 
 def _validation_loss(

@@ -33,6 +33,8 @@ def command(
     nodes: src.Nodes = None,
     edges: src.Edges = None,
     features: src.Features = None,
+    source_column: src.SourceColumn = None,
+    target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
     fill_missing: src.FillMissing = False,
     batch_size: Annotated[
@@ -82,6 +84,8 @@ def command(
         options,
         drop_unknown=options.drop_unknown or drop_unknown,
         fill_missing=options.fill_missing or fill_missing,
+        source_column=source_column or options.source_column,
+        target_column=target_column or options.target_column,
         label_required=False,
     )
     graph = src.load_source(source, nodes, edges, options, features)

@@ -16,7 +16,7 @@ from h2gcn.experiments.protocols import Protocol
 from h2gcn.experiments.ranks import ranks_table
 from h2gcn.experiments.statistics import real_statistics, synthetic_statistics
 from h2gcn.experiments.store import Store
-from h2gcn.experiments.trained import Execute, Result, trained
+from h2gcn.experiments.trained import Execute, Result, graph_checksums, trained
 
 __all__ = ["check_records", "environment", "reproduce"]
 
@@ -53,7 +53,7 @@ def reproduce(
 
         return whole(theory_result(protocol.name))
     if name == "statistics":
-        return whole(_statistics(protocol))
+        return whole(_statistics(protocol, left_out))
     if name == "ranks":
         real = trained(EXPERIMENTS["real"], protocol, store, execute, left_out=left_out)
         return whole(_ranks(real))
@@ -70,20 +70,13 @@ def reproduce(
 
 def check_records(store: Store) -> None:
     """Refuse a store whose records are not of runs, or of two graphs of one name."""
-    graphs: dict[str, str] = {}
     for record in store.records:
         if missing := FIELDS - record.keys():
             raise InputError(
                 f"{store.path}: the record {record['key']} lacks "
                 f"{', '.join(sorted(missing))}; another --out, or another file?"
             )
-        name, checksum = record["dataset"], record.get("checksum")
-        if checksum and graphs.setdefault(name, checksum) != checksum:
-            raise InputError(
-                f"{store.path}: the runs on {name} are of two graphs, with the "
-                f"checksums {graphs[name]} and {checksum}; another --out for one of "
-                "them."
-            )
+    graph_checksums(store, store.records)
 
 
 def environment() -> dict[str, str]:
@@ -126,7 +119,7 @@ def _ranks(real: Result) -> Result:
     }
 
 
-def _statistics(protocol: Protocol) -> Result:
+def _statistics(protocol: Protocol, left_out: Collection[str]) -> Result:
     real: dict[str, Any] = {}
     synthetic: dict[str, Any] = {}
     missing: list[str] = []
@@ -136,7 +129,7 @@ def _statistics(protocol: Protocol) -> Result:
         for column in experiment.shown(protocol):
             names[experiment.units(column, protocol)[0][0]] = synthetic
     for name, cards in names.items():
-        cards[name], reason = card_of(name)
+        cards[name], reason = (None, "") if name in left_out else card_of(name)
         missing += [reason] if reason else []
     return {
         "title": "Statistics of the benchmarks",

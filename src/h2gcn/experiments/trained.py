@@ -21,7 +21,7 @@ from h2gcn.experiments.selection import (
 )
 from h2gcn.experiments.store import Store
 
-__all__ = ["Execute", "Result", "trained"]
+__all__ = ["Execute", "Result", "graph_checksums", "trained"]
 
 Execute = Callable[[Sequence[Run]], None]
 """Runs what is missing of some runs, and puts it into the store."""
@@ -90,6 +90,22 @@ def trained(
     return result
 
 
+def graph_checksums(
+    store: Store, records: Iterable[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Return the checksum of each graph that runs are on; refuse two of one name."""
+    found: dict[str, str] = {}
+    for record in records:
+        name, checksum = record["dataset"], record.get("checksum")
+        if checksum and found.setdefault(name, checksum) != checksum:
+            raise InputError(
+                f"{store.path}: the runs on {name} are of two graphs, with the "
+                f"checksums {found[name]} and {checksum}; another --out for one of "
+                "them."
+            )
+    return found
+
+
 def _check_graphs(store: Store, there: AtHand) -> None:
     """Refuse a store with runs on a graph that is not the one at hand."""
     for record in store.records:
@@ -137,7 +153,7 @@ def _result(
         "tables": [table],
         "figures": figures,
         "cards": there.cards,
-        "checksums": {r["dataset"]: r["checksum"] for r in done if "checksum" in r},
+        "checksums": graph_checksums(store, done),
         "not_run": list(there.missing),
         "failed": [_failure(record) for record in failed],
         "settings": [

@@ -21,7 +21,7 @@ from h2gcn.experiments.store import Store, key_of
 from h2gcn.graph import Graph, Split
 from h2gcn.models import ALIASES
 from h2gcn.operators import find_operators
-from h2gcn.parameters import build_module
+from h2gcn.parameters import blank_module
 from h2gcn.preparation import (
     check_labels,
     check_split,
@@ -29,7 +29,6 @@ from h2gcn.preparation import (
     find_seed,
     find_work,
 )
-from h2gcn.randomness import seeded
 from h2gcn.ring_plan import RingOptions
 
 __all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
@@ -222,8 +221,7 @@ class Trials:
     def _find_operators(self, setting: Setting, number: int) -> None:
         """Make the operators of a run, or say why this machine cannot."""
         params = self._classifier(setting).get_params()
-        with seeded(0):
-            module = build_module(params, self.graph.n_features, self.graph.n_classes)
+        module = blank_module(params, self.graph.n_features, self.graph.n_classes)
         rings = RingOptions.of(
             params,
             find_seed(self.seed + number),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,13 +117,20 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
     if suffix == ".pt":
         return read_pt(path)
     if suffix == ".graphml":
-        return read_graphml(
+        graph = read_graphml(
             path,
             label=options.label_column or "label",
             features=options.feature_columns,
             label_required=options.label_required,
         )
-    return read_edge_list(path, undirected=options.undirected)
+    else:
+        graph = read_edge_list(path, undirected=options.undirected)
+    return _with_options(graph, options)
+
+
+def _with_options(graph: Graph, options: TableOptions) -> Graph:
+    """Return a graph that remembers how it was read."""
+    return replace(graph, record=replace(graph.record, tables=options.to_json()))
 
 
 def _table(folder: Path, stem: str) -> Path:
@@ -147,12 +155,13 @@ def _from_object(source: Any, options: TableOptions) -> Graph:
         return from_pyg(source)
     if "networkx" in homes:
         label, features = options.label_column or "label", options.feature_columns
-        return from_networkx(
+        graph = from_networkx(
             source,
             label=label,
             features=features,
             label_required=options.label_required,
         )
+        return _with_options(graph, options)
     raise InputError(
         "A graph is read from a path, a PyG Data or a networkx graph. "
         f"Got {type(source).__name__!r} instead."

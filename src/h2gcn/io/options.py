@@ -60,7 +60,7 @@ class TableOptions:
     drop_unknown: bool = False
     undirected: bool = False
     fill_missing: bool = False
-    fill_values: Mapping[str, float] = field(default_factory=dict)
+    fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
     label_required: bool = True
 
     def __post_init__(self) -> None:

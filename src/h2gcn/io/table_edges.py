@@ -121,19 +121,28 @@ def _check_unknown(
 def _check_guess(
     file: TableFile, ids: pa.Array, ends: tuple[str, str], rest: list[str]
 ) -> None:
-    """Raise where further columns hold nothing but ids of nodes."""
+    """Raise where further columns may be ends: ids of nodes, and of as many of them.
+
+    Where ids are numbers, so may weights be; but those take few values.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    def hold_ids(column: pa.ChunkedArray, name: str) -> bool:
-        kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string)
-        if not any(is_kind(column.type) for is_kind in kinds):
+    if not rest:
+        return
+    table = file.read((*ends, *rest), (*ends, *rest))
+    few = min(pc.count_distinct(table[name]).as_py() for name in ends) / 2
+
+    def may_be_end(name: str) -> bool:
+        column, kinds = table[name], (pa.types.is_integer, pa.types.is_large_string)
+        if not any(is_kind(column.type) for is_kind in (*kinds, pa.types.is_string)):
+            return False
+        if pc.count_distinct(column).as_py() <= few:
             return False
         found = pc.is_in(as_text(file, name, column), value_set=ids)
         return bool(pc.all(found).as_py())
 
-    table = file.read(rest, rest) if rest else {}
-    alike = [name for name in rest if hold_ids(table[name], name)]
+    alike = [name for name in rest if may_be_end(name)]
     if alike:
         raise InputError(
             f"{file.path}: columns {listed((*ends, *alike))} all hold ids of nodes; "

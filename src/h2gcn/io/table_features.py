@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +50,8 @@ def read_features(
     notes
         What was left out.
     """
-    numeric, notes = _numeric_columns(file, table, roles)
+    kept = {} if filler is None else filler.values
+    numeric, notes = _numeric_columns(file, table, roles, kept)
     dense = np.empty((table.num_rows, len(numeric)), dtype=np.float32)
     for number, name in enumerate(numeric):
         dense[:, number] = _numbers(file, table, roles, name, filler)
@@ -73,9 +75,12 @@ def read_features(
 
 
 def _numeric_columns(
-    file: TableFile, table: pa.Table, roles: Roles
+    file: TableFile, table: pa.Table, roles: Roles, kept: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns that are features as they are, and notes on the others."""
+    """Return the columns that are features as they are, and notes on the others.
+
+    One without any number is one where a number is `kept` for it.
+    """
     numeric, notes = [], []
     asked = roles.numeric is not None
     candidates = roles.numeric or ()
@@ -88,7 +93,7 @@ def _numeric_columns(
             notes.append(f"{what} not used")
     for name in candidates:
         kind = _kind(table[name])
-        if kind == "numbers" or (asked and kind == "nothing"):
+        if kind == "numbers" or (kind == "nothing" and (asked or name in kept)):
             numeric.append(name)
         elif asked:
             raise _not_numeric(file, name, table[name], kind)

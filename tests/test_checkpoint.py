@@ -29,6 +29,7 @@ from h2gcn.checkpoint import MANIFEST, Checkpoint, find_stage
 from h2gcn.cli import main
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.optimisers import OPTIMIZERS, find_optimiser
+from h2gcn.parameters import build_module
 from h2gcn.progress import Progress
 from h2gcn.stopping import RULES, Epoch, find_rule
 
@@ -190,22 +191,22 @@ def test_ctrl_c_in_the_middle_of_an_epoch(
     check_same(done, new().fit(small_graph, SPLIT))
 
 
-def test_ctrl_c_right_after_going_on(small_graph: Graph, tmp_path: Path) -> None:
+def test_ctrl_c_right_after_going_on(
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kill(new(), small_graph, tmp_path / "c", at=4)
     before = (tmp_path / "c" / MANIFEST).read_bytes()
-
-    class Interrupted(NodeClassifier):
-        def _build(self, n_features: int, n_classes: int) -> nn.Module:
-            module = super()._build(n_features, n_classes)
-            if n_features > 1:  # not where parameters are looked at
-                module.register_forward_hook(stop)
-            return module
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    params = new().get_params()
-    cut = resume(Interrupted(**params), small_graph, tmp_path / "c")
+    def interrupted(*given: Any) -> nn.Module:
+        module = build_module(*given)
+        module.register_forward_hook(stop)
+        return module
+
+    monkeypatch.setattr("h2gcn.estimator.build_module", interrupted)
+    cut = resume(new(), small_graph, tmp_path / "c")
     assert cut.interrupted_
     assert len(cut.history_) == 4
     assert (tmp_path / "c" / MANIFEST).read_bytes() == before

@@ -1,6 +1,7 @@
 """What the diagnosis says, on graphs where the answer is plain."""
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def test_a_bipartite_graph_is_heterophilous_and_its_second_ring_alike() -> None:
         -1,
     )
     assert (far.entries, far.homophily, far.chance, far.adjusted) == (24, 1, 0.5, 1)
+    assert (near.labelled, far.labelled) == (near.entries // 2, far.entries // 2)
     assert verdict.models == ("h2gcn-1", "h2gcn-2", "mlp")
     assert [design.helps for design in verdict.designs] == [True, True, True]
     text = "\n".join(verdict.sentences)
@@ -231,6 +233,7 @@ def test_homophily_by_degree() -> None:
 
 def test_a_ring_over_the_limit_is_left_out_and_named() -> None:
     found = diagnose(bipartite(), max_ring_entries=23)
+    assert found.rings[1].labelled is None
     assert found.rings[0].homophily == 0.0
     far = found.rings[1]
     assert (far.entries, far.exact, far.homophily) == (24, True, None)
@@ -486,3 +489,12 @@ def test_the_second_ring_of_texas(data_root: Path) -> None:
     # Most of it is the size of the largest class; the page must not hide that.
     assert far.chance == pytest.approx(0.537, abs=5e-4)
     assert "chance would give 54%" in found.verdict.designs[1].reason
+
+
+def test_only_pairs_with_two_labels_are_compared() -> None:
+    adj = adjacency(4, [(0, 1), (1, 2), (2, 3)])
+    graph = Graph(x=np.eye(4), adj=adj, y=[0, 1, -1, 0])
+    near, far = diagnose(graph).rings
+    assert (near.entries // 2, near.labelled) == (3, 1)
+    assert (far.entries // 2, far.labelled) == (2, 1)
+    assert diagnose(replace(graph, y=[0, -1, 1, -1])).rings[0].labelled == 0

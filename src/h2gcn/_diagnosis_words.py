@@ -64,12 +64,16 @@ def measures(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     ]
 
 
-def rings(diagnosis: Diagnosis) -> list[tuple[str, str, str, str, str, str]]:
-    """Return hops, pairs, share alike, chance, adjusted and note of each ring."""
+def rings(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """Return a row for each ring.
+
+    Hops, pairs, those with two labels, their share alike, chance, adjusted, and note.
+    """
     return [
         (
             str(ring.hop),
             ("" if ring.exact else "about ") + f"{ring.entries // 2:,}",
+            "–" if ring.labelled is None else f"{ring.labelled:,}",
             number(ring.homophily),
             number(ring.chance),
             number(ring.adjusted),

@@ -37,6 +37,8 @@ class RingShare:
         (homophily − chance) / (1 − chance): 0 is chance, 1 is all alike.
     note
         Why something is None, or "".
+    labelled
+        Pairs of which both have a label; None where the ring was not built.
     """
 
     hop: int
@@ -46,6 +48,7 @@ class RingShare:
     chance: float | None = None
     adjusted: float | None = None
     note: str = ""
+    labelled: int | None = None
 
 
 def ring_shares(
@@ -106,11 +109,11 @@ def _share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:
     total = int(ends.sum())
     if not total:
         note = f"no two labelled nodes are at distance {hop}"
-        return RingShare(hop, entries, True, note=note)
+        return RingShare(hop, entries, True, note=note, labelled=0)
     alike = float(ends.trace() / total)
     chance = float(((ends.sum(axis=1) / total) ** 2).sum())
     if math.isclose(chance, 1):
         note = f"all labelled nodes at distance {hop} are of a single class"
-        return RingShare(hop, entries, True, alike, chance, note=note)
+        return RingShare(hop, entries, True, alike, chance, None, note, total // 2)
     adjusted = (alike - chance) / (1 - chance)
-    return RingShare(hop, entries, True, alike, chance, adjusted)
+    return RingShare(hop, entries, True, alike, chance, adjusted, "", total // 2)

@@ -44,11 +44,11 @@ def show(diagnosis: Diagnosis) -> None:
         _heading(console, "By distance")
         rings = words.rings(diagnosis)
         noted = any(row[-1] for row in rings)
-        heads = ("hops", "pairs", "alike", "by chance", "adjusted", "note")
+        heads = ("hops", "pairs", "labelled", "alike", "by chance", "adjusted", "note")
         if noted:
-            _table(console, heads, rings, "rrrrrl")
+            _table(console, heads, rings, "rrrrrrl")
         else:
-            _table(console, heads[:-1], [row[:-1] for row in rings], "rrrrr")
+            _table(console, heads[:-1], [row[:-1] for row in rings], "rrrrrr")
         _by_degree(console, diagnosis)
         _classes(console, diagnosis.classes)
     _heading(console, "Audit")

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from conftest import adjacency
-from h2gcn import Graph, NodeClassifier, Split, training
+from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
+from h2gcn.losses import class_weights, node_loss
 from h2gcn.metrics import accuracy
 from h2gcn.models import MODELS
 from h2gcn.randomness import seeded
@@ -513,17 +514,17 @@ def rare_graph() -> Graph:
 def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
     logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(30) % 7 % 3
-    weights = training._balanced(labels, torch.arange(30))
+    weights = class_weights("balanced", labels, torch.arange(30))
     sums = torch.zeros(3).index_add(0, labels, weights[labels])
     torch.testing.assert_close(sums, torch.full((3,), 10.0))
     expected = torch.nn.functional.cross_entropy(logits, labels, weight=weights)
-    torch.testing.assert_close(training._loss(logits, labels, weights), expected)
+    torch.testing.assert_close(node_loss(logits, labels, weights), expected)
     # Batches weigh a class as all nodes together do.
     parts = [slice(i, i + 1) for i in range(30)]
-    single = [training._loss(logits[one], labels[one], weights) for one in parts]
+    single = [node_loss(logits[one], labels[one], weights) for one in parts]
     torch.testing.assert_close(torch.stack(single).mean(), expected)
     # A class that is not in training has some weight, and no effect on the others.
-    first = training._balanced(labels, torch.nonzero(labels < 2).reshape(-1))
+    first = class_weights("balanced", labels, torch.nonzero(labels < 2).reshape(-1))
     assert first[2] == 1
     assert torch.isfinite(first).all()
 

@@ -42,6 +42,8 @@ def label_features(graph: Graph) -> NDArray[np.int64]:
             columns, values = columns[same], values[:, same]
         values = np.vstack([values, _dense(graph.x, nodes[:1], columns)])
         sizes.append(nodes.size - 1)  # a single one is constant whatever it is
+        if not columns.size:
+            break
     return columns[[_apart(value, np.array(sizes)) >= BY_CHANCE for value in values.T]]
 
 

@@ -23,7 +23,6 @@ from h2gcn.features import find_input
 from h2gcn.fitting import fit_module
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
-from h2gcn.models.spec import ModelSpec
 from h2gcn.operators import find_operators, find_place
 from h2gcn.parameters import (
     blank_module,
@@ -42,12 +41,13 @@ from h2gcn.prediction import (
 )
 from h2gcn.preparation import (
     check_batch_size,
+    check_graph,
     check_labels,
+    check_training_classes,
     find_device,
     find_seed,
     find_split,
     find_work,
-    warn_of_missing_classes,
 )
 from h2gcn.randomness import seeded
 from h2gcn.ring_plan import RingOptions
@@ -212,17 +212,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = find_seed(self.random_state)
         check_labels(graph)
         split = find_split(graph, split, seed)
-        warn_of_missing_classes(graph, split)
+        check_training_classes(graph, split)
         spec = find_model(self.model)
-        _check_graph(graph, spec, self.metric)
+        check_graph(graph, spec, self.metric)
         scaling = self.scaling if spec.trained else "none"
         scaler = fit_scaler(scaling, graph.x, split.train)
+        params = self.get_params()
         with seeded(seed, device):
-            params = self.get_params()
             module = build_module(params, graph.n_features, graph.n_classes).to(device)
         work = find_work(module, graph, split)
         batches = self.batch_size is not None
-        rings = RingOptions.of(self.get_params(), seed, work, on_demand=batches)
+        rings = RingOptions.of(params, seed, work, on_demand=batches)
         saved = None
         if checkpoint is not None and spec.trained:
             place = find_place(graph, self.model, device, rings)
@@ -394,16 +394,3 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from h2gcn.bundle import load_bundle
 
         return load_bundle(Path(path))
-
-
-def _check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
-    """Refuse a graph that a model, or a metric, can do nothing with."""
-    if metric == "roc_auc" and graph.n_classes != 2:
-        raise InputError(
-            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
-            f"two classes. {graph.name} has {graph.n_classes}."
-        )
-    if graph.adj.nnz == 0 and spec.operators(graph.adj):
-        raise InputError(
-            f"{graph.name}: the graph has no edges; only mlp can do without them"
-        )

@@ -15,18 +15,20 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.footprint import Work
 from h2gcn.graph import Graph, Split
 from h2gcn.models.gat import AttentionHeads
+from h2gcn.models.spec import ModelSpec
 from h2gcn.splitting import stratified_split
 
 __all__ = [
     "DEVICES",
     "check_batch_size",
+    "check_graph",
     "check_labels",
     "check_split",
+    "check_training_classes",
     "find_device",
     "find_seed",
     "find_split",
     "find_work",
-    "warn_of_missing_classes",
 ]
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -66,6 +68,19 @@ def check_labels(graph: Graph) -> None:
         raise InputError(
             f"{graph.name}: all labelled nodes are of one class, "
             f"{graph.classes[present[0]]!s}; at least two are needed"
+        )
+
+
+def check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
+    """Refuse a graph that a model, or a metric, can do nothing with."""
+    if metric == "roc_auc" and graph.n_classes != 2:
+        raise InputError(
+            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
+            f"two classes. {graph.name} has {graph.n_classes}."
+        )
+    if graph.adj.nnz == 0 and spec.operators(graph.adj):
+        raise InputError(
+            f"{graph.name}: the graph has no edges; only mlp can do without them"
         )
 
 
@@ -138,8 +153,8 @@ def check_split(graph: Graph, split: Split) -> Split:
     return split
 
 
-def warn_of_missing_classes(graph: Graph, split: Split) -> None:
-    """Say which classes the training part does not have; refuse a single one."""
+def check_training_classes(graph: Graph, split: Split) -> None:
+    """Refuse a training part of one class, and say which classes it does not have."""
     present = np.unique(graph.y[split.train])
     if present.size == 1:
         raise InputError(

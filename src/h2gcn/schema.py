@@ -71,11 +71,24 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     return picked.toarray() if isinstance(graph.x, np.ndarray) else picked
 
 
-def translate_labels(graph: Graph, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the model's index of each of the graph's classes, -1 for others, [C]."""
+def translate_labels(
+    graph: Graph, nodes: NDArray[np.int64], classes: NDArray[Any]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Return the model's class index of each of some labelled nodes, and other labels.
+
+    Returns
+    -------
+    index
+        -1 where the model never saw the label, [m].
+    unseen
+        Those labels.
+    """
     place = {str(label): index for index, label in enumerate(classes)}
     found = [place.get(str(label), -1) for label in graph.classes]
-    return np.array(found, dtype=np.int64)
+    translate, own = np.array(found, dtype=np.int64), graph.y[nodes]
+    used = np.unique(own)
+    unseen = graph.classes[used[translate[used] < 0]]
+    return translate[own], [str(label) for label in unseen]
 
 
 def match_labels(
@@ -88,16 +101,14 @@ def match_labels(
         raise InputError(
             f"{graph.name}: node {graph.node_ids[first]!s} has no label to score by"
         )
-    translate = translate_labels(graph, classes)
-    used = np.unique(own)
-    unseen = used[translate[used] < 0]
-    if unseen.size:
+    index, unseen = translate_labels(graph, nodes, classes)
+    if unseen:
         raise InputError(
             f"{graph.name} has labels that the model never saw: "
-            f"{_list([str(label) for label in graph.classes[unseen]])}; "
+            f"{_list(unseen)}; "
             f"it knows {_list([str(label) for label in classes])}"
         )
-    return np.asarray(translate[own])
+    return index
 
 
 def _list(names: list[str]) -> str:

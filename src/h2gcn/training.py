@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.allocator import steady_memory
@@ -20,6 +19,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.feeds import Piece, find_feed
 from h2gcn.graph import Split
+from h2gcn.losses import CLASS_WEIGHTS, class_weights, node_loss
 from h2gcn.metrics import METRICS, score
 from h2gcn.optimisers import OPTIMIZERS, find_optimiser
 from h2gcn.progress import Progress
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from h2gcn.checkpoint import Checkpoint
 
 __all__ = ["Epoch", "TrainConfig", "TrainResult", "train"]
-
-CLASS_WEIGHTS = ("balanced",)
 
 
 @dataclass(frozen=True)
@@ -159,9 +157,8 @@ def train(
     device = next(model.parameters()).device
     feed = find_feed(model, x, operators, split, config.batch_size, seed)
     labels = torch.from_numpy(y).to(device)
-    weights = None
-    if config.class_weight is not None:
-        weights = _balanced(labels, torch.from_numpy(split.train).to(device))
+    train_nodes = torch.from_numpy(split.train).to(device)
+    weights = class_weights(config.class_weight, labels, train_nodes)
     optimiser = find_optimiser(config.optimizer, model, config.learning_rate, config.l2)
     rule = find_rule(config.stopping, config.patience)
     progress = Progress(model, optimiser, rule, spent)
@@ -218,7 +215,7 @@ def _learn(
     for piece in pieces:
         optimiser.zero_grad(set_to_none=True)
         logits = model(piece.x, piece.operators, piece.target)
-        loss = _loss(logits, labels[piece.nodes], weights)
+        loss = node_loss(logits, labels[piece.nodes], weights)
         if penalty is not None:
             loss = loss + penalty()
         loss.backward()
@@ -236,24 +233,6 @@ def _logits(model: nn.Module, pieces: Iterable[Piece]) -> Tensor:
     )
 
 
-def _balanced(labels: Tensor, train: Tensor) -> Tensor:
-    """Return a weight for each class: all have the same sum over the training nodes."""
-    counts = torch.bincount(labels[train], minlength=int(labels.max()) + 1)
-    present = torch.count_nonzero(counts)
-    # One that training does not have matters to no step.
-    return torch.where(counts > 0, len(train) / (present * counts.clamp(min=1)), 1.0)
-
-
-def _loss(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
-    """Return the mean loss of some nodes, by the weights of their classes if any."""
-    if weights is None:
-        return functional.cross_entropy(logits, labels)
-    losses = functional.cross_entropy(logits, labels, reduction="none")
-    # Their mean over all training nodes is 1. To divide by the sum of a batch's own
-    # would take the weights away again where it has one class only.
-    return (losses * weights[labels].to(losses.dtype)).mean()
-
-
 def _validation_loss(
     model: nn.Module,
     logits: Tensor,
@@ -261,7 +240,7 @@ def _validation_loss(
     weights: Tensor | None,
     config: TrainConfig,
 ) -> float:
-    loss = _loss(logits, labels, weights).item()
+    loss = node_loss(logits, labels, weights).item()
     if config.stopping != "loss-mean":
         return loss
     penalised: list[Tensor] = model.regularised()  # type: ignore[operator]

@@ -59,7 +59,7 @@ def command(
 
     import numpy as np
 
-    from h2gcn.bundle import load_bundle, read_manifest
+    from h2gcn.bundle import load_bundle
     from h2gcn.cli.output import percent, say_what_was_read
     from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, write_prediction_blocks
@@ -72,14 +72,13 @@ def command(
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     check_suffix(out, (".csv", ".parquet"))
-    manifest = read_manifest(model_dir)
     classifier = load_bundle(model_dir)
     here = machine(ring_store, memory_limit) | {"batch_size": batch_size}
     given = {name: value for name, value in here.items() if value is not None}
     classifier.params_ = classifier.params_ | given
     check_rings(classifier.params_)
     check_batches(classifier.params_, classifier.module_)
-    options = TableOptions.from_json(manifest["extra"].get("tables", {}))
+    options = TableOptions.from_json(classifier.tables_)
     options = replace(
         options,
         drop_unknown=options.drop_unknown or drop_unknown,
@@ -95,10 +94,10 @@ def command(
             f"{graph.name}: every node has a label; --all predicts them all the same"
         )
     expected = np.full(graph.n_nodes, -1)
-    known_class = translate_labels(graph, classifier.classes_)
-    expected[graph.labelled] = known_class[graph.y[graph.labelled]]
+    labelled = graph.labelled
+    expected[labelled], unseen = translate_labels(graph, labelled, classifier.classes_)
     n_known = int(np.count_nonzero(expected >= 0))
-    if unseen := graph.classes[known_class < 0].tolist():
+    if unseen:
         warnings.warn(
             f"labels that the model never saw, and cannot predict: {listed(unseen)}",
             H2GCNWarning,

@@ -103,8 +103,8 @@ def command(
     with Store(out / RUNS) as store, _pool(jobs, ray) as pool:
         check_records(store)
         # What the store has of the others stays in the tables.
-        wanted = {*REAL} if only_tables else left_out
-        unopened = wanted - {record["dataset"] for record in store.records}
+        needless = {*REAL} if only_tables else left_out
+        unopened = needless - {record["dataset"] for record in store.records}
         for experiment in names:
 
             def execute(runs: Sequence[Run], title: str = experiment) -> None:

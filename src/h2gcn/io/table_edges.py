@@ -69,7 +69,8 @@ def read_edges(
     rest = [name for name in file.named if name not in (source, target)]
     notes: list[str] = []
     if guessed:
-        _check_guess(file, value_set, (source, target), rest)
+        n_ends = min(len(np.unique(end)) for end in ends)
+        _check_guess(file, value_set, (source, target), rest, n_ends)
         notes.append(
             f"the first two columns of {file.path.name}, {source!r} and {target!r}, "
             "are taken as the ends of the edges"
@@ -119,25 +120,25 @@ def _check_unknown(
 
 
 def _check_guess(
-    file: TableFile, ids: pa.Array, ends: tuple[str, str], rest: list[str]
+    file: TableFile, ids: pa.Array, ends: tuple[str, str], rest: list[str], n_ends: int
 ) -> None:
-    """Raise where further columns may be ends: ids of nodes, and of as many of them.
+    """Raise where further columns may be ends: ids of nodes, of about as many.
 
-    Where ids are numbers, so may weights be; but those take few values.
+    Where ids are numbers, so may weights be; but those take few values, and not half
+    as many as the ends, `n_ends`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not rest:
         return
-    table = file.read((*ends, *rest), (*ends, *rest))
-    few = min(pc.count_distinct(table[name]).as_py() for name in ends) / 2
+    table = file.read(rest, rest)
 
     def may_be_end(name: str) -> bool:
         column, kinds = table[name], (pa.types.is_integer, pa.types.is_large_string)
         if not any(is_kind(column.type) for is_kind in (*kinds, pa.types.is_string)):
             return False
-        if pc.count_distinct(column).as_py() <= few:
+        if 2 * pc.count_distinct(column).as_py() <= n_ends:
             return False
         found = pc.is_in(as_text(file, name, column), value_set=ids)
         return bool(pc.all(found).as_py())

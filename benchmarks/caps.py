@@ -13,12 +13,8 @@ import numpy as np
 from common import judge, parser, publish
 
 from h2gcn import load_dataset
-from h2gcn.experiments.local_pool import LocalPool
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.presets import find_preset
-from h2gcn.experiments.runner import run_plan
-from h2gcn.experiments.store import Store
-from h2gcn.rings import ring_sizes
+from h2gcn.experiments import LocalPool, Run, Store, find_preset, run_plan
+from h2gcn.rings.exact import ring_sizes
 
 ASKED = 1.0
 """Points that a cap of 64 may cost."""

@@ -22,14 +22,14 @@ from torch.nn import functional
 from traffic import Rows, Shapes
 
 from h2gcn import Graph, load_dataset
-from h2gcn.feeds import Piece, WholeGraph
-from h2gcn.models import build_model, find_model
-from h2gcn.models.h2gcn import H2GCN
-from h2gcn.operators import find_operators
-from h2gcn.scaling import fit_scaler
-from h2gcn.sparse import to_tensor
-from h2gcn.synthetic import PRESETS, generate_graph
-from h2gcn.threads import threads_for
+from h2gcn.datasets import PRESETS, generate_graph
+from h2gcn.estimator import find_operators
+from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.models import H2GCN, build_model, find_model
+from h2gcn.sparse.operator import to_tensor
+from h2gcn.training.feeds import WholeGraph
+from h2gcn.training.pieces import Piece
+from h2gcn.training.threads import threads_for
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")

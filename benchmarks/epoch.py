@@ -24,7 +24,7 @@ from memory import peak_increase
 from traffic import epoch_bytes, machine_bandwidth
 
 from h2gcn import Graph
-from h2gcn.allocator import keep_freed_memory
+from h2gcn.sparse import keep_freed_memory
 
 TOLERANCE = 1e-5
 MESSAGE_BYTES = 6e9

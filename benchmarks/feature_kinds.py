@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from results_disagreements import SHOWN
 
 from h2gcn import NodeClassifier
+from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.exceptions import H2GCNWarning
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.protocols import PROTOCOLS
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.definition.protocols import PROTOCOLS
 from h2gcn.graph import Graph
-from h2gcn.synthetic import PRESETS, generate_graph
 
 FILE = Path(__file__).parents[1] / "results" / "feature-kinds.json"
 N_FEATURES = 100

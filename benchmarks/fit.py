@@ -33,11 +33,10 @@ from rings import product_and_subtract
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
-from h2gcn.experiments.presets import find_preset
-from h2gcn.models import build_model
-from h2gcn.models.h2gcn import H2GCN
+from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.experiments import find_preset
+from h2gcn.models import H2GCN, build_model
 from h2gcn.rings import normalise
-from h2gcn.scaling import fit_scaler
 
 IMPORT_TIMES = 1.5
 """What importing h2gcn may take, where importing torch takes 1."""

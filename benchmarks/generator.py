@@ -1,6 +1,6 @@
 """The generator of synthetic graphs: seconds and memory by size.
 
-The graphs are those of `h2gcn.synthetic.generate_graph`, with Gaussian features.
+The graphs are those of `h2gcn.datasets.generate_graph`, with Gaussian features.
 
     python benchmarks/generator.py --largest 10000
 """
@@ -10,7 +10,7 @@ import time
 from common import parser, publish
 from memory import in_a_process, peak_gigabytes
 
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.datasets import GaussianFeatures, generate_graph
 
 SIZES = ((10_000, 10, 6), (1_000_000, 5, 5))
 """Nodes, classes, links of each node."""

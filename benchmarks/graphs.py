@@ -1,6 +1,6 @@
 """Random graphs of any size in seconds, for the benchmarks.
 
-Not those of the paper (`h2gcn.synthetic` makes them): there a few nodes have very many
+Not those of the paper (`h2gcn.datasets.synthetic`): there a few nodes have very many
 neighbours, and the 2-hop ring grows faster than the graph. Here the degrees are as
 uneven at a million nodes as at ten thousand: twice the nodes are twice the work.
 """
@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn import Graph
-from h2gcn.graph import CSR
+from h2gcn.graph import CSR, stratified_split
 from h2gcn.io import adjacency_from_edges
-from h2gcn.splitting import stratified_split
 
 CLASSES = 10
 FRACTIONS = (0.6, 0.2, 0.2)

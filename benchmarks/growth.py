@@ -29,8 +29,8 @@ from graphs import random_graph
 from memory import in_a_process, peak_gigabytes, reset_peak
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.allocator import keep_freed_memory
-from h2gcn.rings import ring_sizes
+from h2gcn.rings.exact import ring_sizes
+from h2gcn.sparse import keep_freed_memory
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 LITERAL_UP_TO = 100_000

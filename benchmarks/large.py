@@ -18,9 +18,9 @@ from graphs import random_graph
 from memory import in_a_process, peak_gigabytes, reset_peak
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.allocator import keep_freed_memory
-from h2gcn.ring_forecast import forecast_ring
-from h2gcn.splitting import stratified_split
+from h2gcn.graph import stratified_split
+from h2gcn.rings import forecast_ring
+from h2gcn.sparse import keep_freed_memory
 
 LABELLED = (0.01, 0.005, 0.005)
 """Shares of the nodes to train on, to choose by, to test on."""

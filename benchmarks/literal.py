@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.graph import CSR, Features
-from h2gcn.models.h2gcn import H2GCN
+from h2gcn.models import H2GCN
 from h2gcn.models.parts import ACTIVATIONS
 
 LAYOUTS = ("csr", "coo")

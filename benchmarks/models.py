@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
+from h2gcn.estimator import Seeds, find_operators
+from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.models import MODELS, build_model
-from h2gcn.operators import find_operators
-from h2gcn.scaling import fit_scaler
-from h2gcn.seeds import Seeds
-from h2gcn.sparse import Target, to_tensor
+from h2gcn.sparse import Target
+from h2gcn.sparse.operator import to_tensor
 
 VARIANTS = "h2gcn-"
 CPU = torch.device("cpu")

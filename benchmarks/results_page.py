@@ -25,13 +25,13 @@ from results_text import (
     worse_list,
 )
 
-from h2gcn.experiments.conclusions import CLAIMS, conclude
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.figures import digest, draw
-from h2gcn.experiments.protocols import find_protocol
-from h2gcn.experiments.store import read_records
-from h2gcn.experiments.stored import stored_result
-from h2gcn.experiments.tables import markdown_grid
+from h2gcn.experiments import find_protocol
+from h2gcn.experiments.analysis.conclusions import CLAIMS, conclude
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.display.figures import digest, draw
+from h2gcn.experiments.display.tables import markdown_grid
+from h2gcn.experiments.driver.stored import stored_result
+from h2gcn.experiments.running.store import read_records
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("results_page.md")

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from h2gcn.experiments.cells import lead
-from h2gcn.experiments.paper import published, published_rows
+from h2gcn.experiments import published
+from h2gcn.experiments.analysis.cells import lead
+from h2gcn.experiments.definition.paper import published_rows
 
 H2GCN = ("h2gcn-1", "h2gcn-2")
 SHOWN = (*H2GCN, "gcn", "mlp")

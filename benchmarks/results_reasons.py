@@ -7,7 +7,7 @@ from typing import Any
 
 from results_others import words
 
-from h2gcn.experiments.paper import published
+from h2gcn.experiments import published
 
 Noise = Mapping[str, Sequence[float]]
 """What a cell, "MODEL:H", would have been with other draws of the split."""

@@ -9,8 +9,8 @@ import results_reasons as reasons
 from results_disagreements import why
 from results_others import words as setting_words
 
-from h2gcn.experiments import _table_words as words
-from h2gcn.experiments.conclusions import Conclusion
+from h2gcn.experiments.analysis.conclusions import Conclusion
+from h2gcn.experiments.display import table_words as words
 
 H2GCN = ("h2gcn-1", "h2gcn-2")
 COUNTED = {

@@ -19,12 +19,11 @@ from common import medians_in_turns, parser, publish, ratio
 from graphs import random_adjacency
 from memory import in_a_process, peak_increase
 
-from h2gcn.attachment import circular_compatibility, generate_edges
+from h2gcn.datasets.synthetic.attachment import circular_compatibility, generate_edges
 from h2gcn.graph import CSR
 from h2gcn.io import adjacency_from_edges
-from h2gcn.memory import available_memory
-from h2gcn.ring_forecast import forecast_ring
-from h2gcn.rings import exact_rings
+from h2gcn.rings import exact_rings, forecast_ring
+from h2gcn.sparse import available_memory
 
 KINDS = ("random", "attachment")
 SIZES = (10_000, 100_000, 300_000, 1_000_000)

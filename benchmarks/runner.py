@@ -21,11 +21,8 @@ from typing import Any
 
 from common import publish
 
-from h2gcn.experiments.local_pool import ENVIRONMENT, LocalPool
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.presets import find_preset
-from h2gcn.experiments.runner import run_plan
-from h2gcn.experiments.store import Store
+from h2gcn.experiments import LocalPool, Run, Store, find_preset, run_plan
+from h2gcn.experiments.running.local_pool import ENVIRONMENT
 
 TARGET = 0.05
 

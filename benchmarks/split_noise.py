@@ -18,9 +18,9 @@ import torch
 
 from h2gcn import NodeClassifier, load_dataset
 from h2gcn.exceptions import H2GCNWarning
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.protocols import PROTOCOLS
-from h2gcn.splitting import stratified_split
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.graph import stratified_split
 
 FILE = Path(__file__).parents[1] / "results" / "split-noise.json"
 FRACTIONS = (0.25, 0.25, 0.5)

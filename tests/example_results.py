@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from h2gcn.experiments.cells import mark_best, measured, not_run
-from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
-from h2gcn.experiments.paper import published
+from h2gcn.experiments import published
+from h2gcn.experiments.analysis.cells import mark_best, measured, not_run
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
 
 EVIL = "</script><img src=x onerror=alert(1)>\"'&`{{x}}"
 """A name that breaks whatever forgets to escape it."""

@@ -5,15 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, Split
-from h2gcn._label_features import label_features
-from h2gcn._rows import equal_groups, row_keys
-from h2gcn.audit import Audit, Finding, audit, find_twins
+from h2gcn.diagnosis import audit
+from h2gcn.diagnosis.auditing import Audit, find_twins
+from h2gcn.diagnosis.findings import Finding
+from h2gcn.diagnosis.leaks import label_features
 from h2gcn.exceptions import InputError
+from h2gcn.graph import equal_groups, row_keys
 
 SPLIT = Split(train=[0, 1], val=[2], test=[3])
 
@@ -264,7 +265,7 @@ def test_blocks_of_dense_rows_have_the_same_keys(
 ) -> None:
     x = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
     whole = row_keys(x)
-    monkeypatch.setattr("h2gcn._rows._BLOCK", 7)
+    monkeypatch.setattr("h2gcn.graph.rows._BLOCK", 7)
     np.testing.assert_array_equal(row_keys(x), whole)
 
 
@@ -331,7 +332,7 @@ def test_a_label_for_each_node_makes_no_feature_a_label() -> None:
 def test_features_in_a_file_are_looked_at_some_rows_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn._blocks.NUMBERS", 6)
+    monkeypatch.setattr("h2gcn.graph.blocks.NUMBERS", 6)
     y = np.repeat([0, 1], 30)
     np.save(tmp_path / "x.npy", np.column_stack([y, y, y]).astype(np.float32))
     x = np.load(tmp_path / "x.npy", mmap_mode="r+")

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from conftest import NAMED
-from h2gcn import Graph, NodeClassifier, Split, pieces
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
-from h2gcn.feeds import MiniBatches, Piece, WholeGraph, find_feed
 from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
 from h2gcn.models.h2gcn import H2GCN, ring_operators
-from h2gcn.pieces import gather
 from h2gcn.sparse import Operator
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.training import gather, pieces
+from h2gcn.training.feeds import MiniBatches, WholeGraph, find_feed
+from h2gcn.training.pieces import Piece
 
 CPU = torch.device("cpu")
 WITHOUT = {"mixhop", "label-propagation", "label-propagation-2hop", "linbp"}

@@ -11,17 +11,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import NAMED, adjacency, random_adjacency
-from h2gcn import blocked_ring, ring_store
-from h2gcn.blocked_ring import BlockedRing, ComputedRing, RingSource
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.memory import gigabytes
-from h2gcn.ring_store import store_ring
-from h2gcn.rings import exact_rings, normalise
-from h2gcn.sparse import Operator
+from h2gcn.rings import (
+    BlockedRing,
+    blocked as blocked_ring,
+    exact_rings,
+    normalise,
+    stored as ring_store,
+)
+from h2gcn.rings.blocked import ComputedRing, RingSource
+from h2gcn.rings.stored import store_ring
+from h2gcn.sparse import Operator, gigabytes
 
 
 @pytest.fixture(params=["file", "computed"])

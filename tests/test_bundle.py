@@ -15,11 +15,12 @@ from safetensors.torch import load as load_tensors
 
 from conftest import Run, adjacency
 from h2gcn import Graph, NodeClassifier, __version__, read_graph
-from h2gcn._manifest import digest
-from h2gcn.bundle import MANIFEST, WEIGHTS, load_bundle, read_manifest, save_bundle
+from h2gcn.estimator import load_bundle, read_manifest, save_bundle
+from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.io import TableOptions
+from h2gcn.training.manifest import digest
 
 N = 30
 
@@ -493,7 +494,7 @@ def test_ctrl_c_between_the_renames_keeps_the_old_bundle(
 def test_a_failure_to_make_a_folder_is_told(
     clf: NodeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.bundle.tempfile.mkdtemp", fail)
+    monkeypatch.setattr("h2gcn.estimator.saved_model.tempfile.mkdtemp", fail)
     with pytest.raises(
         InputError, match=r"model: cannot be written \(No space left on device\)"
     ):

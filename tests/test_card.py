@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from conftest import NAMED
 from h2gcn import Graph, Split, homophily
-from h2gcn.card import fingerprint, graph_card
-from h2gcn.graph import ReadRecord
+from h2gcn.graph import ReadRecord, fingerprint
+from h2gcn.homophily import graph_card
 
 COLUMNS = "nodes edges features classes h_loops h adjusted li h2 max_degree split"
 CARDS = """

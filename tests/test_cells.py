@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from h2gcn.experiments.cells import (
+from h2gcn.experiments import Run, find_protocol, published
+from h2gcn.experiments.analysis.cells import (
     lead,
     mark_best,
     measured,
@@ -15,12 +16,10 @@ from h2gcn.experiments.cells import (
     pairs,
     verdict,
 )
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.paper import Published, published, published_rows
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.protocols import find_protocol
-from h2gcn.experiments.ranks import average_ranks, ranks_table
-from h2gcn.experiments.results import accuracy_table
+from h2gcn.experiments.analysis.ranks import average_ranks, ranks_table
+from h2gcn.experiments.analysis.results import accuracy_table
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.definition.paper import Published, published_rows
 
 SPLITS = ["split 0", "split 1", "split 2"]
 

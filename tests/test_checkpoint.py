@@ -21,17 +21,19 @@ import pytest
 import torch
 from torch import nn
 
-import h2gcn.fitting
-import h2gcn.training
-from h2gcn import Graph, NodeClassifier, Split, _locks
-from h2gcn._manifest import digest, to_bytes
-from h2gcn.checkpoint import MANIFEST, Checkpoint, find_stage
+import h2gcn.training.fitting
+import h2gcn.training.loop
+from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
+from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.optimisers import OPTIMIZERS, find_optimiser
-from h2gcn.parameters import build_module
-from h2gcn.progress import Progress
-from h2gcn.stopping import RULES, Epoch, find_rule
+from h2gcn.io import locks as _locks
+from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
+from h2gcn.training.manifest import digest
+from h2gcn.training.optimisers import OPTIMIZERS, find_optimiser
+from h2gcn.training.progress import Progress
+from h2gcn.training.state_files import MANIFEST
+from h2gcn.training.stopping import RULES, find_rule
 
 ONE = torch.ones(1, 3)
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -156,7 +158,7 @@ def test_the_best_epoch_may_lie_before_the_kill(
 ) -> None:
     scores = [0.1, 0.9, *[0.5] * 10]
     told = iter(scores * 2)
-    monkeypatch.setattr(h2gcn.training, "score", lambda *_: next(told))
+    monkeypatch.setattr(h2gcn.training.loop, "score", lambda *_: next(told))
     whole = new().fit(small_graph, SPLIT)
     kill(new(), small_graph, tmp_path / "c", at=4)
     kill(new(), small_graph, tmp_path / "c", at=6, resume=True)
@@ -173,7 +175,7 @@ def test_a_checkpoint_changes_nothing(small_graph: Graph, tmp_path: Path) -> Non
 def test_ctrl_c_in_the_middle_of_an_epoch(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score, calls = h2gcn.training.score, []
+    score, calls = h2gcn.training.loop.score, []
 
     def interrupt(*arguments: Any) -> float:
         calls.append(arguments)
@@ -182,7 +184,7 @@ def test_ctrl_c_in_the_middle_of_an_epoch(
         return score(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(h2gcn.training, "score", interrupt)
+        patch.setattr(h2gcn.training.loop, "score", interrupt)
         cut = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
     assert cut.interrupted_
     assert find_stage(tmp_path / "c").epoch == 5
@@ -205,7 +207,7 @@ def test_ctrl_c_right_after_going_on(
         module.register_forward_hook(stop)
         return module
 
-    monkeypatch.setattr("h2gcn.estimator.build_module", interrupted)
+    monkeypatch.setattr("h2gcn.estimator.classifier.build_module", interrupted)
     cut = resume(new(), small_graph, tmp_path / "c")
     assert cut.interrupted_
     assert len(cut.history_) == 4
@@ -251,13 +253,13 @@ def test_a_prior_is_not_trained_again(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kill(new("cpgnn"), small_graph, tmp_path / "c", at=5)
-    original, trained = h2gcn.fitting.train, []
+    original, trained = h2gcn.training.fitting.train, []
 
     def spy(model: nn.Module, *args: Any, **options: Any) -> Any:
         trained.append(type(model).__name__)
         return original(model, *args, **options)
 
-    monkeypatch.setattr(h2gcn.fitting, "train", spy)
+    monkeypatch.setattr(h2gcn.training.fitting, "train", spy)
     resume(new("cpgnn"), small_graph, tmp_path / "c")
     assert trained == ["CPGNN"]
 
@@ -277,8 +279,8 @@ def test_the_seconds_are_those_of_both_parts(
 ) -> None:
     clock = [0.0]
     clocks = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr("h2gcn.progress.time", clocks)
-    monkeypatch.setattr("h2gcn.fitting.time", clocks)
+    monkeypatch.setattr("h2gcn.training.progress.time", clocks)
+    monkeypatch.setattr("h2gcn.training.fitting.time", clocks)
 
     def wait(epoch: Epoch) -> None:
         clock[0] += 10
@@ -301,7 +303,7 @@ def test_it_is_written_first_then_every_few_minutes_and_last(
 ) -> None:
     clock, seen = [0.0], []
     clocks = SimpleNamespace(monotonic=lambda: clock[0])
-    monkeypatch.setattr("h2gcn.checkpoint.time", clocks)
+    monkeypatch.setattr("h2gcn.training.checkpoint.time", clocks)
 
     def on_epoch(_: Epoch) -> None:
         seen.append(find_stage(tmp_path / "c").epoch)
@@ -505,7 +507,7 @@ def test_rings_at_hand_count_as_they_are(
     whole = new().fit(small_graph, SPLIT)
     kill(new(), small_graph, tmp_path / "c", at=5)
     # They have taken what was free: made again, they would not fit.
-    monkeypatch.setattr("h2gcn.ring_plan.available_memory", lambda: 0)
+    monkeypatch.setattr("h2gcn.rings.plan.available_memory", lambda: 0)
     check_same(resume(new(), small_graph, tmp_path / "c"), whole)
 
 
@@ -609,7 +611,7 @@ def test_a_folder_that_cannot_be_written(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr("h2gcn.checkpoint.TemporaryFile", refuse)
+        patch.setattr("h2gcn.training.checkpoint.TemporaryFile", refuse)
         words = r"c: cannot be written \(Permission denied\)"
         with pytest.raises(InputError, match=words):
             new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
@@ -648,7 +650,7 @@ def test_a_training_that_is_refused_leaves_no_folder(
     with pytest.raises(InputError, match="they are all of one"):
         new(metric="roc_auc").fit(small_graph, one_class, **kept)
     with monkeypatch.context() as patch:
-        patch.setattr(h2gcn.training, "score", stop_now)
+        patch.setattr(h2gcn.training.loop, "score", stop_now)
         with pytest.raises(KeyboardInterrupt):
             new().fit(small_graph, SPLIT, **kept)
     assert set(tmp_path.iterdir()) == before
@@ -667,7 +669,7 @@ def test_what_is_wrong_with_the_folder_is_said_before_the_rings_are_made(
 ) -> None:
     kill(new(), small_graph, tmp_path / "c", at=2)
     fresh = replace(small_graph)  # whose rings nobody remembers
-    monkeypatch.setattr("h2gcn.estimator.find_operators", pytest.fail)
+    monkeypatch.setattr("h2gcn.estimator.classifier.find_operators", pytest.fail)
     with pytest.raises(InputError, match=r"was made with dropout 0\.5, not 0\.1"):
         resume(new(dropout=0.1), fresh, tmp_path / "c")
     with pytest.raises(InputError, match="already holds a checkpoint"):

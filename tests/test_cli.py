@@ -558,7 +558,7 @@ def test_an_unknown_option_or_command(run: Run, folder: Path) -> None:
 def test_ctrl_c_keeps_the_best_so_far(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import training
+    from h2gcn.training import loop as training
 
     calls = []
 
@@ -672,7 +672,7 @@ def without_seconds(out: str) -> dict[str, Any]:
 def test_checkpoints_of_all_splits(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import training
+    from h2gcn.training import loop as training
 
     command = ("train", folder, "--split", "all", "--json", *QUICK)
     whole = run(*command, "-q")[1]
@@ -759,7 +759,7 @@ def test_a_misspelt_synthetic_graph(run: Run) -> None:
 def test_rings_that_do_not_fit_are_refused_with_a_way_out(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import ring_plan
+    from h2gcn.rings import plan as ring_plan
 
     monkeypatch.setattr(ring_plan, "available_memory", lambda: 170_000)
     result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from conftest import Run
-from h2gcn import _locks
-from h2gcn._locks import locked
-from h2gcn.checkpoint import MANIFEST
+from h2gcn.io import locked, locks as _locks
+from h2gcn.training.state_files import MANIFEST
 
 N = 40
 QUICK = ("--epochs", 3, "-q")

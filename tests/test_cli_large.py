@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from conftest import Run
-from h2gcn.bundle import read_manifest
+from h2gcn.estimator import read_manifest
 from h2gcn.io import TableOptions, read_graph, read_tables
-from h2gcn.ring_needs import Needs
+from h2gcn.rings.needs import Needs
 
 N = 40
 QUICK = ("--epochs", 15, "-q")

@@ -13,9 +13,10 @@ import pytest
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
-from h2gcn.experiments import trials
-from h2gcn.experiments.store import Store, read_records
-from h2gcn.io.write import write_tables
+from h2gcn.experiments import Store
+from h2gcn.experiments.running.store import read_records
+from h2gcn.experiments.tuning import trials
+from h2gcn.io import write_tables
 from h2gcn.models import MODELS
 from test_cli import fails
 
@@ -271,7 +272,7 @@ def test_options_of_the_tables_are_in_the_command_that_goes_on(
 def test_a_setting_that_fails_is_told(
     run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.experiments import grids
+    from h2gcn.experiments.definition import grids
 
     rates = {"optimizer": ("sgd",), "learning_rate": (1e30, 0.01)}
     monkeypatch.setitem(grids._OWN, "gcn", [rates])
@@ -416,7 +417,7 @@ def test_what_patience_is_holds_for_every_stopping_rule(run: Run) -> None:
 def test_a_search_without_optuna_says_how_to_get_it(
     run: Run, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.experiments import tuning
+    from h2gcn.experiments.tuning import searching as tuning
 
     monkeypatch.setattr(tuning, "find_spec", lambda _: None)
     fails(run("tune", source, "--search", "optuna"), "pip install 'h2gcn[tune]'")

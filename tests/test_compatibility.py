@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from conftest import adjacency
-from h2gcn.compatibility import from_edges, from_neighbours, project, sinkhorn
+from h2gcn.models.compatibility import from_edges, from_neighbours, project, sinkhorn
 from h2gcn.sparse import Operator
 
 Matrix = NDArray[np.float64]

@@ -5,10 +5,16 @@ from typing import Any
 import pytest
 
 from example_results import table
-from h2gcn.experiments.cells import measured, not_run
-from h2gcn.experiments.conclusions import CLAIMS, NOT_YET, Claim, Conclusion, conclude
-from h2gcn.experiments.definitions import EXPERIMENTS, REAL_MODELS
-from h2gcn.experiments.paper import published
+from h2gcn.experiments import published
+from h2gcn.experiments.analysis.cells import measured, not_run
+from h2gcn.experiments.analysis.conclusions import (
+    CLAIMS,
+    NOT_YET,
+    Claim,
+    Conclusion,
+    conclude,
+)
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, REAL_MODELS
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 LOW = ("0.00", "0.10", "0.20", "0.30", "0.40", "0.50")

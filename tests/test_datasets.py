@@ -239,8 +239,8 @@ def test_damaged_files_are_one_line(tmp_path: Path, file: str, content: bytes) -
 
 
 def test_an_altered_synthetic_graph_is_told(tmp_path: Path) -> None:
+    from h2gcn.datasets import generate_graph
     from h2gcn.io import write_npz
-    from h2gcn.synthetic import generate_graph
 
     (tmp_path / "syn-cora").mkdir()
     write_npz(generate_graph(n_nodes=50), tmp_path / "syn-cora" / "h0.10-r1.npz")

@@ -10,14 +10,15 @@ import pytest
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, Split, load_dataset
-from h2gcn._diagnosis_words import card_facts
 from h2gcn.cli import main
 from h2gcn.cli.diagnosis_text import show
-from h2gcn.diagnosis import MEASURES, ClassShare, DegreeBin, diagnose
-from h2gcn.diagnosis_page import _luminance, _palette, render_html
+from h2gcn.diagnosis import ClassShare, diagnose, heat_palette, render_html
+from h2gcn.diagnosis.diagnosing import MEASURES, DegreeBin
+from h2gcn.diagnosis.page import _luminance
+from h2gcn.diagnosis.words import card_facts
 from h2gcn.exceptions import InputError
 from h2gcn.homophily import DegreeRange
-from h2gcn.io.write import write_tables
+from h2gcn.io import write_tables
 
 EVIL = "<script>alert(1)</script>"
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -257,7 +258,7 @@ def test_rings_beyond_one_left_out_are_left_out_too() -> None:
 def test_rings_that_do_not_fit_in_memory_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("h2gcn._ring_shares.available_memory", lambda: 100)
+    monkeypatch.setattr("h2gcn.homophily.by_ring.available_memory", lambda: 100)
     assert "more than fit in memory" in diagnose(bipartite()).rings[1].note
 
 
@@ -350,11 +351,11 @@ def test_the_page_of_an_unlabelled_graph_says_so() -> None:
 
 
 def test_cells_of_the_heat_map_are_legible() -> None:
-    for background, text in _palette():
+    for background, text in heat_palette():
         shade = _luminance(bytes.fromhex(background[1:]))
         light, dark = (1.0, shade) if text == "#fff" else (shade, 0.0)
         assert (light + 0.05) / (dark + 0.05) >= 4.5
-    lightness = [_luminance(bytes.fromhex(shade[1:])) for shade, _ in _palette()]
+    lightness = [_luminance(bytes.fromhex(shade[1:])) for shade, _ in heat_palette()]
     assert lightness == sorted(lightness, reverse=True)
 
 

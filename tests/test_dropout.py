@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from h2gcn.dropout import dropout, dropout_linear
-from h2gcn.randomness import seeded
+from h2gcn.sparse import dropout, dropout_linear, seeded
 
 SHAPE = (400, 251)  # no multiple of four
 
@@ -66,7 +65,7 @@ def test_doubles_stay_doubles() -> None:
 def test_dropping_and_multiplying_block_by_block(
     rows: int, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.dropout.CHUNK", 40)  # several chunks
+    monkeypatch.setattr("h2gcn.sparse.dropping.CHUNK", 40)  # several chunks
     blocks = [torch.randn(rows, width, requires_grad=True) for width in widths]
     weight = torch.randn(sum(widths), 3, requires_grad=True)
     grad = torch.randn(rows, 3)

@@ -14,10 +14,9 @@ from sklearn.metrics import roc_auc_score
 
 from conftest import adjacency
 from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.estimator import check_split, find_device
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
-from h2gcn.graph import CSR
-from h2gcn.preparation import check_split, find_device
-from h2gcn.splitting import stratified_split
+from h2gcn.graph import CSR, stratified_split
 from h2gcn.training import Epoch
 
 N = 30

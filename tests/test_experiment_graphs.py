@@ -9,17 +9,17 @@ import pytest
 from numpy.typing import NDArray
 
 from h2gcn import load_dataset
-from h2gcn.card import fingerprint
+from h2gcn.datasets import ProductsFeatures
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments import graphs
-from h2gcn.experiments.graphs import (
+from h2gcn.experiments.running import graphs
+from h2gcn.experiments.running.graphs import (
     MissingData,
     find_checksum,
     has_products,
     open_graph,
 )
-from h2gcn.experiments.products import ProductsFeatures
-from h2gcn.homophily import edge_homophily
+from h2gcn.graph import fingerprint
+from h2gcn.homophily.measures import edge_homophily
 from test_datasets import write_tiny_webkb
 
 

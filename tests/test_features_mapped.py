@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from h2gcn import Graph, NodeClassifier, _blocks
-from h2gcn.card import fingerprint
+from h2gcn import Graph, NodeClassifier
+from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.estimator import Scaler, align_features
+from h2gcn.estimator.inputs import find_input
+from h2gcn.estimator.scaling import choose_scaling, fit_scaler
 from h2gcn.exceptions import InputError
-from h2gcn.features import MappedFeatures, find_input
+from h2gcn.graph import blocks as _blocks, fingerprint
 from h2gcn.models import MODELS
-from h2gcn.scaling import Scaler, choose_scaling, fit_scaler
-from h2gcn.schema import align_features
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.sparse.mapped import MappedFeatures
 
 
 @pytest.fixture(autouse=True)

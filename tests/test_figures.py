@@ -13,11 +13,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from example_results import EVIL, as_paper, figure
-from h2gcn.diagnosis_page import _luminance
+from h2gcn.diagnosis.page import _luminance
 from h2gcn.exceptions import InputError
-from h2gcn.experiments._styles import MARKERS, STYLES, styles_of
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.figures import _SETTINGS, _draw, draw
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.display.figures import _SETTINGS, _draw, draw
+from h2gcn.experiments.display.styles import MARKERS, STYLES, styles_of
 
 
 def series(name: str = "gcn", **given: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def test_no_state_is_left_behind(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     draw(FIGURES["bars"], tmp_path / "a")
     assert dict(mpl.rcParams) == before
-    loads = "import sys, h2gcn.experiments.figures"
+    loads = "import sys, h2gcn.experiments.display.figures"
     code = f"{loads}; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from h2gcn import _locks
-from h2gcn._files import check_folder, whole_file, write_whole
-from h2gcn._locks import locked
 from h2gcn.exceptions import InputError
+from h2gcn.io import check_folder, locked, locks as _locks, whole_file, write_whole
 
 
 def check(path: Path) -> None:
@@ -92,7 +90,7 @@ def test_a_folder_is_for_one_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
 def test_a_program_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path; from h2gcn._locks import locked\n"
+        "from pathlib import Path; from h2gcn.io import locked\n"
         f"with locked(Path({str(tmp_path)!r})): print('in', flush=True); input()"
     )
     child = subprocess.Popen(

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import h2gcn.fitting
-import h2gcn.progress
+import h2gcn.training.fitting
+import h2gcn.training.progress
 from conftest import NAMED
-from h2gcn.fitting import fit_module
 from h2gcn.graph import Split
 from h2gcn.models import build_model, find_model
 from h2gcn.sparse import Operator
-from h2gcn.training import Epoch, TrainConfig, TrainResult
+from h2gcn.training import Epoch, TrainConfig, fit_module
+from h2gcn.training.loop import TrainResult
 
 Y = np.array([0, 1, 0, 1, 0])
 SPLIT = Split(np.array([0, 1, 4]), np.array([2, 3]), np.array([], dtype=np.int64))
@@ -41,7 +41,7 @@ def test_the_prior_is_trained_first_and_the_labels_are_shown_once(
 ) -> None:
     calls: list[str] = []
     module = build_model("cpgnn", 3, 2, {})
-    original = h2gcn.fitting.train
+    original = h2gcn.training.fitting.train
 
     def spy(model: nn.Module, *args: object, **options: object) -> TrainResult:
         calls.append("prior" if model is module.prior else "whole")
@@ -53,7 +53,7 @@ def test_the_prior_is_trained_first_and_the_labels_are_shown_once(
         assert index.tolist() == [0, 1, 4]
         calls.append("labels")
 
-    monkeypatch.setattr(h2gcn.fitting, "train", spy)
+    monkeypatch.setattr(h2gcn.training.fitting, "train", spy)
     monkeypatch.setattr(module, "initialise", initialise)
     config = TrainConfig(epochs=3)
     fit_module(module, torch.eye(5)[:, :3], operators_of("cpgnn"), Y, SPLIT, config)
@@ -65,7 +65,7 @@ def test_the_seconds_are_those_of_the_prior_too(
 ) -> None:
     clock = [0.0]
     module = build_model("cpgnn", 3, 2, {})
-    original = h2gcn.fitting.train
+    original = h2gcn.training.fitting.train
 
     def slow(model: nn.Module, *args: object, **options: object) -> TrainResult:
         clock[0] += 100 if model is module.prior else 0
@@ -74,10 +74,10 @@ def test_the_seconds_are_those_of_the_prior_too(
     def wait(_: Epoch) -> None:
         clock[0] += 7
 
-    monkeypatch.setattr(h2gcn.fitting, "train", slow)
+    monkeypatch.setattr(h2gcn.training.fitting, "train", slow)
     clocks = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr(h2gcn.fitting, "time", clocks)
-    monkeypatch.setattr(h2gcn.progress, "time", clocks)
+    monkeypatch.setattr(h2gcn.training.fitting, "time", clocks)
+    monkeypatch.setattr(h2gcn.training.progress, "time", clocks)
     config = TrainConfig(epochs=3)
     x = torch.eye(5)[:, :3]
     result = fit_module(
@@ -89,7 +89,7 @@ def test_the_seconds_are_those_of_the_prior_too(
 
 def test_ctrl_c_in_the_prior_ends_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = TrainResult(1, 0.5, (), 0.1, interrupted=True)
-    monkeypatch.setattr(h2gcn.fitting, "train", lambda *_, **__: cut)
+    monkeypatch.setattr(h2gcn.training.fitting, "train", lambda *_, **__: cut)
     module = build_model("cpgnn", 3, 2, {})
     with pytest.raises(KeyboardInterrupt):
         fit_module(

@@ -8,13 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from h2gcn.footprint import (
-    SLACK,
-    Work,
-    operator_bytes,
-    piece_bytes,
-    piece_size,
-)
+from h2gcn.rings import Work
+from h2gcn.rings.footprint import SLACK, operator_bytes, piece_bytes, piece_size
 
 ROOT = Path(__file__).parents[1]
 BIG = 10**9
@@ -83,7 +78,7 @@ import json, sys
 import numpy as np, scipy.sparse as sp, torch
 from memory import peak_increase
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn import ring_plan
+from h2gcn.rings import plan as ring_plan
 
 torch.set_num_threads(1)
 needed = []

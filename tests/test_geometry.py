@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from conftest import NAMED, adjacency
-from h2gcn import geometry
 from h2gcn.exceptions import InputError
-from h2gcn.geometry import (
+from h2gcn.models import isomap as geometry
+from h2gcn.models.isomap import (
     RELATIONS,
     Embedding,
     check_isomap_memory,

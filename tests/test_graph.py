@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn import Graph, Split
-from h2gcn._graph_checks import MAX_CLASSES
 from h2gcn.exceptions import InputError
+from h2gcn.graph.checks import MAX_CLASSES
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from h2gcn import NodeClassifier
-from h2gcn.datasets.catalogue import DATASETS
+from h2gcn.datasets import DATASETS
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.grids import OWN_PATIENCE, find_grid
-from h2gcn.experiments.presets import find_preset
-from h2gcn.experiments.settings import flatten, nest
+from h2gcn.experiments import find_grid, find_preset, flatten
+from h2gcn.experiments.definition.grids import OWN_PATIENCE
+from h2gcn.experiments.definition.settings import nest
 from h2gcn.models import ALIASES, MODELS
 
 FAMILIES = (*DATASETS, "syn-cora/h0.10-r1", "syn-products/h0.10-r1", "my graph")

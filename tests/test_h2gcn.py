@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
-from h2gcn.models import MODELS
-from h2gcn.models.h2gcn import H2GCN, ring_operators
-from h2gcn.sparse import Operator, Target
+from h2gcn.models import H2GCN, MODELS
+from h2gcn.models.h2gcn import ring_operators
+from h2gcn.sparse import Operator, Target, dropout
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 6, 3, 4

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from h2gcn.exceptions import InputError
 from h2gcn.io import adjacency_from_edges

@@ -9,12 +9,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
-from h2gcn.io import (
-    atomic_write,
-    read_graph,
-    write_predictions,
-    write_tables,
-)
+from h2gcn.io import atomic_write, read_graph, write_predictions, write_tables
 
 
 def test_atomic_write_takes_the_name_at_the_end(tmp_path: Path) -> None:

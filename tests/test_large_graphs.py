@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier
+from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.estimator import find_work
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import stratified_split
 from h2gcn.models import MODELS, build_model
-from h2gcn.preparation import find_work
-from h2gcn.ring_needs import Needs
-from h2gcn.splitting import stratified_split
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.rings.needs import Needs
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from h2gcn import Graph, NodeClassifier, Split, large_product, workspace
-from h2gcn.large_product import LargeMatrix, multiplier
-from h2gcn.sparse import Operator
-from h2gcn.sparse_matrix import to_matrix
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.sparse import Operator, large_product, workspace
+from h2gcn.sparse.csr import to_matrix
+from h2gcn.sparse.large_product import LargeMatrix, multiplier
 
 CPU = torch.device("cpu")
 

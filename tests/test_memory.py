@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from h2gcn import memory
-from h2gcn.memory import available_memory, gigabytes, reserve
+from h2gcn.sparse import available_memory, gigabytes, memory, reserve
 
 
 def test_free_memory_is_a_plausible_number_of_bytes() -> None:

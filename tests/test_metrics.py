@@ -7,15 +7,8 @@ import pytest
 from sklearn import metrics as reference
 
 from h2gcn.exceptions import InputError
-from h2gcn.metrics import (
-    METRICS,
-    accuracy,
-    confusion_matrix,
-    macro_f1,
-    per_class,
-    roc_auc,
-    score,
-)
+from h2gcn.training import confusion_matrix, macro_f1, per_class, roc_auc
+from h2gcn.training.metrics import METRICS, accuracy, score
 
 
 def random_case(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:

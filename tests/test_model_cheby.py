@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED, adjacency
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Target, dropout
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3

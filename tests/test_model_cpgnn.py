@@ -9,12 +9,12 @@ from torch import Tensor
 
 from conftest import NAMED, adjacency
 from h2gcn import Split
-from h2gcn.compatibility import project
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
+from h2gcn.models.compatibility import project
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
-from h2gcn.sparse import Operator, Target
-from h2gcn.training import TrainConfig, train
+from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.training import TrainConfig
+from h2gcn.training.loop import train
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 8

@@ -12,12 +12,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from conftest import adjacency
-from h2gcn import sparse_matrix
-from h2gcn.attention import row_softmax, weighted_sums
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
-from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
-from h2gcn.sparse import Operator, Target, Triplets
+from h2gcn.models import AttentionHeads
+from h2gcn.models.gat import GAT, closed_neighbourhoods
+from h2gcn.sparse import (
+    Operator,
+    Target,
+    csr as sparse_matrix,
+    dropout,
+    row_softmax,
+    weighted_sums,
+)
+from h2gcn.sparse.csr import Triplets
 
 Matrix = NDArray[np.float64]
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])

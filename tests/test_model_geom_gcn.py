@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from conftest import NAMED, adjacency
-from h2gcn import geometry
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
-from h2gcn.geometry import embed
+from h2gcn.models import isomap as geometry
 from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, geometric_operators
-from h2gcn.sparse import Operator, Target
+from h2gcn.models.isomap import embed
+from h2gcn.sparse import Operator, Target, dropout
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from conftest import NAMED, adjacency
 from h2gcn.exceptions import InputError
-from h2gcn.models.sgc import SGC, renormalised_adjacency
+from h2gcn.models.gcn import renormalised_adjacency
+from h2gcn.models.sgc import SGC
 from h2gcn.sparse import Operator, Target
 
 Matrix = NDArray[np.float64]

@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, NodeClassifier
-from h2gcn.dropout import dropout
+from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, GCN, MODELS, build_model, find_model
-from h2gcn.sparse import Operator, Target
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.sparse import Operator, Target, dropout
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 some_unreached = pytest.mark.filterwarnings(

@@ -11,15 +11,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import nn
 
-from h2gcn import Graph, NodeClassifier, prediction
-from h2gcn.evaluation import evaluate
+from h2gcn import Graph, NodeClassifier
+from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.estimator import evaluate, find_operators, prediction
+from h2gcn.estimator.prediction import check_nodes
 from h2gcn.exceptions import InputError
 from h2gcn.io import table_writer, write_prediction_blocks, write_predictions
 from h2gcn.models import MODELS
-from h2gcn.operators import find_operators
-from h2gcn.prediction import check_nodes
 from h2gcn.sparse import Target
-from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings(

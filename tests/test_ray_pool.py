@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import ray_pool
-from h2gcn.experiments.execute import execute
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.ray_pool import RayPool
-from h2gcn.experiments.store import FORMAT, read_records
+from h2gcn.experiments import RayPool, Run
+from h2gcn.experiments.running import ray_pool
+from h2gcn.experiments.running.execute import execute
+from h2gcn.experiments.running.store import FORMAT, read_records
 from test_datasets import write_tiny_webkb
 from toy_runs import toy
 
@@ -42,10 +41,10 @@ sys.stdin.read()
 
 DRIVER = """
 import json, sys
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.ray_pool import RayPool
-from h2gcn.experiments.runner import run_plan
-from h2gcn.experiments.store import Store
+from h2gcn.experiments import Run
+from h2gcn.experiments import RayPool
+from h2gcn.experiments import run_plan
+from h2gcn.experiments import Store
 from toy_runs import play
 
 address, plan = sys.argv[1:]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from h2gcn.cli import main
+from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.io import read_graph, write_tables
-from h2gcn.synthetic import GaussianFeatures, generate_graph
 
 README = Path(__file__).parents[1] / "README.md"
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")

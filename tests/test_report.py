@@ -24,9 +24,9 @@ from example_results import (
 )
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
-from h2gcn.experiments._axes import category_axis, number_axis
-from h2gcn.experiments._charts import chart
-from h2gcn.experiments.report import read_results, render_html, summary_line
+from h2gcn.experiments import read_results, render_html, summary_line
+from h2gcn.experiments.display.axes import category_axis, number_axis
+from h2gcn.experiments.display.charts import chart
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 

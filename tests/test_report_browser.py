@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from example_results import EVIL, as_paper, figure, leave, small
-from h2gcn.experiments.report import read_results, render_html
+from h2gcn.experiments import read_results, render_html
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 

@@ -11,17 +11,16 @@ import pytest
 
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import at_hand, definitions, protocols
-from h2gcn.experiments.at_hand import with_the_graphs_there
-from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
-from h2gcn.experiments.execute import execute as execute_one
-from h2gcn.experiments.execute import failure
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.protocols import PROTOCOLS, Protocol
-from h2gcn.experiments.reproduce import reproduce
-from h2gcn.experiments.runner import Outcome
-from h2gcn.experiments.store import Store, read_records
-from h2gcn.experiments.trained import _select, graph_checksums, trained
+from h2gcn.experiments import Run, Store, reproduce
+from h2gcn.experiments.definition import experiments as definitions, protocols
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
+from h2gcn.experiments.definition.protocols import PROTOCOLS, Protocol
+from h2gcn.experiments.driver.trained import _select, graph_checksums, trained
+from h2gcn.experiments.running import available as at_hand
+from h2gcn.experiments.running.available import with_the_graphs_there
+from h2gcn.experiments.running.execute import execute as execute_one, failure
+from h2gcn.experiments.running.runner import Outcome
+from h2gcn.experiments.running.store import read_records
 
 TINY = Protocol(
     "tiny",
@@ -87,8 +86,8 @@ def test_only_one_of_the_real_benchmarks_is_run(
         return Outcome(len(runs), 0, 0, (), 0.0)
 
     there = at_hand.AtHand(["texas", "cora"])
-    monkeypatch.setattr("h2gcn.experiments.runner.run_plan", note)
-    monkeypatch.setattr("h2gcn.experiments.trained.look", lambda *_: there)
+    monkeypatch.setattr("h2gcn.experiments.run_plan", note)
+    monkeypatch.setattr("h2gcn.experiments.driver.trained.look", lambda *_: there)
     monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
     assert run("real", "--out", tmp_path, "--quiet") == 0
     assert {*asked} == {"texas", "cora"}
@@ -109,14 +108,14 @@ def test_only_one_of_the_real_benchmarks_is_opened(
         opened.append(name)
         return None, f"{name}: no such file"
 
-    monkeypatch.setattr("h2gcn.experiments.at_hand.card_of", missing)
+    monkeypatch.setattr("h2gcn.experiments.running.available.card_of", missing)
     monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
     for experiment in ("real", "ranks"):
         opened.clear()
         assert run(experiment, "--only", "cora", "--out", tmp_path, "--quiet") == 0
         assert opened == ["cora"]
     assert "not run: texas" not in capsys.readouterr().err
-    monkeypatch.setattr("h2gcn.experiments.reproduce.card_of", missing)
+    monkeypatch.setattr("h2gcn.experiments.driver.reproducing.card_of", missing)
     for experiment in ("real", "statistics"):
         opened.clear()
         assert run(experiment, "--no-run", "--out", tmp_path, "--quiet") == 0

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from h2gcn.cli.reproduced import SECONDS_BETWEEN_LINES, plan_bar, words_of
-from h2gcn.experiments.runner import Event
+from h2gcn.experiments import Event
 
 START = Event(total=9, found=2, done=2, failed=0, running=1, seconds_left=None)
 END = replace(START, done=8, failed=1, running=0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from h2gcn.experiments.conclusions import CLAIMS, NOT_YET, Claim
-from h2gcn.experiments.paper import published
+from h2gcn.experiments import published
+from h2gcn.experiments.analysis.conclusions import CLAIMS, NOT_YET, Claim
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results"

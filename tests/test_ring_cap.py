@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from conftest import adjacency, random_adjacency
-from h2gcn import ring_cap
 from h2gcn.exceptions import InputError
-from h2gcn.ring_cap import capped_ring
-from h2gcn.rings import exact_rings, normalise
+from h2gcn.rings import capped as ring_cap, exact_rings, normalise
+from h2gcn.rings.capped import capped_ring
 
 LEAVES = 40
 STAR = adjacency(LEAVES + 1, [(0, v) for v in range(1, LEAVES + 1)])

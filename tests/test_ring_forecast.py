@@ -4,11 +4,10 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import NAMED, random_adjacency
+from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
-from h2gcn.footprint import operator_bytes
-from h2gcn.ring_forecast import RingForecast, forecast_ring
-from h2gcn.rings import exact_rings
-from h2gcn.synthetic import GaussianFeatures, generate_graph
+from h2gcn.rings import RingForecast, exact_rings, forecast_ring
+from h2gcn.rings.footprint import operator_bytes
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])

@@ -8,15 +8,23 @@ import pytest
 import torch
 
 from conftest import NAMED, adjacency, random_adjacency
-from h2gcn import blocked_ring, ring_cap, ring_plan
-from h2gcn.blocked_ring import BlockedRing
+from h2gcn.estimator import find_operators
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.footprint import SLACK, Work
 from h2gcn.graph import Graph
 from h2gcn.models.h2gcn import ring_operators as exact_operators
-from h2gcn.operators import find_operators
-from h2gcn.ring_needs import Needs
-from h2gcn.ring_plan import RingOptions, check_memory, plan_operators, plan_rings
+from h2gcn.rings import (
+    BlockedRing,
+    RingOptions,
+    Work,
+    blocked as blocked_ring,
+    capped as ring_cap,
+    check_memory,
+    plan as ring_plan,
+    plan_operators,
+    plan_rings,
+)
+from h2gcn.rings.footprint import SLACK
+from h2gcn.rings.needs import Needs
 from h2gcn.sparse import Operator
 
 STAR = adjacency(1001, [(0, v) for v in range(1, 1001)])

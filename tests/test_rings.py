@@ -5,20 +5,12 @@ from collections import deque
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from conftest import NAMED, adjacency, random_adjacency
-from h2gcn import rings as rings_module
-from h2gcn import row_work
 from h2gcn.exceptions import InputError
-from h2gcn.rings import (
-    exact_rings,
-    normalise,
-    ring_pattern,
-    ring_rows,
-    ring_sizes,
-)
+from h2gcn.rings import exact as rings_module, exact_rings, normalise, row_work
+from h2gcn.rings.exact import ring_pattern, ring_rows, ring_sizes
 
 HOPS = 4
 

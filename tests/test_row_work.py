@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from h2gcn import row_work
-from h2gcn.row_work import in_threads, narrow, row_blocks, row_starts
+from h2gcn.rings import row_work
+from h2gcn.rings.row_work import in_threads, narrow, row_blocks, row_starts
 
 
 def test_where_rows_begin() -> None:

@@ -18,12 +18,10 @@ import pytest
 
 from h2gcn import NodeClassifier, __version__
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.execute import Record, count_by_degree, execute
-from h2gcn.experiments.graphs import open_graph
-from h2gcn.experiments.local_pool import LocalPool
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.runner import Event, run_plan
-from h2gcn.experiments.store import FORMAT, Store, key_of, read_records
+from h2gcn.experiments import Event, LocalPool, Run, Store, run_plan
+from h2gcn.experiments.running.execute import Record, count_by_degree, execute
+from h2gcn.experiments.running.graphs import open_graph
+from h2gcn.experiments.running.store import FORMAT, key_of, read_records
 from test_datasets import write_tiny_webkb
 from toy_runs import play, toy
 
@@ -330,10 +328,10 @@ def test_by_default_there_is_a_process_for_each_core() -> None:
 DRIVER = """
 import json, sys
 from pathlib import Path
-from h2gcn.experiments.local_pool import LocalPool
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.runner import run_plan
-from h2gcn.experiments.store import Store
+from h2gcn.experiments import LocalPool
+from h2gcn.experiments import Run
+from h2gcn.experiments import run_plan
+from h2gcn.experiments import Store
 from toy_runs import play
 
 if __name__ == "__main__":

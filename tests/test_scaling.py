@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
+from h2gcn.estimator import Scaler
+from h2gcn.estimator.scaling import choose_scaling, fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
-from h2gcn.scaling import Scaler, choose_scaling, fit_scaler
 
 ALL = np.arange(4)
 X = np.array([[1, 0, 3], [0, 0, 0], [2, 2, 0], [0, 5, 0]], dtype=np.float32)

@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn import Graph
+from h2gcn.estimator import align_features
+from h2gcn.estimator.schema import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.schema import align_features, match_labels
 
 TRAINED = ("age", "colour=blue", "colour=red", "height")
 

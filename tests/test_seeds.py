@@ -9,8 +9,8 @@ import torch
 
 from conftest import adjacency
 from h2gcn import Graph
+from h2gcn.estimator import Seeds
 from h2gcn.exceptions import InputError
-from h2gcn.seeds import Seeds
 
 CPU = torch.device("cpu")
 

@@ -3,15 +3,18 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from h2gcn.experiments._degree_ranges import count, merge_ranges
-from h2gcn.experiments.definitions import EXPERIMENTS, Experiment
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.protocols import PROTOCOLS, Protocol
-from h2gcn.experiments.results import accuracy_table, degree_result, line_figures
-from h2gcn.experiments.selection import choose, final_runs, selection_runs
+from h2gcn.experiments import Run
+from h2gcn.experiments.analysis.degree_ranges import count, merge_ranges
+from h2gcn.experiments.analysis.results import (
+    accuracy_table,
+    degree_result,
+    line_figures,
+)
+from h2gcn.experiments.analysis.selection import choose, final_runs, selection_runs
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
+from h2gcn.experiments.definition.protocols import PROTOCOLS, Protocol
 
 STANDARD, PAPER, QUICK = (PROTOCOLS[n] for n in ("standard", "paper", "quick"))
 REAL = Experiment("real", "real", ("gcn", "gat"), ("texas", "pubmed"), paper="real")

@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from conftest import NAMED
-from h2gcn import sparse_matrix
 from h2gcn.exceptions import InputError
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, Triplets, to_tensor
+from h2gcn.sparse import Operator, Target, csr as sparse_matrix
+from h2gcn.sparse.csr import Triplets
+from h2gcn.sparse.operator import to_tensor
 
 
 def random_matrix(m: int, n: int, seed: int = 0) -> sp.csr_array:

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.splitting import stratified_split
+from h2gcn.graph import stratified_split
 
 
 def counts(part: np.ndarray, y: np.ndarray) -> list[int]:

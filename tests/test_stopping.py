@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from h2gcn.stopping import RULES, Decision, Epoch, find_rule
+from h2gcn.training import Epoch
+from h2gcn.training.stopping import RULES, Decision, find_rule
 
 
 def decisions(

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from h2gcn import __version__
-from h2gcn import _locks as module
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.store import FORMAT, Store, key_of, read_records
+from h2gcn.experiments import Store
+from h2gcn.experiments.running.store import FORMAT, key_of, read_records
+from h2gcn.io import locks as module
 
 
 def record(number: int) -> dict[str, Any]:
@@ -267,7 +268,7 @@ def test_without_locks_it_works_all_the_same(
 
 def start(code: str) -> subprocess.Popen[str]:
     """Start a program that has `Store`."""
-    head = "import os, time\nfrom h2gcn.experiments.store import Store\n"
+    head = "import os, time\nfrom h2gcn.experiments import Store\n"
     return subprocess.Popen(
         [sys.executable, "-c", head + code],
         stdin=subprocess.PIPE,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from h2gcn.experiments.definitions import EXPERIMENTS
-from h2gcn.experiments.plan import Run
-from h2gcn.experiments.protocols import PROTOCOLS
-from h2gcn.experiments.stored import stored_result
+from h2gcn.experiments import Run
+from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.experiments.driver.stored import stored_result
 
 STANDARD = PROTOCOLS["standard"]
 Records = list[dict[str, Any]]

@@ -8,16 +8,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from h2gcn import Graph, attachment, synthetic
+from h2gcn import Graph
+from h2gcn.datasets import PRESETS, BenchmarkFeatures, GaussianFeatures, generate_graph
+from h2gcn.datasets.synthetic import attachment, generator as synthetic
+from h2gcn.datasets.synthetic.attachment import circular_compatibility, generate_edges
 from h2gcn.exceptions import InputError
-from h2gcn.synthetic import (
-    PRESETS,
-    BenchmarkFeatures,
-    GaussianFeatures,
-    circular_compatibility,
-    generate_edges,
-    generate_graph,
-)
 
 FEW = GaussianFeatures(n_features=4)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.console import Console
 
 from example_results import EVIL, as_paper, cell, result, small, table
-from h2gcn.experiments import _table_words as words
-from h2gcn.experiments.tables import csv_text, latex, markdown, show
+from h2gcn.experiments import show
+from h2gcn.experiments.display import table_words as words
+from h2gcn.experiments.display.tables import csv_text, latex, markdown
 
 Render = Callable[[dict[str, Any], Any], str]
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from conftest import NAMED, adjacency
 from h2gcn import Graph, exact_rings, theory
+from h2gcn.datasets import PRESETS, generate_graph
+from h2gcn.datasets.synthetic.attachment import circular_compatibility
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.theory_result import theory_result
-from h2gcn.homophily import edge_homophily, node_homophily
-from h2gcn.synthetic import PRESETS, circular_compatibility, generate_graph
+from h2gcn.experiments.theory.results import theory_result
+from h2gcn.homophily.measures import edge_homophily, node_homophily
 
 with_and_without_loops = pytest.mark.parametrize("self_loops", [True, False])
 SHARES, CLASSES = st.floats(0, 1), st.integers(2, 6)

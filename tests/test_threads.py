@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from h2gcn import Graph, NodeClassifier, Split, randomness, threads
-from h2gcn.randomness import seeded
-from h2gcn.sparse import Operator
-from h2gcn.threads import threads_for
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.sparse import Operator, randomness, seeded
+from h2gcn.training import threads
+from h2gcn.training.threads import threads_for
 
 
 @pytest.fixture(autouse=True)

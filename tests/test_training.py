@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from conftest import adjacency
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
-from h2gcn.losses import class_weights, node_loss
-from h2gcn.metrics import accuracy
 from h2gcn.models import MODELS
-from h2gcn.randomness import seeded
-from h2gcn.sparse import Operator
-from h2gcn.training import Epoch, TrainConfig, TrainResult, train
+from h2gcn.sparse import Operator, seeded
+from h2gcn.training import Epoch, TrainConfig
+from h2gcn.training.loop import TrainResult, train
+from h2gcn.training.losses import class_weights, node_loss
+from h2gcn.training.metrics import accuracy
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from h2gcn import Graph, NodeClassifier, Split, __version__
-from h2gcn.card import graph_card
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import trials as trials_module
-from h2gcn.experiments import tuning
-from h2gcn.experiments.grids import find_grid
-from h2gcn.experiments.space import Space
-from h2gcn.experiments.store import Store, read_records
-from h2gcn.experiments.trials import Progress, Ranked, Trials
-from h2gcn.experiments.tuning import rank, search, tune
+from h2gcn.experiments import Progress, Ranked, Store, find_grid, search, tune
+from h2gcn.experiments.running.store import read_records
+from h2gcn.experiments.tuning import searching as tuning, trials as trials_module
+from h2gcn.experiments.tuning.searching import rank
+from h2gcn.experiments.tuning.space import Space
+from h2gcn.experiments.tuning.trials import Trials
+from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
 
 GRID = [{"l2": l2, "epochs": 5} for l2 in (1e-3, 1e-4, 1e-5)]
@@ -288,7 +287,7 @@ def test_a_wrong_setting_is_refused_before_the_first_run(
 def test_what_the_machine_cannot_do_is_not_recorded(
     small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import ring_plan
+    from h2gcn.rings import plan as ring_plan
 
     monkeypatch.setattr(ring_plan, "available_memory", lambda: 1)
     with pytest.raises(InputError, match="will not fit in memory"):
@@ -299,7 +298,7 @@ def test_what_the_machine_cannot_do_is_not_recorded(
 def test_a_capped_ring_is_tuned_where_the_exact_one_does_not_fit(
     small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import ring_plan
+    from h2gcn.rings import plan as ring_plan
 
     def run(setting: dict[str, Any], **more: Any) -> None:
         grid = [{"epochs": 2, "hidden_channels": 1} | setting]
@@ -378,7 +377,7 @@ def test_more_splits_add_to_those_that_are_there(
 def test_an_interrupted_training_is_no_finished_run(
     small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn import training
+    from h2gcn.training import loop as training
 
     calls = itertools.count()
 

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from h2gcn.experiments.execute import Record, failure, work
-from h2gcn.experiments.plan import Run
+from h2gcn.experiments import Run
+from h2gcn.experiments.running.execute import Record, failure, work
 
 
 def toy(does: str = "finish", *, split: int = 0, **config: Any) -> Run:

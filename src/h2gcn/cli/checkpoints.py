@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from h2gcn._files import cannot_write, check_folder
-from h2gcn.checkpoint import MINUTES, Stage, check_resume, find_stage
 from h2gcn.exceptions import InputError
+from h2gcn.io import cannot_write, check_folder
+from h2gcn.training import MINUTES, Stage, check_resume, find_stage
 
 __all__ = ["Checkpoints", "find_checkpoints"]
 

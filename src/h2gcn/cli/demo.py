@@ -30,9 +30,9 @@ def command(
     import torch
 
     from h2gcn.cli.output import progress_bar, table
+    from h2gcn.datasets import PRESETS, GaussianFeatures, generate_graph
     from h2gcn.estimator import NodeClassifier
-    from h2gcn.experiments.paper import published
-    from h2gcn.synthetic import PRESETS, GaussianFeatures, generate_graph
+    from h2gcn.experiments import published
 
     start = time.perf_counter()
     torch.set_num_threads(1)  # threads cost more than they give on so small a graph

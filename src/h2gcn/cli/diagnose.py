@@ -43,7 +43,7 @@ def command(
     """
     from h2gcn.cli.output import say
     from h2gcn.diagnosis import diagnose
-    from h2gcn.io.write import atomic_write, check_suffix
+    from h2gcn.io import atomic_write, check_suffix
 
     if html is not None:
         check_suffix(html, (".html", ".htm"))
@@ -60,7 +60,7 @@ def command(
     )
     diagnosis = diagnose(src.load_source(source, nodes, edges, options, features))
     if html is not None:
-        from h2gcn.diagnosis_page import render_html
+        from h2gcn.diagnosis import render_html
 
         page = render_html(diagnosis)
         with atomic_write(html) as beside:

@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from h2gcn import _diagnosis_words as words
-from h2gcn.diagnosis import ClassShare, Diagnosis
+from h2gcn.diagnosis import ClassShare, Diagnosis, words as words
 
 __all__ = ["show"]
 

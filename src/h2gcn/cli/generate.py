@@ -65,15 +65,15 @@ def command(
     import numpy as np
 
     from h2gcn._validation import check_choice, check_real
-    from h2gcn.datasets import load_dataset
-    from h2gcn.io import write_npz, write_tables
-    from h2gcn.synthetic import (
+    from h2gcn.datasets import (
         PRESETS,
         BenchmarkFeatures,
         FeatureSource,
         GaussianFeatures,
         generate_graph,
+        load_dataset,
     )
+    from h2gcn.io import write_npz, write_tables
 
     shape: dict[str, Any] = {}
     if preset is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from h2gcn.experiments.trials import Progress as RunProgress
+    from h2gcn.experiments import Progress as RunProgress
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch
 
@@ -47,7 +47,7 @@ def say(message: str) -> None:
 
 def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
     """Tell what the reader did to the input and what the audit finds in it."""
-    from h2gcn.audit import audit
+    from h2gcn.diagnosis import audit
 
     said = graph.record.sentences()
     if said:

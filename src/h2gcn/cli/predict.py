@@ -59,15 +59,16 @@ def command(
 
     import numpy as np
 
-    from h2gcn.bundle import load_bundle
     from h2gcn.cli.output import percent, say_what_was_read
+    from h2gcn.estimator import (
+        check_batches,
+        check_rings,
+        load_bundle,
+        probabilities,
+        translate_labels,
+    )
     from h2gcn.exceptions import H2GCNWarning, InputError
-    from h2gcn.io import TableOptions, write_prediction_blocks
-    from h2gcn.io.files import listed
-    from h2gcn.io.write import check_suffix
-    from h2gcn.parameters import check_batches, check_rings
-    from h2gcn.prediction import probabilities
-    from h2gcn.schema import translate_labels
+    from h2gcn.io import TableOptions, check_suffix, listed, write_prediction_blocks
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)

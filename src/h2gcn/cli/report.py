@@ -28,8 +28,8 @@ def command(
     and what failed. The page needs no network and no other file.
     """
     from h2gcn.cli.output import say
-    from h2gcn.experiments.report import read_results, render_html, summary_line
-    from h2gcn.io.write import atomic_write, check_suffix
+    from h2gcn.experiments import read_results, render_html, summary_line
+    from h2gcn.io import atomic_write, check_suffix
 
     file = results / "report.html" if out is None else out
     check_suffix(file, (".html", ".htm"))

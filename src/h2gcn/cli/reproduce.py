@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from h2gcn.experiments.plan import Run
-    from h2gcn.experiments.runner import Pool
+    from h2gcn.experiments import Pool, Run
 
 __all__ = ["command"]
 
@@ -79,20 +78,24 @@ def command(
     from h2gcn.cli.output import say
     from h2gcn.cli.reproduced import plan_bar
     from h2gcn.exceptions import H2GCNWarning
-    from h2gcn.experiments.definitions import REAL, find_benchmarks, find_experiments
-    from h2gcn.experiments.outputs import (
+    from h2gcn.experiments import (
+        REAL,
         RUNS,
+        Store,
         check_protocol,
+        check_records,
+        find_benchmarks,
+        find_experiments,
+        find_protocol,
         make_folder,
+        read_results,
+        render_html,
+        reproduce,
+        run_plan,
+        show,
         write_result,
     )
-    from h2gcn.experiments.protocols import find_protocol
-    from h2gcn.experiments.report import read_results, render_html
-    from h2gcn.experiments.reproduce import check_records, reproduce
-    from h2gcn.experiments.runner import run_plan
-    from h2gcn.experiments.store import Store
-    from h2gcn.experiments.tables import show
-    from h2gcn.io.write import atomic_write
+    from h2gcn.io import atomic_write
 
     names, how = find_experiments(name), find_protocol(protocol)
     left_out = set(REAL) - find_benchmarks(only, names, how) if only else set()
@@ -144,8 +147,7 @@ def command(
 
 def _pool(jobs: int | None, ray: str | None) -> AbstractContextManager[Pool]:
     from h2gcn.exceptions import InputError
-    from h2gcn.experiments.local_pool import LocalPool
-    from h2gcn.experiments.ray_pool import RayPool
+    from h2gcn.experiments import LocalPool, RayPool
 
     if ray is None:
         return LocalPool(jobs)

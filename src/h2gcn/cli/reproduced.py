@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from h2gcn.cli.output import say
 
 if TYPE_CHECKING:
-    from h2gcn.experiments.runner import Event
+    from h2gcn.experiments import Event
 
 __all__ = ["plan_bar", "words_of"]
 

@@ -8,15 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from h2gcn.bundle import save_bundle
-from h2gcn.card import graph_card
 from h2gcn.cli.checkpoints import Checkpoints
 from h2gcn.cli.output import progress_bar, say, say_what_was_read
-from h2gcn.estimator import NodeClassifier
-from h2gcn.evaluation import Evaluation, evaluate
+from h2gcn.estimator import (
+    Evaluation,
+    NodeClassifier,
+    check_labels,
+    evaluate,
+    find_seed,
+    find_split,
+    save_bundle,
+)
 from h2gcn.graph import Graph, Split
+from h2gcn.homophily import graph_card
 from h2gcn.models import find_model
-from h2gcn.preparation import check_labels, find_seed, find_split
 from h2gcn.training import Epoch
 
 __all__ = ["Run", "find_splits", "run_splits", "set_threads"]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from h2gcn import __version__
-from h2gcn.card import graph_card
 from h2gcn.cli.output import SCORES, percent, table
 from h2gcn.cli.runs import Run
-from h2gcn.evaluation import mean_and_deviation
+from h2gcn.estimator import mean_and_deviation
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.graph import Graph
-from h2gcn.metrics import per_class
+from h2gcn.homophily import graph_card
 from h2gcn.models import find_model
+from h2gcn.training import per_class
 
 __all__ = ["report", "say_saved", "show", "warn_of_missed_classes"]
 

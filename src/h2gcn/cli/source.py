@@ -11,7 +11,7 @@ from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
     from h2gcn.graph import Graph
-    from h2gcn.io.options import TableOptions
+    from h2gcn.io import TableOptions
 
 __all__ = [
     "Categorical",
@@ -140,7 +140,7 @@ def table_options(
     fill_missing: bool,
 ) -> TableOptions:
     """Return how the tables are to be read."""
-    from h2gcn.io.options import TableOptions
+    from h2gcn.io import TableOptions
 
     return TableOptions(
         id_column=id_column,

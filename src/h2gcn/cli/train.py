@@ -124,11 +124,11 @@ def command(
     """
     import warnings
 
-    from h2gcn.bundle import check_target
     from h2gcn.cli.checkpoints import find_checkpoints
     from h2gcn.cli.runs import run_splits
     from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
-    from h2gcn.experiments.presets import find_preset
+    from h2gcn.estimator import check_target
+    from h2gcn.experiments import find_preset
 
     model, base = find_settings(settings, model)
     own = parse_options(option or [])

@@ -119,11 +119,8 @@ def command(
         show,
         source_arguments,
     )
-    from h2gcn.estimator import NodeClassifier
-    from h2gcn.experiments.grids import find_grid
-    from h2gcn.experiments.trials import without_test
-    from h2gcn.experiments.tuning import distinct
-    from h2gcn.preparation import check_labels
+    from h2gcn.estimator import NodeClassifier, check_labels
+    from h2gcn.experiments import distinct, find_grid, without_test
 
     model, _ = find_settings(None, model)
     n_trials = _check_search(search, trials)
@@ -195,7 +192,7 @@ def _count_splits(asked: int | None, own: int) -> int:
 
 def _check_search(search: str, trials: int | None) -> int | None:
     """Return how many settings to try, None for those of the grid."""
-    from h2gcn.experiments.tuning import check_optuna
+    from h2gcn.experiments import check_optuna
 
     if search not in ("grid", "optuna"):
         raise InputError(f"--search must be grid or optuna. Got {search!r}.")

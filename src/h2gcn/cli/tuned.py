@@ -10,18 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from h2gcn import __version__
-from h2gcn.bundle import check_target, read_manifest
-from h2gcn.card import graph_card
 from h2gcn.cli.output import progress_bar, runs_bar, say
 from h2gcn.cli.runs import Run
-from h2gcn.estimator import NodeClassifier
-from h2gcn.evaluation import evaluate
+from h2gcn.estimator import NodeClassifier, check_target, evaluate, read_manifest
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.settings import Setting
-from h2gcn.experiments.store import Store
-from h2gcn.experiments.tuning import Progress, Ranked, search, tune
+from h2gcn.experiments import Progress, Ranked, Setting, Store, search, tune
 from h2gcn.graph import Graph, Split
-from h2gcn.io.write import atomic_write
+from h2gcn.homophily import graph_card
+from h2gcn.io import atomic_write
 
 __all__ = ["Folder", "Work"]
 

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from h2gcn import __version__
-from h2gcn.card import graph_card
 from h2gcn.cli.output import SCORES, percent, table
 from h2gcn.cli.tuned import Work
 from h2gcn.estimator import NodeClassifier
-from h2gcn.experiments.settings import flatten
-from h2gcn.experiments.tuning import Ranked
+from h2gcn.experiments import Ranked, flatten
 from h2gcn.graph import Graph
-from h2gcn.io.options import TableOptions
+from h2gcn.homophily import graph_card
+from h2gcn.io import TableOptions
 
 __all__ = ["machine_arguments", "result_of", "show", "source_arguments"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from h2gcn.datasets.geom_gcn import read_geom_gcn
 from h2gcn.datasets.planetoid import read_planetoid
 from h2gcn.graph import Graph
-from h2gcn.io.npz import read_npz
+from h2gcn.io import read_npz
 
 __all__ = ["DATASETS", "DatasetInfo"]
 

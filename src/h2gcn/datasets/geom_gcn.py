@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
-from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io import adjacency_from_edges
 
 __all__ = ["read_geom_gcn", "read_split_files"]
 

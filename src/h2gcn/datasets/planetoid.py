@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from h2gcn.datasets.geom_gcn import read_split_files
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
-from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io import adjacency_from_edges
 
 __all__ = ["RestrictedUnpickler", "read_planetoid"]
 

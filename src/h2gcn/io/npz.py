@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, ReadRecord, Split
-from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.adjacency import adjacency_from_edges
 from h2gcn.io.features import fit_layout
 from h2gcn.io.files import check_parts, listed
 from h2gcn.io.labels import encode_labels

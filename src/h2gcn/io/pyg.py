@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
-from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.adjacency import adjacency_from_edges
 from h2gcn.io.features import fit_layout
 from h2gcn.io.files import check_parts
 from h2gcn.io.labels import encode_labels
@@ -63,30 +62,8 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
 
 
 def to_pyg(graph: Graph) -> Data:
-    """Return a graph as a PyG `Data`; ids and names are not part of it.
-
-    Returns
-    -------
-    Data
-        `x` [n, F] dense float32, `edge_index` [2, 2m] with both directions, `y` [n]
-        (-1: unlabelled); with one split masks [n], with more [n, n_splits].
-    """
-    import torch
-    from torch_geometric.data import Data
-
-    dense = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
-    ends = np.stack(sp.coo_array(graph.adj).coords).astype(np.int64)
-    data = Data(
-        x=torch.tensor(dense),
-        edge_index=torch.from_numpy(ends),
-        y=torch.tensor(graph.y),
-    )
-    for part in _MASKS if graph.splits else ():
-        mask = torch.zeros(graph.n_nodes, len(graph.splits), dtype=torch.bool)
-        for number, split in enumerate(graph.splits):
-            mask[split.parts[part.removesuffix("_mask")], number] = True
-        data[part] = mask[:, 0] if len(graph.splits) == 1 else mask
-    return data
+    """Return a graph as a PyG `Data`; the same as `graph.to_pyg()`."""
+    return graph.to_pyg()
 
 
 class _Fields:

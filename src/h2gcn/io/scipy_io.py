@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
-from h2gcn.io.edges import adjacency_from_edges
+from h2gcn.io.adjacency import adjacency_from_edges
 from h2gcn.io.labels import encode_labels
 
 __all__ = ["from_scipy"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from h2gcn._blocks import slices
+from h2gcn.graph import slices
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.compatibility import from_neighbours
 from h2gcn.graph import CSR
+from h2gcn.models.compatibility import from_neighbours
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
 from h2gcn.rings import exact_rings
@@ -40,7 +40,7 @@ class CPGNN(nn.Module):
     Training goes in three steps, for which the module has three hooks. `prior`, the
     MLP (the H2GCN without a round), is trained alone. `initialise` estimates Ĥ from
     the training labels and the prior's probabilities of all other nodes, see
-    `h2gcn.compatibility.from_neighbours`. Then everything is trained together, with
+    `compatibility.from_neighbours`. Then everything is trained together, with
     `penalty` added to the loss: it holds the rows of Ĥ near a sum of zero.
 
     Where it differs from the original program: the joint loss is cross-entropy, the

@@ -12,11 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.attention import row_softmax, weighted_sums
-from h2gcn.dropout import dropout
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Target, dropout, row_softmax, weighted_sums
 
 __all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
 

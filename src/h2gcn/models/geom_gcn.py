@@ -10,18 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_real
-from h2gcn.dropout import dropout
-from h2gcn.geometry import (
+from h2gcn.graph import CSR
+from h2gcn.models.isomap import (
     RELATIONS,
     check_isomap_memory,
     embed,
     latent_pairs,
     quadrants,
 )
-from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
 __all__ = ["DIVISIONS", "GeomGCN", "geometric_operators"]
 
@@ -98,7 +97,7 @@ class GeomGCN(nn.Module):
     Where the original is not followed: it reads neighbourhoods from files, made of one
     component only, with axes that point anywhere. Here every component is laid out by
     itself, and the graph's shape turns the axes, not the order of its nodes
-    (`h2gcn.geometry`).
+    (`h2gcn.models.isomap`).
 
     Parameters
     ----------

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.dropout import dropout_linear
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
 from h2gcn.rings import exact_rings, normalise
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
 __all__ = ["H2GCN", "ring_operators"]
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_integer, check_real
-from h2gcn.compatibility import from_edges, row_normalised
 from h2gcn.graph import CSR
+from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.models.label_propagation import check_label_channels, reached_nodes
 from h2gcn.sparse import Operator, Target
 
@@ -96,7 +96,7 @@ class LinBP(nn.Module):
         Rows and columns are in the order of class indices; of a `NodeClassifier`, in
         that of its `classes_`.
         None estimates it from the edges between training nodes in `initialise`, see
-        `h2gcn.compatibility.from_edges`; until then it is uniform, and labels stay
+        `compatibility.from_edges`; until then it is uniform, and labels stay
         where they are.
     scale
         Share of the bound on convergence that ε takes.

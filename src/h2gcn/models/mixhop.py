@@ -10,10 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.dropout import dropout
 from h2gcn.exceptions import InputError
 from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop, pick
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target
+from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
 
 __all__ = ["MixHop"]
 

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn._validation import check_integer
-from h2gcn.dropout import dropout
-from h2gcn.sparse import DroppedOperator, Operator
+from h2gcn.sparse import DroppedOperator, Operator, dropout
 
 __all__ = ["ACTIVATIONS", "MAX_WIDTH", "check_sizes", "drop", "pick"]
 

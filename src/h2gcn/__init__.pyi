@@ -1,0 +1,8 @@
+from . import homophily as homophily
+from .datasets import load_dataset as load_dataset
+from .estimator import NodeClassifier as NodeClassifier
+from .graph import Graph as Graph, Split as Split
+from .io import read_graph as read_graph
+from .rings import exact_rings as exact_rings
+
+__version__: str

@@ -1,0 +1,16 @@
+from .catalogue import DATASETS as DATASETS, DatasetInfo as DatasetInfo
+from .loading import (
+    checksum as checksum,
+    data_root as data_root,
+    is_dataset as is_dataset,
+    load_dataset as load_dataset,
+)
+from .syn_cora import SYN_CORA as SYN_CORA
+from .synthetic import (
+    PRESETS as PRESETS,
+    BenchmarkFeatures as BenchmarkFeatures,
+    FeatureSource as FeatureSource,
+    GaussianFeatures as GaussianFeatures,
+    ProductsFeatures as ProductsFeatures,
+    generate_graph as generate_graph,
+)

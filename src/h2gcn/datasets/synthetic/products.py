@@ -1,0 +1,127 @@
+"""Rows of ogbn-products as features of synthetic graphs, from OGB's raw files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.datasets.synthetic.features import BenchmarkFeatures
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR, Graph
+
+__all__ = ["ProductsFeatures"]
+
+FOLDER = Path("ogbn_products", "raw")
+"""Where the package `ogb` puts the files under its root."""
+FEATURES, LABELS = "node-feat.csv.gz", "node-label.csv.gz"
+
+
+@dataclass(frozen=True)
+class ProductsFeatures:
+    """Rows of ogbn-products, each used at most once, classes matched by size.
+
+    The file of features is read batch by batch, for whole it is a gigabyte in memory;
+    what was drawn is kept beside it, so that it is read once for each graph.
+
+    Parameters
+    ----------
+    root
+        The folder that holds `ogbn_products/raw`.
+    """
+
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self.root / FOLDER
+
+    def at_hand(self) -> bool:
+        """Return whether the files are there."""
+        return all((self.folder / name).is_file() for name in (FEATURES, LABELS))
+
+    def draw(
+        self, y: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.float32], None]:
+        """Return features, [n, F], for the labels `y`, [n]; the columns are unnamed."""
+        rows = self._choose(y, rng)
+        digest = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
+        kept = self.folder.parent / "drawn" / f"{digest}.npy"
+        if kept.is_file():
+            x: NDArray[np.float32] = np.load(kept, allow_pickle=False)
+            return x, None
+        x = self._read(rows)
+        with suppress(OSError):  # a folder that cannot be written: read again
+            kept.parent.mkdir(exist_ok=True)
+            part = kept.with_name(f"{digest}.{os.getpid()}.npy")
+            np.save(part, x)
+            part.replace(kept)
+        return x, None
+
+    def _choose(
+        self, y: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Return the numbers of the rows that are lent, [n]."""
+        path = self.folder / LABELS
+        blocks = list(_blocks(path))
+        if not blocks:
+            raise InputError(f"{path}: there are no labels in it")
+        labels = np.concatenate(blocks)[:, 0].astype(np.int64)
+        n = len(labels)
+        # Each row's feature is its number, which single precision holds up to 2^24.
+        lender = Graph(
+            x=np.arange(n, dtype=np.float32)[:, None],
+            adj=CSR((n, n)),
+            y=labels,
+            name="ogbn-products",
+        )
+        x, _ = BenchmarkFeatures(lender).draw(y, rng)
+        return np.asarray(x)[:, 0].astype(np.int64)
+
+    def _read(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return some rows of the features, in the order given."""
+        path = self.folder / FEATURES
+        order = np.argsort(rows)
+        wanted = rows[order]
+        taken, start = [], 0
+        for block in _blocks(path):
+            first, last = np.searchsorted(wanted, [start, start + len(block)])
+            taken.append(block[wanted[first:last] - start])
+            start += len(block)
+        if start <= wanted[-1]:
+            raise InputError(
+                f"{path}: it has {start:,} rows, fewer than {LABELS} has labels"
+            )
+        x = np.empty((len(rows), taken[0].shape[1]), dtype=np.float32)
+        x[order] = np.concatenate(taken)
+        return x
+
+
+def _blocks(path: Path) -> Iterator[NDArray[np.float32]]:
+    """Yield the rows of a packed table without a header, many at a time."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            width = file.readline().count(",") + 1
+        # Named, for the first rows need not tell what the last ones hold.
+        types = {f"f{column}": pa.float32() for column in range(width)}
+        with csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(autogenerate_column_names=True),
+            convert_options=csv.ConvertOptions(column_types=types),
+        ) as reader:
+            for batch in reader:
+                yield np.column_stack([column.to_numpy() for column in batch.columns])
+    except (pa.ArrowException, EOFError, OSError, ValueError) as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{path}: cannot be read ({why})") from None

@@ -1,0 +1,228 @@
+"""What to know about a graph and its splits before trusting a result on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.diagnosis.findings import Finding, Severity, by_split, finding, first
+from h2gcn.diagnosis.leaks import label_features
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Features, Graph, Split, canonical, equal_groups, row_keys
+
+__all__ = ["Audit", "Finding", "audit", "find_twins"]
+
+TWIN_WARNING = 0.25
+"""From this mean share of the test nodes on, twins are a warning and not a note."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings of an audit, the gravest first.
+
+    `twin_share` is the mean share of test nodes with a twin in training over the
+    `n_splits` splits that were looked at; None where no split has a test part.
+    """
+
+    name: str
+    n_splits: int
+    twin_share: float | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that make results on these splits worthless."""
+        return tuple(found for found in self.findings if found.severity == "error")
+
+
+def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
+    """Look for what could mislead on a graph, and in some splits or all of its own.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    split
+        The split or splits to look at; default all of `graph.splits`.
+
+    Examples
+    --------
+    >>> graph = Graph(x=np.eye(3), adj=np.diag([1, 0], 1) + np.diag([1, 0], -1))
+    >>> audit(graph).findings[0].message
+    '1 node has no neighbour: 2.'
+    """
+    if split is None:
+        splits: Sequence[Split] = graph.splits
+    else:
+        splits = (split,) if isinstance(split, Split) else split
+    for part in splits:
+        highest = max(index.max(initial=-1) for index in part.parts.values())
+        if highest >= graph.n_nodes:
+            raise InputError(
+                f"audit: the split names node {highest}, but {graph.name!r} has "
+                f"{graph.n_nodes} nodes."
+            )
+    twins = find_twins(graph, splits)
+    shares = [
+        len(found) / len(part.test)
+        for found, part in zip(twins, splits, strict=True)
+        if part.test.size
+    ]
+    share = float(np.mean(shares)) if shares else None
+    findings = [
+        *_leakage(graph, splits),
+        *_label_features(graph),
+        *_twins(graph, twins, share or 0.0),
+        *_unlabelled(graph, splits),
+        *_missing_classes(graph, splits),
+        *_small_classes(graph),
+        *_isolated(graph),
+        *_features(graph),
+    ]
+    order = ("error", "warning", "note")
+    findings.sort(key=lambda found: order.index(found.severity))
+    return Audit(graph.name, len(splits), share, tuple(findings))
+
+
+def find_twins(graph: Graph, splits: Sequence[Split]) -> list[NDArray[np.int64]]:
+    """Return each split's test nodes that have a twin in training.
+
+    A twin is another node with the same out-neighbours, at least one, and the same
+    label: who copies its label is right, whatever the features say. Out-neighbours
+    are those of `graph.directed`, or of `graph.adj` where there are no directions.
+
+    Examples
+    --------
+    >>> star = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    >>> graph = Graph(x=np.eye(3), adj=star, y=[0, 1, 1])
+    >>> find_twins(graph, [Split(train=[1], val=[0], test=[2])])
+    [array([2])]
+    """
+    if not splits:
+        return []
+    out = canonical(graph.adj if graph.directed is None else graph.directed)
+    out.data[:] = 1
+    groups = equal_groups(*row_keys(out), graph.y)
+    can = (np.diff(out.indptr) > 0) & (graph.y >= 0)
+    found = []
+    for split in splits:
+        in_train = np.zeros(graph.n_nodes, dtype=np.int64)
+        in_train[split.train] = 1
+        # A node that is also in training does not count as its own twin.
+        partners = np.bincount(groups, weights=in_train)[groups] - in_train
+        found.append(split.test[(can & (partners > 0))[split.test]])
+    return found
+
+
+def _twins(
+    graph: Graph, twins: Sequence[NDArray[np.int64]], share: float
+) -> list[Finding]:
+    if not any(nodes.size for nodes in twins):
+        return []
+    count = round(sum(nodes.size for nodes in twins) / len(twins))
+    mean = f" (mean over {len(twins)} splits)" if len(twins) > 1 else ""
+    links = "neighbours" if graph.directed is None else "out-neighbours"
+    examples = first(graph.node_ids[np.unique(np.concatenate(twins))])
+    message = (
+        f"{share:.1%} of the test nodes{mean} have a training node with the same "
+        f"{links} and the same label: {examples}."
+    )
+    severity: Severity = "warning" if share >= TWIN_WARNING else "note"
+    return [Finding("twins", severity, message, count)]
+
+
+def _leakage(graph: Graph, splits: Sequence[Split]) -> list[Finding]:
+    shared = []
+    for split in splits:
+        parts = [np.unique(index) for index in split.parts.values()]
+        nodes, times = np.unique(np.concatenate(parts), return_counts=True)
+        shared.append(_flags(nodes[times > 1], graph.n_nodes))
+    where = "in more than one part of the same split"
+    texts = f"node is {where}", f"nodes are {where}"
+    return by_split("leakage", "error", texts, graph.node_ids, shared)
+
+
+def _label_features(graph: Graph) -> list[Finding]:
+    names = np.array(graph.feature_names)[label_features(graph)]
+    own = "follow from the label alone, and may be the label in other words"
+    texts = f"feature seems to {own}", f"features seem to {own}"
+    return finding("label_features", "warning", texts, names)
+
+
+def _unlabelled(graph: Graph, splits: Sequence[Split]) -> list[Finding]:
+    found = []
+    for split in splits:
+        inside = _flags(np.concatenate(list(split.parts.values())), graph.n_nodes)
+        found.append(inside & (graph.y < 0))
+    texts = "node of a split has no label", "nodes of a split have no label"
+    return by_split("unlabelled_in_split", "warning", texts, graph.node_ids, found)
+
+
+def _missing_classes(graph: Graph, splits: Sequence[Split]) -> list[Finding]:
+    present = _class_sizes(graph.y, graph) > 0
+    findings = []
+    for part in ("train", "val", "test"):
+        missing = [
+            present & (_class_sizes(graph.y[split.parts[part]], graph) == 0)
+            for split in splits
+        ]
+        kind = f"class_missing_from_{part}"
+        severity: Severity = "warning" if part == "train" else "note"
+        none = f"no node in the {part} part"
+        texts = f"class has {none}", f"classes have {none}"
+        findings += by_split(kind, severity, texts, graph.classes, missing)
+    return findings
+
+
+def _small_classes(graph: Graph) -> list[Finding]:
+    sizes = _class_sizes(graph.y, graph)
+    empty, single = graph.classes[sizes == 0], graph.classes[sizes == 1]
+    texts = "class names no node", "classes name no node"
+    findings = finding("empty_class", "warning", texts, empty)
+    one = "a single labelled node"
+    texts = f"class has {one}", f"classes have {one} each"
+    return findings + finding("single_node_class", "warning", texts, single)
+
+
+def _isolated(graph: Graph) -> list[Finding]:
+    texts = "node has no neighbour", "nodes have no neighbour"
+    return finding("isolated", "note", texts, graph.node_ids[graph.degrees == 0])
+
+
+def _features(graph: Graph) -> list[Finding]:
+    if isinstance(graph.x, np.ndarray):
+        zero = np.asarray(~graph.x.any(axis=1))
+    else:
+        zero = np.diff(canonical(graph.x).indptr) == 0
+    _, earliest = np.unique(equal_groups(*row_keys(graph.x)), return_index=True)
+    repeated = ~zero
+    repeated[earliest] = False
+    texts = "node has only zero features", "nodes have only zero features"
+    findings = finding("zero_features", "note", texts, graph.node_ids[zero])
+    same = "the features of an earlier node"
+    texts = f"node repeats {same}", f"nodes repeat {same}"
+    findings += finding("duplicate_features", "note", texts, graph.node_ids[repeated])
+    names = np.array(graph.feature_names)[_constant_columns(graph.x)]
+    same = "the same value at every node"
+    texts = f"feature has {same}", f"features have {same}"
+    return findings + finding("constant_features", "note", texts, names)
+
+
+def _constant_columns(x: Features) -> NDArray[np.int64]:
+    if x.shape[0] < 2:
+        # In a single row every column would be constant.
+        return np.zeros(0, dtype=np.int64)
+    if isinstance(x, np.ndarray):
+        return np.flatnonzero(x.min(axis=0) == x.max(axis=0))
+    return np.flatnonzero(x.min(axis=0).toarray() == x.max(axis=0).toarray())
+
+
+def _class_sizes(labels: NDArray[np.int64], graph: Graph) -> NDArray[np.int64]:
+    return np.bincount(labels[labels >= 0], minlength=graph.n_classes)
+
+
+def _flags(index: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+    flags = np.zeros(size, dtype=bool)
+    flags[index] = True
+    return flags

@@ -1,0 +1,114 @@
+"""The numbers of a diagnosis as short texts, for the terminal and the HTML page."""
+
+from h2gcn.diagnosis.diagnosing import MEASURES, Diagnosis
+from h2gcn.rings import RingForecast
+
+__all__ = [
+    "NEIGHBOURS",
+    "NONE",
+    "card_facts",
+    "degrees",
+    "expectation",
+    "measures",
+    "number",
+    "rings",
+]
+
+NONE = "–"
+"""What is shown where there is no value."""
+NEIGHBOURS = {
+    "informative": "neighbours informative",
+    "weak": "neighbours weakly informative",
+    "uninformative": "neighbours uninformative",
+}
+"""What `Verdict.neighbours` says, in two or three words."""
+_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a share or measure with a fixed number of decimals, never "-0.00".
+
+    Examples
+    --------
+    >>> number(-0.0001, 2), number(None)
+    ('0.00', '–')
+    """
+    return NONE if value is None else f"{value:z.{digits}f}"
+
+
+def degrees(low: int, high: int) -> str:
+    """Return a range of degrees.
+
+    Examples
+    --------
+    >>> degrees(1, 1), degrees(2, 3)
+    ('1', '2–3')
+    """
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def expectation(helps: bool | None) -> str:
+    """Return what to expect of a design, in a word or two."""
+    return {True: "helps", False: "little to gain", None: "not known"}[helps]
+
+
+def measures(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+    """Return name, value and meaning of each measure, or why it has no value."""
+    return [
+        (
+            key.replace("_", " ").replace("class insensitive", "class-insensitive"),
+            number(diagnosis.measures[key]),
+            diagnosis.undefined.get(key, meaning),
+        )
+        for key, meaning in MEASURES.items()
+    ]
+
+
+def rings(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """Return a row for each ring.
+
+    Hops, pairs, those with two labels, their share alike, chance, adjusted, and note.
+    """
+    return [
+        (
+            str(ring.hop),
+            ("" if ring.exact else "about ") + f"{ring.entries // 2:,}",
+            "–" if ring.labelled is None else f"{ring.labelled:,}",
+            number(ring.homophily),
+            number(ring.chance),
+            number(ring.adjusted),
+            ring.note,
+        )
+        for ring in diagnosis.rings
+    ]
+
+
+def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Return the card's counts, a name and a text each."""
+    card = diagnosis.card
+    directed = card["directed_edges"]
+    given = "" if directed is None else f" ({directed:,} with directions)"
+    sizes = card["split_sizes"]
+    parts = f" (train, val, test: {', '.join(map(str, sizes))})" if sizes else ""  # type: ignore[call-overload]
+    return [
+        ("nodes", f"{card['nodes']:,}"),
+        ("labelled nodes", f"{card['labelled']:,}"),
+        ("classes", f"{card['classes']:,}"),
+        ("features", f"{card['features']:,}"),
+        ("edges", f"{card['edges']:,}{given}"),
+        ("edges between labelled nodes", f"{diagnosis.labelled_edges:,}"),
+        ("degree", f"mean {card['mean_degree']:.1f}, highest {card['max_degree']:,}"),
+        ("nodes without neighbours", f"{card['isolated']:,}"),
+        ("splits", f"{card['splits']:,}{parts}"),
+        ("rings", _forecast(diagnosis.forecast)),
+        ("checksum", str(card["checksum"])),
+    ]
+
+
+def _forecast(forecast: RingForecast) -> str:
+    about = "" if forecast.exact else "about "
+    unit, size = next((u for u in _UNITS if forecast.bytes >= u[1]), _UNITS[-1])
+    return (
+        f"{about}{sum(forecast.entries):,} entries up to {len(forecast.entries)} hops, "
+        f"{forecast.bytes / size:,.1f} {unit} to train on them"
+    )

@@ -1,0 +1,211 @@
+"""What a graph, a split and a device must be before a model is trained on them."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+
+from h2gcn._validation import check_choice
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import Graph, Split, stratified_split
+from h2gcn.models import AttentionHeads, ModelSpec
+from h2gcn.rings import Work
+
+__all__ = [
+    "DEVICES",
+    "check_batch_size",
+    "check_graph",
+    "check_labels",
+    "check_split",
+    "check_training_classes",
+    "find_device",
+    "find_seed",
+    "find_split",
+    "find_work",
+]
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+FRACTIONS = (0.6, 0.2, 0.2)
+"""Train, validation and test shares of data that bring no split."""
+
+
+def find_seed(random_state: Any) -> int:
+    """Return the seed that scikit-learn's `random_state` stands for."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def find_device(name: str) -> torch.device:
+    """Return the device that a name stands for, or say that it is not there."""
+    check_choice("NodeClassifier", "device", name, DEVICES)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
+    if name in backends and not backends[name].is_available():
+        raise InputError(
+            f"The 'device' parameter of NodeClassifier is {name!r}, but torch finds "
+            "no such device here."
+        )
+    return torch.device(name)
+
+
+def check_labels(graph: Graph) -> None:
+    """Refuse a graph that nothing can be learned from."""
+    present = np.unique(graph.y[graph.y >= 0])
+    if present.size == 0:
+        raise InputError(
+            f"{graph.name}: all labels are missing; nothing to learn from. In a table "
+            "of nodes they are the column label, class or y, or the one that "
+            "--label-column names."
+        )
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all labelled nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two are needed"
+        )
+
+
+def check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
+    """Refuse a graph that a model, or a metric, can do nothing with."""
+    if metric == "roc_auc" and graph.n_classes != 2:
+        raise InputError(
+            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
+            f"two classes. {graph.name} has {graph.n_classes}."
+        )
+    if graph.adj.nnz == 0 and spec.operators(graph.adj):
+        raise InputError(
+            f"{graph.name}: the graph has no edges; only mlp can do without them"
+        )
+
+
+def check_batch_size(graph: Graph, batch_size: int | None) -> None:
+    """Refuse a batch of more nodes than there are."""
+    if batch_size is not None and batch_size > graph.n_nodes:
+        raise InputError(
+            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
+            f"{graph.n_nodes:,} nodes. Got {batch_size:,} instead."
+        )
+
+
+def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
+    """Return the split that is meant: given, one of the graph's, or a random one."""
+    if split is None:
+        if not graph.splits:
+            drawn = stratified_split(graph.y, FRACTIONS, seed)
+            if not drawn.test.size:
+                warnings.warn(
+                    f"{graph.labelled.size} labelled nodes are too few to hold some "
+                    "back as test nodes: how good the model is will not be told",
+                    H2GCNWarning,
+                    stacklevel=3,
+                )
+            return drawn
+        split = graph.splits[0]
+    elif not isinstance(split, Split):
+        if not isinstance(split, Integral):
+            raise InputError(
+                "'split' must be a Split, or the number of one of the graph's own; "
+                f"labels are the graph's. Got {type(split).__name__} instead."
+            )
+        if not 0 <= split < len(graph.splits):
+            raise InputError(
+                f"{graph.name} has {len(graph.splits)} splits, numbered from 0; "
+                f"there is no split {split!r}"
+            )
+        split = graph.splits[split]
+    return check_split(graph, split)
+
+
+def check_split(graph: Graph, split: Split) -> Split:
+    """Return a split that can be used, or say what is wrong with it."""
+    everything = np.concatenate(list(split.parts.values()))
+    if everything.size and everything.max() >= graph.n_nodes:
+        raise InputError(
+            f"the split names node {everything.max()}, but {graph.name} has "
+            f"{graph.n_nodes} nodes"
+        )
+    for part, index in split.parts.items():
+        if len(np.unique(index)) < len(index):
+            raise InputError(f"the split's '{part}' part names a node twice")
+    nodes, times = np.unique(everything, return_counts=True)
+    if (times > 1).any():
+        raise InputError(
+            f"the split has {int((times > 1).sum())} nodes in two parts, such as "
+            f"{graph.node_ids[nodes[times > 1][0]]!s}"
+        )
+    unlabelled = nodes[graph.y[nodes] < 0]
+    if unlabelled.size:
+        warnings.warn(
+            f"{unlabelled.size} nodes of the split have no label and are left out",
+            H2GCNWarning,
+            stacklevel=4,
+        )
+        split = Split(*(np.setdiff1d(p, unlabelled) for p in split.parts.values()))
+    for part in ("train", "val"):
+        if split.parts[part].size == 0:
+            raise InputError(f"the split's '{part}' part holds no labelled node")
+    return split
+
+
+def check_training_classes(graph: Graph, split: Split) -> None:
+    """Refuse a training part of one class, and say which classes it does not have."""
+    present = np.unique(graph.y[split.train])
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all {split.train.size} training nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two classes are needed"
+        )
+    missing = np.setdiff1d(graph.y[graph.labelled], present)
+    if missing.size:
+        names = ", ".join(str(name) for name in graph.classes[missing])
+        warnings.warn(
+            f"no training node is of class {names}: the model cannot learn it",
+            H2GCNWarning,
+            stacklevel=3,
+        )
+
+
+def find_work(module: torch.nn.Module, graph: Graph, split: Split) -> Work:
+    """Return about how much training takes beside the operators.
+
+    A module with `working_bytes` says itself what a step holds. Of another it is
+    guessed from the widths of its weights: seven matrices for each, and the features
+    that were dropped from, with their mask.
+    """
+    mapped = isinstance(graph.x, np.memmap)
+    if isinstance(graph.x, np.ndarray):
+        features = 0 if mapped else graph.x.nbytes
+    else:
+        features = 16 * graph.x.nnz  # with the transpose
+    n, first, rest = graph.n_nodes, *_widths(module, graph.n_features)
+    own = getattr(module, "working_bytes", None)
+
+    def guess(n_nodes: int, n_targets: int) -> int:
+        del n_targets
+        dropped = 2 * features * n_nodes // max(n, 1)
+        return 28 * (first + rest) * n_nodes + dropped
+
+    heads = [len(m.bias) for m in module.modules() if isinstance(m, AttentionHeads)]
+    return Work(
+        features,
+        guess if own is None else own,
+        first,
+        len(split.train),
+        len(split.val),
+        entry=sum(32 + 48 * count for count in heads),
+        reach=getattr(module, "reach", None),
+        self_loops=getattr(module, "self_loops", own is None),
+    )
+
+
+def _widths(module: torch.nn.Module, n_features: int) -> tuple[int, int]:
+    """Return how many columns the features become, and all later layers' together."""
+    sizes = {n_features, 2 * n_features}
+    weights = list(module.parameters())
+    first = sum(w.numel() // n_features for w in weights if sizes & {*w.shape})
+    inner = sum(w.numel() for w in weights if not sizes & {*w.shape})
+    return max(first, 1), inner // max(first, 1)

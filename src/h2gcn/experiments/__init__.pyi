@@ -1,0 +1,40 @@
+from .definition import (
+    REAL as REAL,
+    Setting as Setting,
+    find_benchmarks as find_benchmarks,
+    find_experiments as find_experiments,
+    find_grid as find_grid,
+    find_preset as find_preset,
+    find_protocol as find_protocol,
+    flatten as flatten,
+    published as published,
+)
+from .display import (
+    RUNS as RUNS,
+    check_protocol as check_protocol,
+    make_folder as make_folder,
+    read_results as read_results,
+    render_html as render_html,
+    show as show,
+    summary_line as summary_line,
+    write_result as write_result,
+)
+from .driver import check_records as check_records, reproduce as reproduce
+from .running import (
+    Event as Event,
+    LocalPool as LocalPool,
+    Pool as Pool,
+    RayPool as RayPool,
+    Run as Run,
+    Store as Store,
+    run_plan as run_plan,
+)
+from .tuning import (
+    Progress as Progress,
+    Ranked as Ranked,
+    check_optuna as check_optuna,
+    distinct as distinct,
+    search as search,
+    tune as tune,
+    without_test as without_test,
+)

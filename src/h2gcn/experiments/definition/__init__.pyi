@@ -1,0 +1,19 @@
+from .experiments import (
+    EXPERIMENTS as EXPERIMENTS,
+    REAL as REAL,
+    REAL_MODELS as REAL_MODELS,
+    SYNTHETIC_MODELS as SYNTHETIC_MODELS,
+    Experiment as Experiment,
+    Unit as Unit,
+    find_benchmarks as find_benchmarks,
+    find_experiments as find_experiments,
+)
+from .grids import find_grid as find_grid
+from .paper import (
+    Published as Published,
+    published as published,
+    published_rows as published_rows,
+)
+from .presets import find_preset as find_preset
+from .protocols import Protocol as Protocol, find_protocol as find_protocol
+from .settings import Setting as Setting, flatten as flatten, nest as nest

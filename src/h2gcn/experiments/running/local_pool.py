@@ -1,0 +1,205 @@
+"""Processes of this machine that work on runs, each on one thread."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Self
+
+from h2gcn._validation import check_integer
+from h2gcn.exceptions import InputError
+from h2gcn.experiments.running.execute import Record, failure, work
+from h2gcn.experiments.running.plan import Run
+
+__all__ = ["ATTEMPTS", "ENVIRONMENT", "LocalPool"]
+
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+"""Of a worker from its first breath: read when torch is loaded, and never again."""
+ATTEMPTS = 2
+"""How often a run is begun whose process dies under it."""
+_FAILED_STARTS = 3
+"""Processes in a row that die before they can work, after which none will."""
+_SECONDS_TO_GO = 5.0
+
+
+class LocalPool:
+    """Processes that work on a run each, started when there is a run for them.
+
+    A process that dies, as where memory runs out, takes no other with it: its run is
+    begun once more, and fails if that one dies too. If this process dies, so do they.
+
+    Parameters
+    ----------
+    jobs
+        How many processes; by default one for each core.
+    work
+        What is done with a run, a function that can be imported.
+
+    Attributes
+    ----------
+    size
+        How many runs it takes at a time.
+    """
+
+    def __init__(
+        self, jobs: int | None = None, *, work: Callable[[Run], Record] = work
+    ) -> None:
+        jobs = _cores() if jobs is None else jobs
+        self.size = check_integer("LocalPool", "jobs", jobs, 1)
+        self._work = work
+        self._workers: list[_Worker] = []
+        self._deaths: Counter[str] = Counter()
+        self._failed_starts = 0
+
+    @property
+    def running(self) -> int:
+        """How many runs are under way."""
+        return sum(worker.run is not None for worker in self._workers)
+
+    def submit(self, run: Run) -> None:
+        """Give a run to a process that has none; there must be fewer than `size`."""
+        idle = [worker for worker in self._workers if worker.run is None]
+        if not idle:
+            idle = [_Worker(self._work)]
+            self._workers += idle
+        idle[0].give(run)
+
+    def next(self) -> tuple[Run, Record]:
+        """Wait for a run that was submitted to finish, and return its record."""
+        while True:
+            busy = {w.connection: w for w in self._workers if w.run is not None}
+            assert busy, "nothing was submitted"
+            for connection in wait(list(busy)):
+                worker = busy[connection]  # type: ignore[index]
+                if (finished := self._hear(worker)) is not None:
+                    return finished
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        for worker in self._workers:
+            worker.process.kill()
+        for worker in self._workers:
+            worker.end()
+        self._workers = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _hear(self, worker: _Worker) -> tuple[Run, Record] | None:
+        """Take what a process has to say, or notice that it is dead."""
+        run = worker.run
+        assert run is not None
+        try:
+            record: Record | None = worker.connection.recv()
+        except (EOFError, OSError):
+            return self._bury(worker, run)
+        if record is None:
+            worker.ready, self._failed_starts = True, 0
+            return None
+        worker.run = None
+        return run, record
+
+    def _bury(self, worker: _Worker, run: Run) -> tuple[Run, Record] | None:
+        """Begin the run of a dead process once more, or return that it failed."""
+        # Its connection is closed a little before it is gone.
+        worker.process.join(_SECONDS_TO_GO)
+        end = worker.end()
+        self._workers.remove(worker)
+        if worker.ready:
+            self._deaths[run.key] += 1
+        else:
+            self._failed_starts += 1
+        if self._failed_starts == _FAILED_STARTS:
+            raise InputError(
+                f"processes cannot be started here ({end}); a script that starts "
+                "them must do so under: if __name__ == '__main__'"
+            )
+        if self._deaths[run.key] < ATTEMPTS:
+            self.submit(run)
+            return None
+        why = f"the process that worked on it {end}, {ATTEMPTS} times"
+        return run, failure(run, f"{why}; is there enough memory?")
+
+
+class _Worker:
+    """A process, and the run that it works on."""
+
+    def __init__(self, work: Callable[[Run], Record]) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+        with _born_quiet():
+            self.process.start()
+        theirs.close()  # so that nobody holds it when the process is gone
+        self.run: Run | None = None
+        self.ready = False
+
+    def give(self, run: Run) -> None:
+        """Send a run."""
+        self.run = run
+        with suppress(OSError):  # dead: noticed when it is listened to
+            self.connection.send(run.to_json())
+
+    def end(self) -> str:
+        """Kill the process, and return how it ended."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+        code = self.process.exitcode or 0
+        self.process.close()
+        return f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
+
+
+def _serve(connection: Connection, work: Callable[[Run], Record]) -> None:
+    """Work on one run after the other for as long as somebody wants it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the parent to deal with
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    connection.send(None)
+    with suppress(EOFError, OSError):
+        while True:
+            record = work(Run.from_json(connection.recv()))
+            connection.send(record)
+
+
+def _die_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _born_quiet() -> Iterator[None]:
+    """Let a process begin with one thread, and deaf to Ctrl-C from the start."""
+    # It would be started with the first process, and unblock the signal.
+    resource_tracker.ensure_running()
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
+    if hasattr(signal, "pthread_sigmask"):
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _cores() -> int:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

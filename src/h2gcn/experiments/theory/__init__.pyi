@@ -1,0 +1,1 @@
+from .results import theory_result as theory_result

@@ -1,0 +1,256 @@
+"""One run after the other, each fitted once and kept in a store."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from h2gcn import __version__
+from h2gcn.estimator import (
+    NodeClassifier,
+    blank_module,
+    check_labels,
+    check_split,
+    find_device,
+    find_operators,
+    find_seed,
+    find_work,
+    mean_and_deviation,
+)
+from h2gcn.exceptions import InputError
+from h2gcn.experiments.definition import Setting
+from h2gcn.experiments.running import Store, key_of
+from h2gcn.graph import Graph, Split, fingerprint
+from h2gcn.models import ALIASES
+from h2gcn.rings import RingOptions
+
+__all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A setting and how it did on the validation nodes.
+
+    Parameters
+    ----------
+    setting
+        Arguments of a `NodeClassifier`.
+    mean, deviation
+        Of the validation score over the splits, as fractions of 1; None where a run
+        failed, and the deviation also of one split.
+    n
+        Number of splits.
+    seconds
+        Of all of them.
+    error
+        Why a run failed.
+    runs
+        The keys of its records in the store, by split.
+    """
+
+    setting: Setting
+    mean: float | None
+    deviation: float | None
+    n: int
+    seconds: float
+    error: str | None = None
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far it is: runs that are done, in all, and already there at the start."""
+
+    done: int
+    total: int
+    found: int
+    best: float | None
+
+
+class Trials:
+    """Runs settings of one model on splits of one graph, each run once.
+
+    Parameters
+    ----------
+    graph
+        With labels for some nodes.
+    model
+        A name of `h2gcn.models.MODELS`.
+    splits
+        Their training and validation parts are used.
+    seed
+        The run on split i is seeded by seed + i.
+    store
+        Keeps each run as it ends; those that are in it are not run again.
+    device
+        As of `NodeClassifier`; where a run was computed does not make it another.
+    machine
+        More parameters of `NodeClassifier` about this machine, such as
+        `memory_limit`; they do not make it another either.
+    on_run
+        Called at the start and after every run.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: str,
+        splits: Sequence[Split],
+        *,
+        seed: int,
+        store: Store,
+        device: str = "auto",
+        machine: Mapping[str, Any] | None = None,
+        on_run: Callable[[Progress], None] | None = None,
+    ) -> None:
+        check_labels(graph)
+        self.graph, self.model = graph, model
+        self.splits = [check_split(graph, without_test(split)) for split in splits]
+        self.seed, self.store, self.device = seed, store, device
+        self.machine = dict(machine or {})
+        self._on_run = on_run
+        self._checksum = fingerprint(graph)[:16]
+        self._parts = [_digest(split) for split in self.splits]
+        self._total = self._found = self._new = 0
+        self._best: float | None = None
+
+    def begin(self, settings: Sequence[Setting], total: int | None = None) -> None:
+        """Check settings before the first is run, and count what is there of them."""
+        for setting in settings:
+            self._classifier(setting).check_params(self.graph.n_classes)
+        self._total = len(self.splits) * (len(settings) if total is None else total)
+        self._found = sum(self._n_done(setting) for setting in settings)
+        self._report()
+
+    def key(self, setting: Setting, number: int) -> str:
+        """Return the key of the run of a setting on a split."""
+        return key_of(
+            checksum=self._checksum,
+            model=ALIASES.get(self.model, self.model),
+            config=setting,
+            parts=self._parts[number],
+            seed=self.seed + number,
+        )
+
+    def find(self, setting: Setting) -> Ranked | None:
+        """Return how a setting did if all of its runs are in the store."""
+        if self._n_done(setting) < len(self.splits):
+            return None
+        return sum_up(setting, self._records(setting))
+
+    def run(self, setting: Setting) -> Ranked:
+        """Run a setting on the splits that are missing."""
+        for number in range(len(self.splits)):
+            if self._n_done(setting) == len(self.splits):
+                break
+            if self.key(setting, number) not in self.store:
+                before = self._n_done(setting)
+                self.store.append(self._fit(setting, number))
+                self._new += self._n_done(setting) - before
+                self._report()
+        result = sum_up(setting, self._records(setting))
+        if result.mean is not None:
+            self._best = max(result.mean, self._best or 0.0)
+        self._report()
+        return result
+
+    def _records(self, setting: Setting) -> list[dict[str, Any]]:
+        keys = [self.key(setting, number) for number in range(len(self.splits))]
+        return [self.store[key] for key in keys if key in self.store]
+
+    def _n_done(self, setting: Setting) -> int:
+        """Return how many runs are done; after a failure the others are spared."""
+        records = self._records(setting)
+        failed = any("error" in record for record in records)
+        return len(self.splits) if failed else len(records)
+
+    def _report(self) -> None:
+        if self._on_run is not None:
+            done = self._found + self._new
+            self._on_run(Progress(done, self._total, self._found, self._best))
+
+    def _fit(self, setting: Setting, number: int) -> dict[str, Any]:
+        """Return the record of a run; an impossible one has its `error`."""
+        seed = self.seed + number
+        fitted = self._classifier(setting, seed)
+        # What the machine cannot do is no fault of the setting, and not recorded.
+        self._find_operators(setting, number)
+        start, error = time.perf_counter(), None
+        try:
+            fitted.fit(self.graph, self.splits[number])
+        except InputError as failure:
+            error = str(failure)
+        seconds = time.perf_counter() - start
+        record: dict[str, Any] = {
+            "key": self.key(setting, number),
+            "dataset": self.graph.name,
+            "checksum": self._checksum,
+            "model": self.model,
+            "config": dict(setting),
+            "split": number,
+            "seed": seed,
+            "seconds": round(seconds, 3),
+            "version": __version__,
+        }
+        if error is None and fitted.interrupted_:
+            raise KeyboardInterrupt
+        if error is None and math.isnan(fitted.val_score_):
+            error = f"the metric {fitted.metric} has no value on the validation nodes"
+        if error is not None:
+            return record | {"val_score": None, "error": error}
+        record |= {"val_score": fitted.val_score_, "best_epoch": fitted.best_epoch_}
+        if fitted.metric == "accuracy":
+            record["val_accuracy"] = fitted.val_score_
+        return record | {"epochs": fitted.n_iter_}
+
+    def _classifier(
+        self, setting: Setting, random_state: int | None = None
+    ) -> NodeClassifier:
+        settings = {**self.machine, **setting}
+        return NodeClassifier(
+            self.model, device=self.device, random_state=random_state, **settings
+        )
+
+    def _find_operators(self, setting: Setting, number: int) -> None:
+        """Make the operators of a run, or say why this machine cannot."""
+        params = self._classifier(setting).get_params()
+        module = blank_module(params, self.graph.n_features, self.graph.n_classes)
+        rings = RingOptions.of(
+            params,
+            find_seed(self.seed + number),
+            find_work(module, self.graph, self.splits[number]),
+            on_demand=params["batch_size"] is not None,
+        )
+        find_operators(self.graph, self.model, find_device(self.device), rings)
+
+
+def without_test(split: Split) -> Split:
+    """Return a split whose test part is empty: nobody can look at what is not there."""
+    return Split(split.train, split.val, np.array([], dtype=np.int64))
+
+
+def sum_up(setting: Setting, records: Sequence[Mapping[str, Any]]) -> Ranked:
+    """Return how a setting did, from the records of its runs, one a split."""
+    seconds = sum(record["seconds"] for record in records)
+    runs = tuple(record["key"] for record in records)
+    errors = [record["error"] for record in records if "error" in record]
+    if errors:
+        scored = len(records) - len(errors)
+        return Ranked(dict(setting), None, None, scored, seconds, errors[0], runs)
+    scores = mean_and_deviation([record["val_score"] for record in records])
+    mean, deviation = scores["mean"], scores["std"]
+    return Ranked(dict(setting), mean, deviation, len(records), seconds, runs=runs)
+
+
+def _digest(split: Split) -> str:
+    """Return what stands for the parts that are used: their nodes, in any order."""
+    digest = hashlib.sha256()
+    for part in (split.train, split.val):
+        digest.update(hashlib.sha256(np.sort(part).astype("<i8").tobytes()).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,153 @@
+"""The rules that a graph's arrays keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph.blocks import row_slices
+
+__all__ = [
+    "CSR",
+    "Features",
+    "check_adjacency",
+    "check_classes",
+    "check_features",
+    "check_labels",
+    "check_length",
+    "tidy",
+]
+
+CSR = sp.csr_array
+"""The sparse format of the library: scipy's CSR array, sorted, int32 where it fits."""
+Features = NDArray[np.float32] | CSR
+"""Node features, [n, F]: a dense array, or CSR where most entries are zero."""
+
+
+MAX_CLASSES = 1_000_000
+"""More cannot be meant: such numbers are ids or dates."""
+
+
+def tidy(matrix: Any) -> CSR:
+    """Return a copy: CSR, float32, sorted, no duplicates, int32 where it fits."""
+    copied = CSR(matrix, dtype=np.float32, copy=True)
+    copied.sum_duplicates()
+    if max(copied.nnz, *copied.shape) <= np.iinfo(np.int32).max:
+        copied.indices = copied.indices.astype(np.int32, copy=False)
+        copied.indptr = copied.indptr.astype(np.int32, copy=False)
+    return copied
+
+
+def check_adjacency(adj: Any) -> CSR:
+    """Return a symmetric, binary matrix without loops, or raise, [n, n]."""
+    matrix = tidy(adj)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
+    matrix.eliminate_zeros()
+    way_out = "; h2gcn.io.from_scipy turns any matrix into such a graph."
+    if matrix.nnz and not (matrix.data == 1).all():
+        raise InputError(f"Graph: 'adj' must hold only 0 and 1{way_out}")
+    if matrix.diagonal().any():
+        raise InputError(f"Graph: 'adj' must not have self-loops{way_out}")
+    transposed = CSR(matrix.T)
+    transposed.sort_indices()
+    if not (
+        np.array_equal(matrix.indptr, transposed.indptr)
+        and np.array_equal(matrix.indices, transposed.indices)
+    ):
+        raise InputError(f"Graph: 'adj' must be symmetric{way_out}")
+    return matrix
+
+
+def check_features(x: Any, n: int) -> Features:
+    """Return finite features, dense or CSR, or raise, [n, F].
+
+    A memory-mapped file of float32 stays one, since it may be larger than the memory;
+    all else is copied.
+    """
+    mapped = isinstance(x, np.memmap) and x.dtype == np.float32
+    features: Features = x if mapped else _copy_features(x)
+    if features.ndim != 2 or features.shape[0] != n:
+        raise InputError(
+            f"Graph: 'x' must have a row for each of the {n} nodes of 'adj'. "
+            f"Got shape {features.shape} instead."
+        )
+    if features.shape[1] == 0:
+        raise InputError("Graph: 'x' must have at least one feature column.")
+    found = _first_not_finite(features)
+    if found is not None:
+        row, column = found
+        raise InputError(
+            f"Graph: 'x' must be finite. Got {features[row, column]} in row {row}, "
+            f"column {column}."
+        )
+    return features
+
+
+def _copy_features(x: Any) -> Features:
+    dense = not sp.issparse(x)
+    try:
+        if dense:
+            return np.array(x, dtype=np.float32)
+        return CSR(x, dtype=np.float32, copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
+
+
+def _first_not_finite(features: Features) -> tuple[int, int] | None:
+    """Return row and column of the first entry that is not finite, if there is one."""
+    if isinstance(features, np.ndarray):
+        for rows in row_slices(features.shape):
+            finite = np.isfinite(features[rows])
+            if not finite.all():
+                row, column = np.argwhere(~finite)[0]
+                return rows.start + int(row), int(column)
+        return None
+    places = np.flatnonzero(~np.isfinite(features.data))
+    if not places.size:
+        return None
+    row = np.searchsorted(features.indptr, places[0], side="right") - 1
+    return int(row), int(features.indices[places[0]])
+
+
+def check_labels(y: Any, n: int) -> NDArray[np.int64]:
+    """Return class indices, -1 for unlabelled, or raise, [n]."""
+    labels = np.full(n, -1) if y is None else np.asarray(y)
+    if labels.dtype.kind not in "iu":
+        raise InputError(
+            f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
+            f"Got dtype {labels.dtype} instead."
+        )
+    if labels.ndim != 1:
+        raise InputError(f"Graph: 'y' must be 1-D. Got shape {labels.shape} instead.")
+    labels = labels.astype(np.int64)
+    check_length("y", labels, n)
+    if labels.size and labels.min() < -1:
+        raise InputError(f"Graph: 'y' must be at least -1. Got {labels.min()} instead.")
+    return labels
+
+
+def check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
+    """Return a label for each class index, or raise, [C]."""
+    n_classes = int(y.max(initial=-1)) + 1
+    if classes is None and n_classes > MAX_CLASSES:
+        raise InputError(
+            f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
+        )
+    known = np.arange(n_classes) if classes is None else np.array(classes)
+    if len(known) < n_classes:
+        raise InputError(
+            f"Graph: 'y' uses {n_classes} classes, but 'classes' names {len(known)}."
+        )
+    return known
+
+
+def check_length(name: str, values: Any, n: int) -> Any:
+    """Return the values if there are n of them, else raise."""
+    if len(values) != n:
+        raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
+    return values

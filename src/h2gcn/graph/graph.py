@@ -1,0 +1,256 @@
+"""The graph that every other room works on, checked once when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph.checks import (
+    CSR,
+    Features,
+    check_adjacency,
+    check_classes,
+    check_features,
+    check_labels,
+    check_length,
+    tidy,
+)
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split"]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three sets of node indices: to train on, to choose by, to test on.
+
+    That they are disjoint and labelled is checked where they meet a graph.
+
+    Parameters
+    ----------
+    train, val, test
+        Node indices (or boolean masks, which are turned into indices), 1-D.
+    """
+
+    train: NDArray[np.int64]
+    val: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for part in ("train", "val", "test"):
+            given = np.asarray(getattr(self, part))
+            if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
+                raise InputError(
+                    f"Split: '{part}' must be node indices or a mask, 1-D. Got shape "
+                    f"{given.shape} and dtype {given.dtype} instead."
+                )
+            index = np.flatnonzero(given) if given.dtype == bool else given
+            index = index.astype(np.int64)
+            if index.size and index.min() < 0:
+                raise InputError(f"Split: '{part}' holds a negative node index.")
+            object.__setattr__(self, part, index)
+
+    @property
+    def parts(self) -> dict[str, NDArray[np.int64]]:
+        """The three parts by name."""
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The sizes of train, val and test."""
+        return len(self.train), len(self.val), len(self.test)
+
+
+@dataclass(frozen=True)
+class ReadRecord:
+    """What a reader did to its input on the way to a `Graph`.
+
+    Counts are of edges as the input listed them. `notes` are further sentences
+    for the user.
+    """
+
+    edges_read: int | None = None
+    duplicates_merged: int = 0
+    loops_dropped: int = 0
+    symmetrised: int = 0
+    """Pairs that were given in one direction only."""
+    unknown_dropped: int = 0
+    """Edges to nodes that are not in the node table."""
+    notes: tuple[str, ...] = ()
+    tables: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """How it was read (`TableOptions.to_json`), for others to be read alike."""
+
+    def sentences(self) -> list[str]:
+        """Return what was merged, symmetrised and dropped, a sentence each."""
+        counted = {
+            "duplicate edge{s} merged": self.duplicates_merged,
+            "self-loop{s} dropped": self.loops_dropped,
+            "one-way edge{s} made symmetric": self.symmetrised,
+            "edge{s} to unknown nodes dropped": self.unknown_dropped,
+        }
+        said = [
+            f"{count:,} {text.format(s='' if count == 1 else 's')}"
+            for text, count in counted.items()
+            if count
+        ]
+        return said + list(self.notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A graph with node features, and labels for some of its nodes.
+
+    Parameters
+    ----------
+    x
+        Features, [n, F], dense or scipy sparse; finite numbers. A memory-mapped array
+        of float32 stays in its file.
+    adj
+        Adjacency matrix, [n, n]: symmetric, binary, without self-loops.
+        `h2gcn.io.from_scipy` makes such a matrix of any other.
+    directed
+        The directions of the input where it had any, [n, n].
+    y
+        Class index of each node, [n]; -1 is unlabelled.
+    classes
+        The label that each class index stands for, [C].
+    node_ids, feature_names
+        Names of rows and columns of `x`; default their numbers.
+    splits
+        Train/validation/test splits that come with the data.
+    name
+        How messages and tables call the graph.
+    record
+        What a reader merged, symmetrised and dropped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> Graph(x=np.eye(3), adj=path, y=[0, 1, -1])
+    Graph('graph': 3 nodes, 2 edges, 3 features, 2 classes, 2 labelled)
+    """
+
+    x: Features
+    adj: CSR
+    directed: CSR | None = None
+    y: NDArray[np.int64] = None  # type: ignore[assignment]
+    classes: NDArray[Any] = None  # type: ignore[assignment]
+    node_ids: NDArray[Any] = None  # type: ignore[assignment]
+    feature_names: tuple[str, ...] = None  # type: ignore[assignment]
+    splits: tuple[Split, ...] = ()
+    name: str = "graph"
+    record: ReadRecord = field(default_factory=ReadRecord)
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        settle("adj", check_adjacency(self.adj))
+        settle("x", check_features(self.x, self.adj.shape[0]))
+        n, n_features = self.x.shape
+        if self.directed is not None:
+            directed = tidy(self.directed)
+            if directed.shape != self.adj.shape:
+                raise InputError(
+                    f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
+                    f" Got {directed.shape} instead."
+                )
+            settle("directed", directed)
+        settle("y", check_labels(self.y, n))
+        settle("classes", check_classes(self.classes, self.y))
+        ids = np.arange(n) if self.node_ids is None else np.array(self.node_ids)
+        settle("node_ids", check_length("node_ids", ids, n))
+        names = self.feature_names
+        names = tuple(map(str, range(n_features if names is None else 0))) or names
+        settle("feature_names", tuple(map(str, names or ())))
+        check_length("feature_names", self.feature_names, n_features)
+        settle("splits", tuple(self.splits))
+        for number, split in enumerate(self.splits):
+            for part, index in split.parts.items():
+                if index.size and index.max() >= n:
+                    raise InputError(
+                        f"Graph: split {number}, part '{part}' names node "
+                        f"{index.max()}, but there are {n} nodes."
+                    )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return int(self.x.shape[0])
+
+    @property
+    def n_edges(self) -> int:
+        """Number of undirected edges."""
+        return int(self.adj.nnz // 2)
+
+    @property
+    def n_features(self) -> int:
+        """Number of feature columns."""
+        return int(self.x.shape[1])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each node, [n]."""
+        return np.diff(self.adj.indptr).astype(np.int64)
+
+    @cached_property
+    def has_ids(self) -> bool:
+        """Whether nodes have ids of their own; the integers 0 to n - 1 are none."""
+        # By value: copies and files hold the numbers of a graph without ids as well.
+        ids = self.node_ids
+        return ids.dtype.kind not in "iu" or not np.array_equal(
+            ids, np.arange(self.n_nodes)
+        )
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """Indices of the nodes that have a label."""
+        return np.flatnonzero(self.y >= 0)
+
+    def to_pyg(self) -> Data:
+        """Return the graph as a PyG `Data`; ids and names are not part of it.
+
+        Returns
+        -------
+        Data
+            `x` [n, F] dense float32, `edge_index` [2, 2m] with both directions, `y` [n]
+            (-1: unlabelled); with one split masks [n], with more [n, n_splits].
+        """
+        import torch
+        from torch_geometric.data import Data
+
+        dense = self.x if isinstance(self.x, np.ndarray) else self.x.toarray()
+        ends = np.stack(sp.coo_array(self.adj).coords).astype(np.int64)
+        data = Data(
+            x=torch.tensor(dense),
+            edge_index=torch.from_numpy(ends),
+            y=torch.tensor(self.y),
+        )
+        for part in ("train", "val", "test") if self.splits else ():
+            mask = torch.zeros(self.n_nodes, len(self.splits), dtype=torch.bool)
+            for number, split in enumerate(self.splits):
+                mask[split.parts[part], number] = True
+            data[f"{part}_mask"] = mask[:, 0] if len(self.splits) == 1 else mask
+        return data
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name!r}: {self.n_nodes} nodes, {self.n_edges} edges, "
+            f"{self.n_features} features, {self.n_classes} classes, "
+            f"{self.labelled.size} labelled)"
+        )

@@ -1,0 +1,168 @@
+"""How alike neighbours are: one pure function for each measure.
+
+Only edges between two labelled nodes count (y ≥ 0). Where a measure has no value
+it is NaN, and an `UndefinedMeasureWarning` says which measure and why.
+
+In the formulas, e(i, j) is the number of edge ends at a node of class i whose other
+end is of class j: an edge counts once from either side. e(i) is the sum over j.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.graph import Graph
+from h2gcn.homophily.counts import NO_EDGE, edge_ends, neighbour_counts, undefined
+from h2gcn.homophily.parts import (
+    DegreeRange,
+    class_homophily,
+    compatibility_matrix,
+    degree_homophily,
+    ring_homophily,
+)
+
+__all__ = [
+    "DegreeRange",
+    "adjusted_homophily",
+    "class_homophily",
+    "class_insensitive_homophily",
+    "compatibility_matrix",
+    "degree_homophily",
+    "edge_homophily",
+    "homophily_with_loops",
+    "label_informativeness",
+    "node_homophily",
+    "ring_homophily",
+]
+
+_ONE_CLASS = "all edges between labelled nodes lie in a single class"
+
+
+def edge_homophily(graph: Graph) -> float:
+    """Return the share of edges that join equal labels, Σ_k e(k, k) / Σ_k e(k).
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> edge_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
+    0.5
+    """
+    ends = edge_ends(graph.adj, graph)
+    if not ends.any():
+        return undefined("edge homophily", graph, NO_EDGE)
+    return float(ends.trace() / ends.sum())
+
+
+def homophily_with_loops(graph: Graph) -> float:
+    """Return edge homophily with self-loops counted as edges, as in Zhu et al. (2020).
+
+    (same-label edges + loops) / (edges + loops), where the loops are those that the
+    reader dropped, `graph.record.loops_dropped`, all taken to be at labelled nodes.
+
+    Examples
+    --------
+    >>> from h2gcn.graph import ReadRecord
+    >>> path, record = np.eye(3)[::-1] * [1, 0, 1], ReadRecord(loops_dropped=1)
+    >>> homophily_with_loops(Graph(x=path, adj=path, y=[0, 0, 1], record=record))
+    0.5
+    """
+    ends = edge_ends(graph.adj, graph)
+    loops = graph.record.loops_dropped if graph.labelled.size else 0
+    edges = int(ends.sum()) // 2 + loops
+    if not edges:
+        return undefined("homophily with loops", graph, NO_EDGE)
+    return float((ends.trace() / 2 + loops) / edges)
+
+
+def node_homophily(graph: Graph) -> float:
+    """Return the mean share of equal labels among a node's neighbours.
+
+    The mean is over the labelled nodes that have a labelled neighbour (Pei et al.
+    2020); others have no share, where PyG counts them as 0.
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> node_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))  # 1, 1/2 and 0
+    0.5
+    """
+    same, degree = neighbour_counts(graph)
+    has = degree > 0
+    if not has.any():
+        return undefined("node homophily", graph, NO_EDGE)
+    return float((same[has] / degree[has]).mean())
+
+
+def class_insensitive_homophily(graph: Graph) -> float:
+    """Return the excess of class homophily over class size (Lim et al. 2021).
+
+    1/(C − 1) Σ_k max(0, h_k − n_k/n), with h_k = e(k, k)/e(k) (0 without edges), n_k
+    the labelled nodes of class k, n all of them, and C the classes that have a node.
+
+    Examples
+    --------
+    >>> pairs = np.kron(np.eye(2), [[0, 1], [1, 0]])
+    >>> class_insensitive_homophily(Graph(x=pairs, adj=pairs, y=[0, 0, 1, 1]))
+    1.0
+    """
+    measure = "class-insensitive homophily"
+    ends = edge_ends(graph.adj, graph)
+    if not ends.any():
+        return undefined(measure, graph, NO_EDGE)
+    sizes = np.bincount(graph.y[graph.labelled], minlength=graph.n_classes)
+    n_classes = np.count_nonzero(sizes)
+    if n_classes < 2:
+        return undefined(measure, graph, "all labelled nodes are of a single class")
+    # A class without edges has e(k, k) = 0: dividing by 1 gives its h_k of 0.
+    shares = ends.diagonal() / np.maximum(ends.sum(axis=1), 1)
+    excess = np.maximum(shares - sizes / sizes.sum(), 0)
+    return float(excess.sum() / (n_classes - 1))
+
+
+def adjusted_homophily(graph: Graph) -> float:
+    """Return edge homophily corrected for chance (Platonov et al. 2023); at most 1.
+
+    (h − Σ_k p_k²) / (1 − Σ_k p_k²), where h is the edge homophily and
+    p_k = e(k)/Σ_j e(j) the degree mass of class k.
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> adjusted_homophily(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
+    -1.0
+    """
+    ends = edge_ends(graph.adj, graph)
+    if reason := _no_mixing(ends):
+        return undefined("adjusted homophily", graph, reason)
+    chance = float(((ends.sum(axis=1) / ends.sum()) ** 2).sum())
+    return float((ends.trace() / ends.sum() - chance) / (1 - chance))
+
+
+def label_informativeness(graph: Graph) -> float:
+    """Return how much a neighbour's label tells of a node's, in [0, 1].
+
+    LI = Σ p(i, j) log(p(i, j) / (p_i p_j)) / −Σ p_i log p_i = 2 − H(i, j)/H(i), with
+    p(i, j) = e(i, j)/Σ e and p_i = Σ_j p(i, j) (LI_edge of Platonov et al. 2023).
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> label_informativeness(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
+    1.0
+    """
+    ends = edge_ends(graph.adj, graph)
+    if reason := _no_mixing(ends):
+        return undefined("label informativeness", graph, reason)
+    informativeness = 2 - _entropy(ends) / _entropy(ends.sum(axis=1))
+    # Rounding may leave the interval by an ulp.
+    return float(np.clip(informativeness, 0, 1))
+
+
+def _entropy(counts: NDArray[np.int64]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _no_mixing(ends: NDArray[np.int64]) -> str:
+    """Return why a measure that compares classes has no value, or ""."""
+    classes = np.count_nonzero(ends.sum(axis=1))
+    return "" if classes > 1 else _ONE_CLASS if classes else NO_EDGE

@@ -1,0 +1,152 @@
+"""Which reader a source needs: a path, two tables, or an object of another library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Graph
+from h2gcn.io.edge_list import read_edge_list
+from h2gcn.io.networkx_io import from_networkx, read_graphml
+from h2gcn.io.npz import read_npz
+from h2gcn.io.pt import read_pt
+from h2gcn.io.pyg import from_pyg
+from h2gcn.io.tables import TABLE_SUFFIXES, TableOptions, read_tables
+
+__all__ = ["read_graph"]
+
+_SUFFIXES = (".npz", ".graphml", ".pt", ".edgelist", ".txt")
+
+
+def read_graph(
+    source: Any = None,
+    *,
+    nodes: str | Path | None = None,
+    edges: str | Path | None = None,
+    options: TableOptions | None = None,
+    features: str | Path | None = None,
+) -> Graph:
+    """Read a graph from whatever a user brings.
+
+    Parameters
+    ----------
+    source
+        A folder with `nodes.*` and `edges.*` (csv, tsv or parquet); a file
+        (`.npz`, `.graphml`, `.pt`, `.edgelist`, `.txt`); a PyG `Data`; a networkx
+        graph; a `Graph`, which is returned.
+    nodes, edges
+        The two tables, in place of `source`.
+    options
+        How tables are read. Of other formats, GraphML and networkx graphs follow
+        its label and feature columns, edge lists its `undirected`.
+    features
+        A `.npy` file in place of the feature columns of a node table.
+
+    Returns
+    -------
+    Graph
+        Named after the file or folder; `record` tells what was done to the input.
+    """
+    options = TableOptions() if options is None else options
+    if source is None:
+        if nodes is None or edges is None:
+            raise InputError(
+                "A graph needs a source, or a node table and an edge table together. "
+                f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
+            )
+        return read_tables(nodes, edges, options, features=features)
+    if nodes is not None or edges is not None:
+        raise InputError(
+            "A graph needs a source, or a node table and an edge table: not both."
+        )
+    folder = isinstance(source, str | Path) and Path(source).expanduser().is_dir()
+    if features is not None and not folder:
+        raise InputError(
+            f"{features}: a file of features needs a node table: a folder with nodes.* "
+            f"and edges.*, or --nodes and --edges. Got {_told(source)} instead."
+        )
+    if isinstance(source, str | Path):
+        return _read_path(Path(source).expanduser(), options, features)
+    return _from_object(source, options)
+
+
+def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:
+    if path.is_dir():
+        tables = _table(path, "nodes"), _table(path, "edges")
+        return read_tables(*tables, options, features=features)
+    suffix = path.suffix.lower()
+    if suffix in TABLE_SUFFIXES:
+        raise InputError(
+            f"{path}: a graph is two tables; give a folder with nodes{suffix} and "
+            f"edges{suffix}, or --nodes and --edges."
+        )
+    if suffix not in _SUFFIXES:
+        there = "" if path.exists() else "there is no such file or folder; "
+        raise InputError(
+            f"{path}: {there}a graph is a folder with nodes.* and edges.*, or a file "
+            f"that ends in {', '.join(_SUFFIXES)}."
+        )
+    if suffix == ".npz":
+        return read_npz(path)
+    if suffix == ".pt":
+        return read_pt(path)
+    if suffix == ".graphml":
+        graph = read_graphml(
+            path,
+            label=options.label_column or "label",
+            features=options.feature_columns,
+            label_required=options.label_required,
+        )
+    else:
+        graph = read_edge_list(path, undirected=options.undirected)
+    return _with_options(graph, options)
+
+
+def _with_options(graph: Graph, options: TableOptions) -> Graph:
+    """Return a graph that remembers how it was read."""
+    return replace(graph, record=replace(graph.record, tables=options.to_json()))
+
+
+def _table(folder: Path, stem: str) -> Path:
+    found = sorted(
+        file
+        for file in folder.iterdir()
+        if file.stem.lower() == stem and file.suffix.lower() in TABLE_SUFFIXES
+    )
+    if len(found) == 1:
+        return found[0]
+    wanted = f"one of {', '.join(stem + suffix for suffix in TABLE_SUFFIXES)}"
+    have = "It has none" if not found else "It has " + _names(found)
+    raise InputError(f"{folder}: the folder must hold {wanted}. {have}.")
+
+
+def _from_object(source: Any, options: TableOptions) -> Graph:
+    """Dispatch by the modules of the classes: importing PyG takes seconds."""
+    if isinstance(source, Graph):
+        return source
+    homes = {cls.__module__.partition(".")[0] for cls in type(source).__mro__}
+    if "torch_geometric" in homes:
+        return from_pyg(source)
+    if "networkx" in homes:
+        label, features = options.label_column or "label", options.feature_columns
+        graph = from_networkx(
+            source,
+            label=label,
+            features=features,
+            label_required=options.label_required,
+        )
+        return _with_options(graph, options)
+    raise InputError(
+        "A graph is read from a path, a PyG Data or a networkx graph. "
+        f"Got {type(source).__name__!r} instead."
+    )
+
+
+def _names(files: list[Path]) -> str:
+    return " and ".join(file.name for file in files)
+
+
+def _told(path: object) -> str:
+    return "nothing" if path is None else repr(str(path))

@@ -1,0 +1,10 @@
+from .gat import AttentionHeads as AttentionHeads
+from .gcn import GCN as GCN
+from .h2gcn import H2GCN as H2GCN
+from .registry import (
+    ALIASES as ALIASES,
+    MODELS as MODELS,
+    build_model as build_model,
+    find_model as find_model,
+)
+from .spec import ModelSpec as ModelSpec

@@ -1,0 +1,238 @@
+"""The models by name: what each is built from, and which operators it wants."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError
+from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
+from h2gcn.models.cpgnn import CPGNN, plain_adjacency
+from h2gcn.models.gat import GAT, closed_neighbourhoods
+from h2gcn.models.gcn import GCN, renormalised_adjacency
+from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
+from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
+from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
+from h2gcn.models.linbp import LinBP, belief_operators
+from h2gcn.models.mixhop import MixHop
+from h2gcn.models.sgc import SGC
+from h2gcn.models.spec import ModelSpec
+
+__all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
+
+
+def _h2gcn(
+    summary: str,
+    designs: str,
+    *,
+    hops: tuple[int, ...] = (1, 2),
+    rounds: int = 1,
+    final: tuple[int, ...] = (0, 1),
+    self_loops: bool = False,
+    nonlinear: bool = False,
+) -> ModelSpec:
+    fixed = {
+        "hops": hops,
+        "rounds": rounds,
+        "final": final,
+        "self_loops": self_loops,
+        "nonlinear": nonlinear,
+    }
+    operators = partial(ring_operators, hops=hops, self_loops=self_loops)
+    return ModelSpec(H2GCN, operators, summary, designs, fixed, rings=bool(hops))
+
+
+_KIPF = {"l2": 2.5e-4}
+"""Weight 5e-4 of TensorFlow's L2 loss, which has a factor ½."""
+
+MODELS: dict[str, ModelSpec] = {
+    "h2gcn-1": _h2gcn("one round; also S0 and K2 of the ablations", "D1 D2 D3"),
+    "h2gcn-2": _h2gcn("two rounds", "D1 D2 D3", rounds=2, final=(0, 1, 2)),
+    "mlp": _h2gcn("no graph: H2GCN with no round", "", hops=(), rounds=0, final=(0,)),
+    "gcn": ModelSpec(
+        GCN,
+        renormalised_adjacency,
+        "two layers, each node mixed with its neighbours",
+        fixed={"jumping": False},
+        paper="Kipf and Welling 2017",
+        training=_KIPF,
+    ),
+    "gcn-jk": ModelSpec(
+        GCN,
+        renormalised_adjacency,
+        "gcn, all layers seen by the classifier",
+        "D3",
+        fixed={"jumping": True},
+        paper="Xu et al. 2018",
+        training=_KIPF,
+    ),
+    "gcn-cheby": ModelSpec(
+        ChebyGCN,
+        scaled_laplacian,
+        "two layers of Chebyshev filters of the Laplacian",
+        "D2",
+        fixed={"jumping": False},
+        paper="Defferrard et al. 2016",
+        training=_KIPF,
+    ),
+    "gcn-cheby-jk": ModelSpec(
+        ChebyGCN,
+        scaled_laplacian,
+        "gcn-cheby, all layers seen by the classifier",
+        "D2 D3",
+        fixed={"jumping": True},
+        paper="Xu et al. 2018",
+        training=_KIPF,
+    ),
+    "graphsage": ModelSpec(
+        GraphSAGE,
+        mean_adjacency,
+        "two layers, the node beside the mean of its neighbours",
+        "D1",
+        fixed={"jumping": False},
+        paper="Hamilton et al. 2017",
+        symmetric=False,
+        training={"l2": 0.0},
+    ),
+    "graphsage-jk": ModelSpec(
+        GraphSAGE,
+        mean_adjacency,
+        "graphsage, all layers seen by the classifier",
+        "D1 D3",
+        fixed={"jumping": True},
+        paper="Xu et al. 2018",
+        symmetric=False,
+        training={"l2": 0.0},
+    ),
+    "gat": ModelSpec(
+        GAT,
+        closed_neighbourhoods,
+        "two layers, neighbours weighted by attention",
+        paper="Veličković et al. 2018",
+        training={"learning_rate": 0.005, "l2": 2.5e-4},
+    ),
+    "mixhop": ModelSpec(
+        MixHop,
+        renormalised_adjacency,
+        "two layers, powers 0, 1 and 2 of the graph side by side",
+        "D2",
+        paper="Abu-El-Haija et al. 2019",
+        local=False,
+    ),
+    "geom-gcn": ModelSpec(
+        GeomGCN,
+        geometric_operators,
+        "neighbours in the graph and in its Isomap embedding, by direction",
+        paper="Pei et al. 2020",
+        symmetric=False,
+        training={"learning_rate": 0.05, "l2": 2.5e-6},
+    ),
+    "sgc": ModelSpec(
+        SGC,
+        renormalised_adjacency,
+        "features smoothed over the graph, one linear layer",
+        paper="Wu et al. 2019",
+        training={"learning_rate": 0.2, "l2": 2.5e-6},
+    ),
+    "cpgnn": ModelSpec(
+        CPGNN,
+        plain_adjacency,
+        "beliefs of an MLP spread through a learned compatibility matrix",
+        paper="Zhu et al. 2021",
+    ),
+    "label-propagation": ModelSpec(
+        LabelPropagation,
+        normalised_adjacency,
+        "no features: labels spread to neighbours",
+        fixed={"hops": 1},
+        paper="Zhou et al. 2004",
+        inputs="labels",
+    ),
+    "label-propagation-2hop": ModelSpec(
+        LabelPropagation,
+        normalised_adjacency,
+        "no features: labels spread to neighbours of neighbours",
+        fixed={"hops": 2},
+        paper="Peel 2017",
+        inputs="labels",
+    ),
+    "linbp": ModelSpec(
+        LinBP,
+        belief_operators,
+        "no features: labels spread through a compatibility matrix",
+        paper="Gatterbauer et al. 2015",
+        inputs="labels",
+        local=False,
+    ),
+    "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
+    "h2gcn-ns0": _h2gcn(
+        "rings with the node itself, no separate ego", "D2", final=(1,), self_loops=True
+    ),
+    "h2gcn-ns1": _h2gcn(
+        "1-hop ring with the node itself, no separate ego",
+        "",
+        hops=(1,),
+        final=(1,),
+        self_loops=True,
+    ),
+    "h2gcn-n0": _h2gcn("h2gcn-1 without the ego", "D2", final=(1,)),
+    "h2gcn-n1": _h2gcn("h2gcn-1 without the 1-hop ring", "D1 D2 D3", hops=(2,)),
+    "h2gcn-k0": _h2gcn("h2gcn-2 without round 0", "D2 D3", rounds=2, final=(1, 2)),
+    "h2gcn-k1": _h2gcn("h2gcn-2 without round 1", "D1 D2 D3", rounds=2, final=(0, 2)),
+    "h2gcn-r2": _h2gcn("h2gcn-2 with round 2 alone", "D2", rounds=2, final=(2,)),
+    "h2gcn-nonlinear": _h2gcn(
+        "h2gcn-2, every round embedded anew",
+        "D1 D2 D3",
+        rounds=2,
+        final=(0, 1, 2),
+        nonlinear=True,
+    ),
+}
+"""Every model that `--model` takes."""
+
+ALIASES = {
+    "h2gcn-s0": "h2gcn-1",
+    "h2gcn-k2": "h2gcn-1",
+    "h2gcn-n2": "h2gcn-s1",
+}
+"""The paper's other names for the same models."""
+
+
+def find_model(name: str) -> ModelSpec:
+    """Return a model by name (or by the paper's other name for it)."""
+    key = ALIASES.get(name, name)
+    if key not in MODELS:
+        known = [*MODELS, *ALIASES]
+        raise InputError(
+            f"there is no model {name!r}.{nearest(str(name), known)} "
+            f"Models: {', '.join(MODELS)}."
+        )
+    return MODELS[key]
+
+
+def build_model(
+    name: str, in_channels: int, out_channels: int, options: Mapping[str, Any]
+) -> nn.Module:
+    """Return a new module of a model, or say which options the model has.
+
+    Parameters
+    ----------
+    name
+        A name of `MODELS`.
+    in_channels, out_channels
+        Number of input columns and of classes.
+    options
+        What is not the model's default.
+    """
+    spec = find_model(name)
+    for option in options:
+        if option not in spec.options:
+            have = ", ".join(sorted(spec.options)) or "none"
+            raise InputError(
+                f"the model {name} has no option {option!r}."
+                f"{nearest(option, spec.options)} Its options: {have}."
+            )
+    return spec.module(in_channels, out_channels, **options, **spec.fixed)

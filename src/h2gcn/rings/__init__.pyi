@@ -1,0 +1,14 @@
+from .blocked import BlockedRing as BlockedRing
+from .exact import exact_rings as exact_rings, normalise as normalise
+from .footprint import Work as Work
+from .forecast import RingForecast as RingForecast, forecast_ring as forecast_ring
+from .options import RingOptions as RingOptions
+from .plan import (
+    CAPPED as CAPPED,
+    DISK as DISK,
+    MEMORY as MEMORY,
+    ON_DEMAND as ON_DEMAND,
+    check_memory as check_memory,
+    plan_operators as plan_operators,
+    plan_rings as plan_rings,
+)

@@ -1,0 +1,165 @@
+"""Where the rings of a graph shall live: in memory, capped, in a file, or nowhere."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import CSR
+from h2gcn.rings.blocked import BlockedRing, ComputedRing
+from h2gcn.rings.capped import capped_ring
+from h2gcn.rings.exact import exact_rings, normalised_ring
+from h2gcn.rings.forecast import RingForecast, forecast_ring
+from h2gcn.rings.needs import Needs
+from h2gcn.rings.options import RingOptions
+from h2gcn.rings.refusals import refusal
+from h2gcn.rings.stored import store_ring
+from h2gcn.sparse import Operator, available_memory, gigabytes
+
+__all__ = ["RingOptions", "check_memory", "plan_operators", "plan_rings"]
+
+MEMORY, CAPPED, DISK, ON_DEMAND = "memory", "capped", "disk", "on demand"
+
+
+def plan_rings(
+    adj: CSR, hops: Sequence[int], options: RingOptions
+) -> tuple[str, RingForecast | None]:
+    """Return where the rings beyond the first shall live, and how large they are.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    hops
+        The rings that are wanted.
+    options
+        What they may take.
+    """
+    if max(hops, default=0) < 2:
+        check_memory(adj, len(hops), options)
+        return MEMORY, None
+    forecast = forecast_ring(adj, hops=max(hops))
+    sizes = {hop: forecast.entries[hop - 1] for hop in hops}
+    near, far = (
+        tuple(size for hop, size in sizes.items() if (hop > 1) == beyond)
+        for beyond in (False, True)
+    )
+    needs, limit = Needs(adj.shape[0], near, far, options.work), _limit(options)
+    forecast = replace(forecast, bytes=needs.operators(near + far, options.batch))
+    if options.cap is not None:
+        need = needs.capped(options.cap, options.batch)
+        if need <= limit:
+            return CAPPED, forecast
+    else:
+        need = needs.memory(options.batch)
+        if need <= limit:
+            return MEMORY, forecast
+        if options.store is not None or options.on_demand:
+            need = needs.elsewhere(options.batch)
+            if need <= limit:
+                return (ON_DEMAND if options.store is None else DISK), forecast
+    raise InputError(refusal(needs, forecast, options, need, limit))
+
+
+def check_memory(
+    adj: CSR, count: int, options: RingOptions, *, symmetric: bool = True
+) -> None:
+    """Refuse to train where a graph's own matrices and the training do not fit.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    count
+        How many matrices as large as it a model has.
+    options
+        What training may take.
+    symmetric
+        Whether they are symmetric.
+    """
+    near = (int(adj.nnz),) * count
+    needs = Needs(adj.shape[0], near, (), options.work, symmetric)
+    need, limit = needs.memory(options.batch), _limit(options)
+    if need > limit:
+        raise InputError(refusal(needs, None, options, need, limit))
+
+
+def _limit(options: RingOptions) -> float:
+    return available_memory() if options.limit is None else options.limit
+
+
+def plan_operators(
+    adj: CSR,
+    hops: Sequence[int],
+    options: RingOptions,
+    *,
+    self_loops: bool = False,
+    device: torch.device | str = "cpu",
+) -> tuple[Operator | BlockedRing, ...]:
+    """Return the normalised rings of a graph, one for each of `hops`, [n, n] each.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    hops
+        Which rings.
+    options
+        What they may take.
+    self_loops
+        Whether each node is in its own rings too.
+    device
+        Where those in memory live.
+    """
+    place, forecast = plan_rings(adj, hops, options)
+    if place == DISK and not options.on_demand and str(device) != "cpu":
+        raise InputError(
+            "rings in a file are multiplied by the processor: add --device cpu, or "
+            "train in batches (--batch-size)"
+        )
+    _say(place, forecast, options)
+    first = exact_rings(adj, hops=1)[0]
+
+    def ring(hop: int) -> Operator | BlockedRing:
+        if hop > 1 and place == ON_DEMAND:
+            return BlockedRing(ComputedRing(first, hop=hop), self_loops=self_loops)
+        if hop > 1 and place == DISK:
+            assert options.store is not None
+            stored = store_ring(first, options.store, hop=hop)
+            return BlockedRing(stored, self_loops=self_loops)
+        if hop > 1 and place == CAPPED:
+            assert options.cap is not None
+            capped = capped_ring(
+                first, options.cap, hop=hop, seed=options.seed, self_loops=self_loops
+            )
+            return Operator(capped, device=device)
+        matrix = normalised_ring(first, hop, self_loops=self_loops)
+        return Operator(matrix, symmetric=True, device=device)
+
+    return tuple(ring(hop) for hop in hops)
+
+
+def _say(place: str, forecast: RingForecast | None, options: RingOptions) -> None:
+    """Tell what was chosen, where there was a choice."""
+    if forecast is None or options.cap is not None:
+        return
+    if place == MEMORY and options.store is not None:
+        said = f"the rings fit in memory ({forecast}); {options.store} is not needed"
+    elif place == DISK:
+        size = gigabytes(4 * sum(forecast.entries[1:]))
+        said = (
+            f"the rings would not fit in memory ({forecast}); {size} of them are kept "
+            f"in {options.store}"
+        )
+    elif place == ON_DEMAND:
+        said = (
+            f"the rings would not fit in memory ({forecast}); their rows are computed "
+            "when they are needed"
+        )
+    else:
+        return
+    warnings.warn(said, H2GCNWarning, stacklevel=2)

@@ -1,0 +1,92 @@
+"""JSON and tensors that are saved together, each with a checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
+
+from h2gcn import __version__
+from h2gcn.exceptions import InputError
+from h2gcn.io import cannot_read
+
+__all__ = ["digest", "plain", "read_signed", "read_tensors", "signed", "to_bytes"]
+
+
+def signed(manifest: dict[str, Any]) -> bytes:
+    """Return a manifest as JSON, with its own checksum."""
+    full = manifest | {"sha256": digest(manifest)}
+    return json.dumps(full, indent=1, ensure_ascii=False).encode()
+
+
+def digest(manifest: dict[str, Any]) -> str:
+    """Return the checksum of a manifest; the order of names does not count."""
+    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_signed(file: Path, what: str, version: int) -> dict[str, Any]:
+    """Read what `signed` gave, and check it.
+
+    Parameters
+    ----------
+    file
+        It must be there.
+    what
+        What was saved, such as "a saved model".
+    version
+        The `format` that can be read.
+    """
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise cannot_read(file, error) from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{file}: truncated or not JSON") from None
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise InputError(f"{file}: not the manifest of {what}")
+    if manifest["format"] != version:
+        raise InputError(
+            f"{file}: format {manifest['format']}; this version of h2gcn "
+            f"({__version__}) reads format {version}"
+        )
+    if manifest.pop("sha256", None) != digest(manifest):
+        raise InputError(f"{file}: was changed after it was saved (checksum)")
+    return manifest
+
+
+def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return tensors, none of which is a part of another, in the safetensors format."""
+    return save({name: t.contiguous().cpu() for name, t in tensors.items()})
+
+
+def read_tensors(file: Path, sha256: str) -> dict[str, Tensor]:
+    """Read tensors, and check that they are those of a checksum."""
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{file}: missing") from None
+    except OSError as error:
+        raise cannot_read(file, error) from None
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise InputError(f"{file}: truncated, or changed after it was saved (checksum)")
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise InputError(f"{file}: not a safetensors file ({error})") from None
+
+
+def plain(value: Any) -> Any:
+    """Return arrays and numpy's numbers as what JSON can hold, at any depth."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    return value

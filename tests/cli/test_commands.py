@@ -1,0 +1,752 @@
+"""The command line, in process: results on stdout, one line for a mistake."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.commands import Run, fails
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with two tables: 60 people, string ids, missing labels."""
+    rng = np.random.default_rng(0)
+    n = 60
+    kinds = np.arange(n) % 2
+    data = tmp_path / "people"
+    data.mkdir()
+    with (data / "nodes.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "age", "income", "plan", "label"])
+        for i in range(n):
+            label = ("honest", "fraud")[kinds[i]] if i % 5 else ""
+            plan = ("basic", "gold", "")[i % 3]
+            age, income = 30 + 9 * kinds[i] + rng.normal(), 1000 * rng.normal(5, 1)
+            table.writerow([f"p{i:02}", f"{age:.3f}", f"{income:.2f}", plan, label])
+    with (data / "edges.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["source", "target"])
+        for i in range(n):
+            for step in (1, 7):
+                table.writerow([f"p{i:02}", f"p{(i + step) % n:02}"])
+    return data
+
+
+QUICK = ("--epochs", 30, "--patience", 30)
+
+
+def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model", tmp_path / "predictions.csv"
+    code, said, notes = run("train", folder, "--out", model, *QUICK)
+    assert code == 0
+    for word in ("accuracy", "macro F1", "ROC-AUC", "always the largest class"):
+        assert word in said
+    assert "true class (row), predicted (column)" in said
+    assert "one-way edges made symmetric" in notes
+    assert "column 'plan' holds text and is not used" in notes
+    code, said, _ = run("predict", model, folder, "--out", out)
+    assert code == 0
+    assert "12 nodes written" in said
+    assert "% of 48 known labels agree (any training nodes included)" in said
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["node"] for row in rows] == [f"p{i:02}" for i in range(0, 60, 5)]
+    assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
+    for row in rows:
+        assert row["label"] in ("fraud", "honest")
+        assert float(row["p_fraud"]) + float(row["p_honest"]) == pytest.approx(1)
+
+
+def test_predict_all_nodes_of_another_graph(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "predictions.parquet"
+    run("train", folder, "--categorical", "plan", "--out", model, *QUICK)
+    other = tmp_path / "other"
+    other.mkdir()
+    lines = ["id,plan,income,age", "x,gold,5000,31", "y,platin,4000,39", "z,,1,35"]
+    (other / "nodes.csv").write_text("\n".join(lines))
+    (other / "edges.csv").write_text("source,target\nx,y\ny,z\n")
+    code, said, notes = run("predict", model, other, "--all", "--out", out)
+    assert code == 0, notes
+    assert "3 nodes written" in said
+    # A category that the model never saw is left out, aloud.
+    assert "'plan=platin'" in notes
+    assert run("predict", model, other, "--all", "-q", "--out", out)[2] == ""
+    import pyarrow.parquet as pq
+
+    assert pq.read_table(out).column("node").to_pylist() == ["x", "y", "z"]
+
+
+def test_train_json_is_one_object(run: Run, folder: Path) -> None:
+    code, out, _ = run("train", folder, "--json", "--split", "all", "-q", *QUICK)
+    assert code == 0
+    result = json.loads(out)
+    assert result["dataset"] == "people"
+    assert result["model"] == "h2gcn-1"
+    used = result["config"]
+    assert used["epochs"] == 30
+    assert used["random_state"] == list(range(10))
+    # What was left to the model, as the model had it.
+    assert (used["learning_rate"], used["l2"], used["dropout"]) == (0.01, 5e-4, 0.5)
+    assert (used["activation"], used["hidden_channels"]) == ("relu", 64)
+    assert result["graph"]["nodes"] == 60
+    assert len(result["splits"]) == 10
+    for name in ("split", "best_epoch", "val_accuracy", "test_accuracy", "seconds"):
+        assert name in result["splits"][0]
+    tests = [row["test_accuracy"] for row in result["splits"]]
+    assert result["test_accuracy"]["mean"] == pytest.approx(np.mean(tests))
+    assert result["test_accuracy"]["std"] == pytest.approx(np.std(tests, ddof=1))
+    assert result["test_accuracy"]["n"] == 10
+    assert np.sum(result["confusion"]["counts"]) == sum(
+        row["sizes"][2] for row in result["splits"]
+    )
+    assert "version" in result
+
+
+def test_the_same_seed_gives_the_same_numbers(run: Run, folder: Path) -> None:
+    def scores(seed: int) -> list[object]:
+        _, out, _ = run("train", folder, "--json", "-q", "--seed", seed, *QUICK)
+        rows = json.loads(out)["splits"]
+        return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
+
+    assert scores(3) == scores(3)
+
+
+def test_quiet_says_nothing(run: Run, folder: Path) -> None:
+    _, _, notes = run("train", folder, "-q", *QUICK)
+    assert notes == ""
+
+
+def test_generate_writes_both_formats(run: Run, tmp_path: Path) -> None:
+    for name in ("g.npz", "g"):
+        options = ("--nodes", 200, "--classes", 3, "--homophily", 0.2, "--seed", 1)
+        code, said, _ = run("generate", "--out", tmp_path / name, *options)
+        assert code == 0
+        assert "200 nodes, 392 edges" in said
+        code, out, _ = run("diagnose", tmp_path / name, "--json")
+        assert code == 0
+        assert json.loads(out)["card"]["edges"] == 392
+
+
+def test_generate_takes_a_whole_matrix(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "h.csv").write_text("0,1\n1,0\n")
+    options = ("--nodes", 100, "--classes", 2, "--compatibility", tmp_path / "h.csv")
+    code, _, _ = run("generate", "--out", tmp_path / "g.npz", *options)
+    assert code == 0
+    _, out, _ = run("diagnose", tmp_path / "g.npz", "--json")
+    assert json.loads(out)["card"]["h"] == 0
+
+
+def test_generate_leaves_labels_out(run: Run, tmp_path: Path) -> None:
+    run("generate", "--nodes", 200, "--unlabelled", 0.5, "--out", tmp_path / "g")
+    _, out, _ = run("diagnose", tmp_path / "g", "--json")
+    assert 60 < json.loads(out)["card"]["labelled"] < 140
+
+
+def test_lists(run: Run) -> None:
+    code, out, _ = run("models")
+    assert code == 0
+    assert "h2gcn-2" in out
+    models = json.loads(run("models", "--json")[1])["models"]
+    assert {"h2gcn-1", "mlp", "gcn"} <= {model["name"] for model in models}
+    code, out, _ = run("datasets")
+    assert code == 0
+    assert "cornell-2020" in out
+    listed = json.loads(run("datasets", "--json")[1])["datasets"]
+    assert len(listed) == 14
+
+
+def test_demo_tells_the_point(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from h2gcn.cli import demo
+
+    monkeypatch.setattr(demo, "N_GRAPHS", 2)
+    code, out, _ = run("demo", "-q")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    scores = {
+        row[0]: (float(row[1]), float(row[7]))
+        for row in rows
+        if len(row) == 13 and "±" in row
+    }
+    assert scores["gcn"][0] < scores["mlp"][0] - 20 < scores["h2gcn-2"][0]
+    assert scores["mlp"][1] < scores["gcn"][1] < scores["h2gcn-2"][1]
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version")[1].startswith("h2gcn 0.")
+    for command in ("demo", "diagnose", "train", "predict", "generate", "models"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "Usage: h2gcn" in out
+
+
+def change(folder: Path, file: str, old: str, new: str) -> None:
+    """Replace a piece of a table once."""
+    path = folder / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_a_missing_file(run: Run, folder: Path) -> None:
+    gone = folder / "gone.csv"
+    fails(run("train", "--nodes", gone, "--edges", folder / "edges.csv"), str(gone))
+
+
+def test_an_empty_file(run: Run, folder: Path) -> None:
+    (folder / "nodes.csv").write_text("")
+    fails(run("train", folder), "nodes.csv", "empty")
+
+
+def test_not_utf8(run: Run, folder: Path) -> None:
+    (folder / "nodes.csv").write_bytes("id,label\nä,b\n".encode("latin1"))
+    fails(run("train", folder), "nodes.csv", "UTF-8")
+
+
+def test_no_id_column(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "id,", "person,")
+    fails(run("train", folder), "nodes.csv", "--id-column", "person")
+    assert run("train", folder, "--id-column", "person", *QUICK)[0] == 0
+
+
+def test_duplicate_ids(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "p07,", "p06,")
+    fails(run("train", folder), "nodes.csv", "'p06'", "8", "9")
+
+
+def test_an_edge_to_an_unknown_node(run: Run, folder: Path) -> None:
+    change(folder, "edges.csv", "p00,p01", "p00,nobody")
+    fails(run("train", folder), "edges.csv", "'nobody'", "line 2", "--drop-unknown")
+    code, _, notes = run("train", folder, "--drop-unknown", *QUICK)
+    assert code == 0
+    assert "1 edge to unknown nodes dropped" in notes
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", ""])
+def test_a_feature_that_is_no_number(run: Run, folder: Path, value: str) -> None:
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    cells = lines[3].split(",")
+    lines[3] = ",".join([cells[0], value, *cells[2:]])
+    (folder / "nodes.csv").write_text("\n".join(lines))
+    fails(run("train", folder), "nodes.csv", "'age'", "line 4")
+
+
+def test_text_in_a_feature_column(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--feature-column", "plan"), "'plan'", "basic")
+
+
+def test_all_labels_missing(run: Run, folder: Path) -> None:
+    text = (folder / "nodes.csv").read_text()
+    text = text.replace("honest", "").replace("fraud", "")
+    (folder / "nodes.csv").write_text(text)
+    fails(run("train", folder), "all labels are missing", "--label-column names")
+
+
+def test_one_class_only(run: Run, folder: Path) -> None:
+    text = (folder / "nodes.csv").read_text().replace("honest", "fraud")
+    (folder / "nodes.csv").write_text(text)
+    fails(run("train", folder), "one class", "fraud")
+
+
+def test_no_edges(run: Run, folder: Path) -> None:
+    (folder / "edges.csv").write_text("source,target\n")
+    fails(run("train", folder), "no edges")
+
+
+@pytest.fixture
+def model(run: Run, folder: Path, tmp_path: Path) -> Path:
+    """Return a saved model of the people."""
+    path = tmp_path / "model"
+    assert run("train", folder, "--out", path, "-q", *QUICK)[0] == 0
+    return path
+
+
+def test_labels_that_the_model_never_saw(run: Run, folder: Path, model: Path) -> None:
+    change(folder, "nodes.csv", "honest", "saint")
+    out = folder / "out.csv"
+    code, told, noted = run("predict", model, folder, "--out", out)
+    assert code == 0
+    assert "note: labels that the model never saw, and cannot predict: 'saint'" in noted
+    assert "% of 47 known labels agree" in told
+
+
+def test_a_column_that_the_model_does_not_know_is_left_out(
+    run: Run, folder: Path, model: Path
+) -> None:
+    before, after = folder / "before.csv", folder / "after.csv"
+    assert run("predict", model, folder, "--out", before)[0] == 0
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    extra = ["extra", *("7" for _ in lines[1:])]
+    longer = [f"{line},{cell}" for line, cell in zip(lines, extra, strict=True)]
+    (folder / "nodes.csv").write_text("\n".join(longer))
+    code, _, noted = run("predict", model, folder, "--out", after)
+    assert code == 0
+    assert (
+        "note: columns that the model was not trained on are left out: 'extra'" in noted
+    )
+    assert after.read_text() == before.read_text()
+
+
+def test_a_metric_is_shown_where_it_was_chosen_by(run: Run, folder: Path) -> None:
+    said = run("train", folder, "--metric", "roc_auc", *QUICK)[1]
+    assert "val ROC-AUC %" in said
+    assert "test ROC-AUC %" in said
+    shown = json.loads(run("train", folder, "--metric", "roc_auc", "--json", *QUICK)[1])
+    assert f"{100 * shown['splits'][0]['val_roc_auc']:.2f}" in said
+
+
+def test_missing_numbers_from_training_to_prediction(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    nodes = folder / "nodes.csv"
+    lines = nodes.read_text().splitlines()
+    cells = [line.split(",") for line in lines]
+    cells[3][1] = cells[5][2] = ""
+    nodes.write_text("\n".join(map(",".join, cells)))
+    fails(
+        run("train", folder, *QUICK), "'age'", "missing value at line 4", "--fill-miss"
+    )
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    code, _, noted = run("train", folder, "--fill-missing", "--out", model, *QUICK)
+    assert code == 0
+    assert "2 empty cells filled, of 'age' (1), 'income' (1)" in noted
+    # The model fills the cells of another table with the same numbers.
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    before = out.read_text()
+    manifest = json.loads((model / "bundle.json").read_text("utf-8"))
+    ages = manifest["extra"]["tables"]["fill_values"]["age"]
+    cells[3][1] = repr(ages)
+    nodes.write_text("\n".join(map(",".join, cells)))
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert out.read_text() == before
+    assert run("diagnose", folder, "--fill-missing")[0] == 0
+
+
+def test_classes_that_are_hardly_found_are_told(run: Run, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"p{i:02},{rng.normal():.3f},{'ab'[i % 6 == 0]}" for i in range(60)]
+    (folder / "nodes.csv").write_text("\n".join(["id,x,label", *rows]))
+    code, said, noted = run("train", folder, *QUICK)
+    assert code == 0
+    assert (
+        "note: hardly found among the test nodes: b (0 of 2); --class-weight bal"
+        in noted
+    )
+    assert "found %" in said
+    assert "right %" in said
+    assert "hardly" not in run("train", folder, "-q", *QUICK)[2]
+    weighted = "--class-weight", "balanced", "--metric", "macro_f1"
+    out = json.loads(run("train", folder, "--json", *weighted, *QUICK)[1])
+    assert out["config"]["class_weight"] == "balanced"
+    assert [row["class"] for row in out["per_class"]] == ["a", "b"]
+    assert out["per_class"][1]["nodes"] == 2
+    assert out["splits"][0]["val_macro_f1"] >= 0
+    lp = "--model", "label-propagation", "--class-weight", "balanced"
+    fails(run("train", folder, *lp), "--class-weight has no meaning")
+
+
+def test_features_that_give_the_label_away_are_told(run: Run, folder: Path) -> None:
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    copies = ["y", *(str(len(line.split(",")[-1])) for line in lines[1:])]
+    longer = [f"{copy},{line}" for line, copy in zip(lines, copies, strict=True)]
+    (folder / "nodes.csv").write_text("\n".join(longer))
+    told = (
+        "1 feature seems to follow from the label alone, and may be the label in other"
+    )
+    assert f"note: {told} words: y." in run("train", folder, *QUICK)[2]
+    assert told in " ".join(run("diagnose", folder)[1].split())
+
+
+def test_labels_of_one_class_each_train_nothing(run: Run, folder: Path) -> None:
+    lines = [line.rsplit(",", 1) for line in (folder / "nodes.csv").read_text().split()]
+    rows = [f"{rest},{label if i < 4 else ''}" for i, (rest, label) in enumerate(lines)]
+    (folder / "nodes.csv").write_text("\n".join(rows))
+    result = run("train", folder, *QUICK)
+    fails(result, "all 1 training nodes are of one class", "two classes are needed")
+    assert "2 labelled nodes are too few to hold some back as test nodes" in result[2]
+
+
+def test_other_columns_than_in_training(run: Run, folder: Path, model: Path) -> None:
+    change(folder, "nodes.csv", "income", "wage")
+    result = run("predict", model, folder, "--out", folder / "out.csv")
+    fails(result, "1 missing ('income')", "1 new ('wage')")
+
+
+def test_a_tampered_or_truncated_model(run: Run, folder: Path, model: Path) -> None:
+    out = folder / "out.csv"
+    weights = model / "weights.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-8])
+    fails(run("predict", model, folder, "--out", out), "weights.safetensors")
+    weights.write_bytes(whole)
+    change(model, "bundle.json", '"fraud"', '"frand"')
+    fails(run("predict", model, folder, "--out", out), "bundle.json", "changed")
+    (model / "bundle.json").write_text("{")
+    fails(run("predict", model, folder, "--out", out), "bundle.json", "truncated")
+    fails(run("predict", folder, folder, "--out", out), "not a saved model")
+    assert not out.exists()
+
+
+def test_nothing_left_to_predict(run: Run, folder: Path, model: Path) -> None:
+    text = (folder / "nodes.csv").read_text().replace(",\n", ",fraud\n")
+    (folder / "nodes.csv").write_text(text)
+    result = run("predict", model, folder, "--out", folder / "out.csv")
+    fails(result, "every node has a label", "--all")
+
+
+def test_an_npz_with_pickled_objects(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", node_features=np.array([{}], dtype=object))
+    fails(run("train", tmp_path / "g.npz"), "g.npz", "pickled")
+
+
+def test_folders_that_cannot_be_written(run: Run, folder: Path, model: Path) -> None:
+    nowhere = folder / "nodes.csv" / "x"
+    fails(run("train", folder, "--out", nowhere), "x")
+    fails(run("predict", model, folder, "--out", nowhere / "p.csv"), "nodes.csv")
+    fails(run("generate", "--out", nowhere / "g.npz"), "nodes.csv")
+    fails(run("diagnose", folder, "--html", nowhere / "p.html"), "nodes.csv")
+    fails(run("train", folder, "--out", folder), "holds other files")
+
+
+def test_a_misspelt_dataset(run: Run) -> None:
+    fails(run("train", "texsa"), "'texsa'", "Did you mean 'texas'?")
+
+
+def test_a_misspelt_model(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--model", "h2gnc-2"), "Did you mean 'h2gcn-2'")
+
+
+def test_no_source_or_two(run: Run, folder: Path) -> None:
+    fails(run("train"), "node table and an edge table")
+    fails(run("train", folder, "--nodes", folder / "nodes.csv"), "not both")
+
+
+def test_a_prediction_file_of_another_kind(run: Run, folder: Path, model: Path) -> None:
+    fails(run("predict", model, folder, "--out", folder / "p.xlsx"), ".csv or .parquet")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--epochs", 0, "at least 1"),
+        ("--patience", 0, "at least 1"),
+        ("--learning-rate", -0.1, "(0, inf)"),
+        ("--learning-rate", "nan", "(0, inf)"),
+        ("--l2", -1, "[0, inf)"),
+        ("--dropout", 1.5, "[0, 1)"),
+        ("--hidden-channels", 0, "at least 1"),
+        ("--hidden-channels", 10**12, "at most 65536"),
+        ("--activation", "relux", "'relu'"),
+        ("--scaling", "row", "'rows'"),
+        ("--metric", "f1", "'accuracy'"),
+        ("--device", "tpu", "'cpu'"),
+        ("--seed", -1, "seed"),
+        ("--seed", 99999999999, "seed"),
+        ("--split", -1, "--split"),
+        ("--split", 3, "--split 3"),
+        ("--split", "both", "'all'"),
+        ("--epochs", "many", "--epochs"),
+    ],
+)
+def test_options_of_train_out_of_range(
+    run: Run, folder: Path, tmp_path: Path, option: str, value: object, rule: str
+) -> None:
+    out = tmp_path / "never"
+    result = run("train", folder, "--out", out, option, value)
+    fails(result, rule)
+    assert len(result[2].splitlines()) == 1, "nothing else is said"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "rule"),
+    [
+        ("--homophily", 1.5, "[0, 1]"),
+        ("--nodes", 3, "at least"),
+        ("--classes", 1, "at least 2"),
+        ("--edges-per-node", 0, "at least 1"),
+        ("--n-features", 0, "at least 1"),
+        ("--n-features", 10**12, "n-features"),
+        ("--nodes", 10**15, "nodes"),
+        ("--separation", -1, "[0, inf)"),
+        ("--unlabelled", 1, "[0, 1)"),
+        ("--seed", -1, "at least 0"),
+        ("--preset", "syn-croa", "'syn-cora'"),
+        ("--features", "corra", "'cora'"),
+    ],
+)
+def test_options_of_generate_out_of_range(
+    run: Run, tmp_path: Path, option: str, value: object, rule: str
+) -> None:
+    fails(run("generate", "--out", tmp_path / "g.npz", option, value), rule)
+    assert list(tmp_path.iterdir()) == []
+
+
+NOT_TRAINED = {
+    "label-propagation": "alpha, steps",
+    "linbp": "compatibility, echo, scale, steps",
+}
+
+
+@pytest.mark.parametrize("model", NOT_TRAINED)
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--epochs", 3),
+        ("--patience", 3),
+        ("--stopping", "score"),
+        ("--optimizer", "adam"),
+        ("--scaling", "none"),
+    ],
+)
+def test_settings_of_a_training_that_a_model_has_not(
+    run: Run, folder: Path, model: str, option: str, value: object
+) -> None:
+    result = run("train", folder, "--model", model, option, value)
+    fails(
+        result,
+        f"the model {model} is not trained: {option} has no meaning for it. "
+        f"Its options: {NOT_TRAINED[model]}.",
+    )
+    assert len(result[2].splitlines()) == 1, "nothing else is said"
+
+
+def test_two_settings_of_a_training_that_a_model_has_not(
+    run: Run, folder: Path
+) -> None:
+    result = run("train", folder, "--model", "linbp", *QUICK)
+    fails(result, "--epochs and --patience have no meaning for it")
+
+
+@pytest.mark.parametrize("model", NOT_TRAINED)
+def test_what_a_model_without_training_has(run: Run, folder: Path, model: str) -> None:
+    # One's own data have a preset with patience, which nobody asked for here.
+    options = ("--metric", "roc_auc", "--option", "steps=3", "--json", "-q")
+    code, out, err = run("train", folder, "--model", model, *options)
+    assert code == 0, err
+    used = json.loads(out)["config"]
+    assert used["options"]["steps"] == 3
+    assert used["options"].keys() == set(NOT_TRAINED[model].split(", "))
+    assert used["learning_rate"] is None
+
+
+def test_an_unknown_option_or_command(run: Run, folder: Path) -> None:
+    fails(run("train", folder, "--epoch", 3), "--epoch")
+    fails(run("trian", folder), "trian")
+
+
+def test_ctrl_c_keeps_the_best_so_far(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.training import loop as training
+
+    calls = []
+
+    def interrupt(*arguments: object) -> float:
+        calls.append(arguments)
+        if len(calls) > 5:
+            raise KeyboardInterrupt
+        return 0.5
+
+    monkeypatch.setattr(training, "score", interrupt)
+    code, out, notes = run("train", folder, "--out", tmp_path / "m", "--epochs", 50)
+    assert code == 0
+    assert "interrupted" in notes
+    assert (tmp_path / "m" / "bundle.json").is_file()
+    assert "accuracy" in out
+
+
+@pytest.mark.data
+def test_texas_from_its_name(run: Run, data_root: Path) -> None:
+    del data_root
+    code, out, notes = run("train", "texas", "--split", 2, "--json", "--epochs", 20)
+    assert code == 0
+    assert json.loads(out)["graph"]["checksum"] == "c5ee5156ee71bb43"
+    assert "no training node is of class 1" in notes
+    assert "1 class has a single labelled node" in notes
+
+
+@pytest.mark.data
+def test_roc_auc_where_the_card_says_so(run: Run, data_root: Path) -> None:
+    del data_root
+    code, out, _ = run(
+        "train", "minesweeper", "--model", "mlp", "--json", "--epochs", 3
+    )
+    assert code == 0
+    result = json.loads(out)
+    assert result["config"]["metric"] == "roc_auc"
+    assert 0.4 < result["test_roc_auc"]["mean"] < 1
+
+
+def test_ones_own_file_may_be_called_as_a_dataset(run: Run, folder: Path) -> None:
+    own = folder.rename(folder.with_name("minesweeper"))
+    code, out, _ = run("train", own, "--json", "-q", *QUICK)
+    assert code == 0
+    assert json.loads(out)["config"]["metric"] == "accuracy"
+
+
+def test_the_command_and_the_library_give_the_same(run: Run, folder: Path) -> None:
+    from h2gcn import NodeClassifier, read_graph
+
+    _, out, _ = run("train", folder, "--json", "-q", "--seed", 5, *QUICK)
+    clf = NodeClassifier(epochs=30, patience=30, random_state=5).fit(read_graph(folder))
+    row = json.loads(out)["splits"][0]
+    assert row["val_accuracy"] == clf.val_score_
+    assert row["best_epoch"] == clf.best_epoch_
+    assert row["sizes"] == list(clf.split_.sizes)
+
+
+def test_the_papers_other_names(run: Run, folder: Path) -> None:
+    assert run("train", folder, "--model", "h2gcn-k2", "-q", *QUICK)[0] == 0
+
+
+def test_a_label_column_of_ids(run: Run, tmp_path: Path) -> None:
+    rows = [f"n{i},{i},x{i}" for i in range(6000)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,f,label", *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    fails(run("diagnose", tmp_path), "6,000 classes", "really the label")
+
+
+def test_ctrl_c_keeps_the_splits_that_are_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.cli import runs
+
+    evaluate, calls = runs.evaluate, []
+
+    def interrupt(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(runs, "evaluate", interrupt)
+    code, out, notes = run("train", folder, "--split", "all", "--json", *QUICK)
+    assert code == 0
+    assert "interrupted; 2 of 10 splits are kept" in notes
+    assert json.loads(out)["test_accuracy"]["n"] == 2
+
+
+def test_ctrl_c_before_anything_is_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.cli import runs
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "set_threads", interrupt)
+    code, out, notes = run("train", folder, "-q")
+    assert (code, out) == (130, "")
+    assert notes == "h2gcn: interrupted\n"
+
+
+def without_seconds(out: str) -> dict[str, Any]:
+    """Return a result without what differs from run to run."""
+    result = json.loads(out)
+    for row in result["splits"]:
+        del row["seconds"]
+    return result
+
+
+def test_checkpoints_of_all_splits(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.training import loop as training
+
+    command = ("train", folder, "--split", "all", "--json", *QUICK)
+    whole = run(*command, "-q")[1]
+    score, calls = training.score, []
+
+    def interrupt(*arguments: Any) -> float:
+        calls.append(arguments)
+        if len(calls) == 75:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    kept = (*command, "--checkpoint", tmp_path / "c")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "score", interrupt)
+        code, out, notes = run(*kept)
+    assert code == 0
+    assert "interrupted in epoch 14; the best so far is kept, and --resume" in notes
+    assert len(json.loads(out)["splits"]) == 3
+    fails(run(*kept), "split-0: already holds a checkpoint", "--resume", "another")
+    code, out, notes = run(*kept, "--resume")
+    assert code == 0
+    assert without_seconds(out) == without_seconds(whole)
+    for line in ("0: finished in epoch 30", "2: going on from epoch 14"):
+        assert f"h2gcn: note: split {line}\n" in notes
+    assert "split 3" not in notes
+    assert len(list((tmp_path / "c").iterdir())) == 10
+    # All is done: the same once more, and nothing is said.
+    assert without_seconds(run(*kept, "--resume", "-q")[1]) == without_seconds(whole)
+
+
+def test_bad_options_of_checkpoints(run: Run, folder: Path, tmp_path: Path) -> None:
+    kept = ("--checkpoint", tmp_path / "c")
+    begin = ("train", folder, "-q", *QUICK)
+    fails(run(*begin, "--resume"), "--resume needs --checkpoint")
+    minutes = ("--checkpoint-minutes", 1)
+    fails(run(*begin, *minutes), "--checkpoint-minutes needs --checkpoint")
+    fails(run(*begin, *kept, "--checkpoint-minutes", -1), "--checkpoint-minutes")
+    fails(run(*begin, *kept, "--resume"), "c/split-0: holds no checkpoint", "leave out")
+    fails(run(*begin, "--checkpoint", folder), "people: holds other files")
+    nowhere = folder / "nodes.csv"
+    fails(run(*begin, "--checkpoint", nowhere), "nodes.csv: is a file")
+    fails(run(*begin, "--checkpoint", nowhere / "c"), "c: the folder", "not exist")
+    assert not (tmp_path / "c").exists()
+
+
+def test_a_checkpoint_of_something_else(run: Run, folder: Path, tmp_path: Path) -> None:
+    kept = ("--checkpoint", tmp_path / "c", "-q", "--epochs", 3)
+    assert run("train", folder, *kept)[0] == 0
+    resume = (*kept, "--resume")
+    result = run("train", folder, *resume, "--dropout", 0.25)
+    fails(result, "c/split-0: was made with dropout 0.5, not 0.25")
+    fails(run("train", folder, *resume, "--model", "gcn"), "model h2gcn-1, not gcn")
+    fails(run("train", folder, *resume, "--seed", 1), "was made with seed 0, not 1")
+    assert run("train", folder, *resume, "--epochs", 4)[0] == 0
+    fails(run("train", folder, *resume), "is at epoch 4, beyond the 3 asked for")
+    change(folder, "edges.csv", "p00,p01", "p00,p02")
+    result = run("train", folder, *resume, "--epochs", 5)
+    fails(result, "c/split-0: is of another graph (checksum")
+    other = folder.rename(tmp_path / "others")
+    result = run("train", other, *resume, "--epochs", 5)
+    fails(result, "c/split-0: is of another graph (people, not others)")
+
+
+def test_a_model_without_weights_needs_no_checkpoint(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    kept = ("--model", "label-propagation", "--checkpoint", tmp_path / "c", "-q")
+    for more in ((), ("--resume",)):
+        assert run("train", folder, *kept, *more)[0] == 0
+    assert not (tmp_path / "c").exists()
+
+
+def test_no_command_shows_the_help(run: Run) -> None:
+    code, out, err = run()
+    assert code == 0
+    assert "Usage: h2gcn" in out
+    assert err == ""
+
+
+def test_a_misspelt_synthetic_graph(run: Run) -> None:
+    fails(run("train", "syn-cora/h0.1-r1"), "Did you mean 'syn-cora/h0.10-r1'")
+
+
+def test_rings_that_do_not_fit_are_refused_with_a_way_out(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.rings import plan as ring_plan
+
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: 170_000)
+    result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)
+    fails(result, "will not fit in memory", "entries", "kB", "--model h2gcn-s1")
+    # The way out leads somewhere.
+    assert run("train", folder, "--model", "h2gcn-s1", "-q", *QUICK)[0] == 0

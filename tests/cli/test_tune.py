@@ -1,0 +1,643 @@
+"""`h2gcn tune`, and what goes with it: settings from a file, options, the models."""
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.cli import main
+from h2gcn.experiments import Store
+from h2gcn.experiments.running.store import read_records
+from h2gcn.experiments.tuning import trials
+from h2gcn.io import write_tables
+from h2gcn.models import MODELS
+from support.commands import fails
+
+Run = Callable[..., tuple[int, str, str]]
+QUICK = ("--epochs", 5, "--splits", 2)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command; return its exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+@pytest.fixture
+def source(small_graph: Graph, tmp_path: Path) -> Path:
+    """Return a folder with two tables; three nodes have no label."""
+    write_tables(small_graph, tmp_path / "small")
+    nodes = tmp_path / "small" / "nodes.csv"
+    rows = list(csv.reader(nodes.read_text().splitlines()))
+    for row in rows[5:8]:
+        row[1] = ""
+    with nodes.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+    return tmp_path / "small"
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Count the trainings."""
+    calls: list[int] = []
+    fit = NodeClassifier.fit
+
+    def count(self: NodeClassifier, *given: Any, **named: Any) -> NodeClassifier:
+        calls.append(self.random_state)
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr(NodeClassifier, "fit", count)
+    return calls
+
+
+# ------------------------------------------------------------------------- tuning
+
+
+def test_from_tables_to_a_tuned_model(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tuned"
+    code, said, notes = run("tune", source, "--out", out, *QUICK)
+    assert code == 0, notes
+    assert "h2gcn-1 on small: 8 setting(s), validation nodes of 2 split(s)" in said
+    for word in ("activation", "dropout", "l2", "val %", "±"):
+        assert word in said
+    assert f"h2gcn train {source} --model h2gcn-1 --settings {out}/best.json" in said
+    assert "3 nodes have no label: h2gcn predict" in said
+    assert sorted(p.name for p in out.iterdir()) == [
+        "best.json",
+        "model",
+        "trials.jsonl",
+    ]
+    records = read_records(out / "trials.jsonl")
+    assert len(records) == 16
+    best = json.loads((out / "best.json").read_text())
+    scores: dict[str, list[float]] = {}
+    for record in records:
+        scores.setdefault(str(record["config"]), []).append(record["val_score"])
+    highest = max(sum(values) / 2 for values in scores.values())
+    assert best["validation"]["mean"] == pytest.approx(highest)
+    assert best["validation"]["n"] == 2
+    assert best["model"] == "h2gcn-1"
+    assert best["dataset"]["name"] == "small"
+    # The model is the winner's on split 0, and can predict.
+    loaded = NodeClassifier.load(out / "model")
+    first = next(r for r in records if r["key"] == best["runs"][0])
+    assert first["split"] == 0
+    assert loaded.val_score_ == first["val_score"]
+    assert loaded.l2 == best["settings"]["l2"]
+    predicted = tmp_path / "p.csv"
+    code, said, _ = run("predict", out / "model", source, "--out", predicted)
+    assert code == 0
+    assert "3 nodes written" in said
+
+
+def test_the_saved_model_knows_of_no_test_score(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    run("tune", source, "--out", tmp_path / "t", "-q", "--model", "mlp", *QUICK)
+    manifest = json.loads((tmp_path / "t" / "model" / "bundle.json").read_text())
+    assert manifest["extra"]["test_accuracy"] is None
+    assert manifest["extra"]["split"] == 0
+    assert "test" not in (tmp_path / "t" / "trials.jsonl").read_text()
+
+
+def test_a_second_start_does_only_what_is_missing(
+    run: Run, source: Path, tmp_path: Path, fits: list[int]
+) -> None:
+    out = tmp_path / "t"
+    command = ("tune", source, "--out", out, "--model", "mlp", *QUICK)
+    assert run(*command)[0] == 0
+    assert len(fits) == 4 * 2 + 1, "four settings, two splits; then the winner"
+    lines = (out / "trials.jsonl").read_text().splitlines(keepends=True)
+    (out / "trials.jsonl").write_text("".join(lines[:5]))
+    code, first, notes = run(*command)
+    assert code == 0
+    assert "5 of 8 runs are there from before" in notes
+    assert len(fits) == 9 + 3, "the same winner: its model is there"
+    code, second, notes = run(*command)
+    assert "8 of 8 runs are there from before" in notes
+    assert len(fits) == 12
+    assert first == second
+    (out / "best.json").unlink()
+    assert run(*command)[0] == 0
+    assert len(fits) == 13
+    assert (out / "best.json").is_file()
+
+
+def test_another_winner_replaces_the_saved_one(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    for seed in (0, 1):
+        options = ("--out", tmp_path / "t", "-q", "--model", "mlp", "--seed", seed)
+        assert run("tune", source, *options, *QUICK)[0] == 0
+        assert json.loads((tmp_path / "t" / "best.json").read_text())["seed"] == seed
+        assert NodeClassifier.load(tmp_path / "t" / "model").random_state == seed
+
+
+def test_ctrl_c_keeps_the_finished_runs(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "t"
+    command = ("tune", source, "--out", out, "--model", "mlp", *QUICK)
+    with monkeypatch.context() as patch:
+        fit, calls = NodeClassifier.fit, []
+
+        def interrupt(self: NodeClassifier, *given: Any) -> NodeClassifier:
+            calls.append(given)
+            if len(calls) == 4:
+                raise KeyboardInterrupt
+            return fit(self, *given)
+
+        patch.setattr(trials.NodeClassifier, "fit", interrupt)
+        code, said, notes = run(*command)
+    assert (code, said) == (130, "")
+    assert f"3 finished runs are in {out}/trials.jsonl; the same command" in notes
+    assert len(read_records(out / "trials.jsonl")) == 3
+    assert not (out / "best.json").exists()
+    assert "3 of 8 runs are there" in run(*command)[2]
+
+
+def test_tune_json_is_one_object(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    options = ("--out", out, "--json", "-q", "--model", "mlp", "--seed", 3)
+    code, said, notes = run("tune", source, *options, *QUICK)
+    assert (code, notes) == (0, "")
+    result = json.loads(said)
+    assert (result["dataset"], result["model"]) == ("small", "mlp")
+    assert (result["search"], result["splits"], result["seed"]) == ("grid", 2, 3)
+    assert result["runs"] == {"found": 0, "new": 8}
+    assert [row["rank"] for row in result["ranking"]] == [1, 2, 3, 4]
+    means = [row["val_score"]["mean"] for row in result["ranking"]]
+    assert means == sorted(means, reverse=True)
+    assert result["best"] == result["ranking"][0]
+    assert result["folder"] == str(out)
+    assert {r["seed"] for r in read_records(out / "trials.jsonl")} == {3, 4}
+
+
+def test_tuning_has_the_options_for_large_graphs(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    out, x, store = tmp_path / "t", tmp_path / "x.npy", tmp_path / "rings"
+    np.save(x, np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32))
+    options = ("--batch-size", 9, "--ring-cap", 2, "--memory-limit", 1)
+    command = ("tune", source, "--out", out, "--features", x, *options, *QUICK)
+    code, said, notes = run(*command)
+    assert code == 0, notes
+    best = json.loads((out / "best.json").read_text())["settings"]
+    assert (best["batch_size"], best["ring_cap"]) == (9, 2)
+    # What speaks of the machine is no setting.
+    assert "memory_limit" not in best
+    assert NodeClassifier.load(out / "model").n_features_in_ == 6
+    line = said.splitlines()[-1]
+    assert line.startswith(f"h2gcn train {source} --features {x} --memory-limit 1.0 ")
+    assert run(*line.split()[1:], "-q")[0] == 0
+    again = run(*command[:-6], "--memory-limit", 2, *QUICK)
+    assert again[0] == 0
+    fails(run(*command, "--ring-store", store), "one or the other")
+
+
+def test_tuning_is_held_to_the_limit(run: Run, source: Path, tmp_path: Path) -> None:
+    fails(
+        run("tune", source, "--out", tmp_path / "t", "--memory-limit", 1e-6, "-q"),
+        "will not fit in memory",
+        "the limit is 1.0 kB; nothing fits",
+    )
+    assert read_records(tmp_path / "t" / "trials.jsonl") == []
+
+
+def test_a_search_beyond_the_grid(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
+    assert run(*command)[0] == 0
+    search = (*command, "--search", "optuna", "--trials")
+    result = json.loads(run(*search, 6, "--json")[1])
+    assert result["runs"] == {"found": 8, "new": 4}, "the grid's runs count"
+    assert len(result["ranking"]) == 6
+    assert len(read_records(out / "trials.jsonl")) == 12
+    code, said, _ = run(*search, 6)
+    assert code == 0
+    header = said.split("─")[0].split()
+    for word in ("activation", "dropout", "hidden", "channels", "learning", "rate"):
+        assert word in header, "whole, in 80 columns"
+    assert len(read_records(out / "trials.jsonl")) == 12
+
+
+def test_a_long_ranking_is_cut_in_the_table_only(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    options = ("--model", "label-propagation", "--search", "optuna", "--trials", 18)
+    code, said, notes = run("tune", source, "--out", tmp_path / "t", *options)
+    assert code == 0, notes
+    assert f"3 more in {tmp_path}/t/trials.jsonl" in said
+
+
+def test_the_folder_has_a_name_of_its_own(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("tune", source, "--model", "label-propagation", "-q")[0] == 0
+    assert (tmp_path / "tuned-small-label-propagation" / "best.json").is_file()
+
+
+def test_options_of_the_tables_are_in_the_command_that_goes_on(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    tables = ("--nodes", source / "nodes.csv", "--edges", source / "edges.csv")
+    more = ("--label-column", "label", "--feature-column", "0", "--feature-column", "1")
+    options = ("--out", tmp_path / "t", "--model", "label-propagation", "--undirected")
+    code, said, _ = run("tune", *tables, *more, *options, "--seed", 2)
+    assert code == 0
+    (line,) = [text for text in said.splitlines() if text.startswith("h2gcn train")]
+    assert "--label-column label --feature-column 0 --feature-column 1" in line
+    assert line.endswith(
+        "--undirected --model label-propagation --settings "
+        f"{tmp_path}/t/best.json --seed 2"
+    )
+    assert run(*line.split()[1:])[0] == 0, "it can be copied"
+
+
+def test_a_setting_that_fails_is_told(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.experiments.definition import grids
+
+    rates = {"optimizer": ("sgd",), "learning_rate": (1e30, 0.01)}
+    monkeypatch.setitem(grids._OWN, "gcn", [rates])
+    options = ("tune", source, "--model", "gcn", "--epochs", 10, "--splits", 1)
+    code, said, _ = run(*options, "--out", tmp_path / "t")
+    assert code == 0
+    assert "1 failed, as the last one: training diverged" in said
+    monkeypatch.setitem(grids._OWN, "gcn", [rates | {"learning_rate": (1e30,)}])
+    result = run(*options, "-q", "--out", tmp_path / "u")
+    fails(result, "no setting can be used", "training diverged")
+    assert not (tmp_path / "u" / "best.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--model", "h2gnc-1"), ("Did you mean 'h2gcn-1'",)),
+        (("--search", "random"), ("--search must be grid or optuna. Got 'random'.",)),
+        (("--trials", 5), ("--trials is for --search optuna",)),
+        (("--search", "optuna", "--trials", 0), ("--trials",)),
+        (("--splits", 0), ("--splits",)),
+        (("--epochs", 0), ("at least 1",)),
+        (("--patience", 0), ("at least 1",)),
+        (("--scaling", "row"), ("'rows'",)),
+        (("--metric", "f1"), ("'roc_auc'",)),
+        (("--model", "linbp", "--scaling", "rows"), ("is not trained: --scaling",)),
+        (("--device", "tpu"), ("'cpu'",)),
+        (("--seed", -1), ("seed",)),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_made(
+    run: Run,
+    source: Path,
+    tmp_path: Path,
+    options: tuple[object, ...],
+    words: tuple[str, ...],
+) -> None:
+    fails(run("tune", source, "--out", tmp_path / "t", "-q", *options), *words)
+    assert not (tmp_path / "t").exists()
+
+
+def test_folders_that_cannot_be_used(run: Run, source: Path, tmp_path: Path) -> None:
+    fails(run("tune", source, "--out", source), "holds other files")
+    fails(run("tune", source, "--out", source / "nodes.csv"), "is a file")
+    fails(run("tune", source, "--out", tmp_path / "no" / "t"), "does not exist")
+    (tmp_path / "t" / "model").mkdir(parents=True)
+    (tmp_path / "t" / "model" / "mine.txt").touch()
+    fails(run("tune", source, "--out", tmp_path / "t"), "holds other files")
+
+
+def test_a_folder_in_use_is_refused(run: Run, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    with Store(tmp_path / "t" / "trials.jsonl"):
+        result = run("tune", source, "--out", tmp_path / "t", "-q", *QUICK)
+    fails(result, "trials.jsonl", "another program is writing to it")
+
+
+@pytest.mark.parametrize(("own", "used"), [(0, 3), (1, 1), (2, 2), (5, 3)])
+def test_three_splits_or_as_many_as_the_data_bring(
+    run: Run,
+    small_graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: int,
+    used: int,
+) -> None:
+    nodes = np.arange(30)
+    splits = [Split(*np.split(np.roll(nodes, 4 * i), [12, 20])) for i in range(own)]
+    graph = replace(small_graph, splits=splits)
+    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
+    options = ("--out", tmp_path / "t", "--json", "-q", "--model", "gat")
+    command = ("tune", "x", *options, "--epochs", 2)
+    assert json.loads(run(*command)[1])["splits"] == used
+    if own == 2:
+        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.")
+    if own == 5:
+        assert json.loads(run(*command, "--splits", 4)[1])["splits"] == 4
+
+
+def test_score_and_scaling_of_every_run(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    options = ("--metric", "roc_auc", "--scaling", "standard", "--epochs", 3)
+    command = ("tune", source, "--out", out, "--model", "graphsage", *options)
+    code, said, notes = run(*command, "--splits", 1)
+    assert code == 0, notes
+    assert "val ROC-AUC %" in " ".join(said.split())
+    searched = ("--search", "optuna", "--trials", 6, "--json", "-q")
+    result = json.loads(run(*command, "--splits", 1, *searched)[1])
+    assert result["metric"] == "roc_auc"
+    assert result["runs"] == {"found": 4, "new": 2}, "beyond the grid too"
+    records = read_records(out / "trials.jsonl")
+    assert len(records) == 6
+    for record in records:
+        assert record["config"]["metric"] == "roc_auc"
+        assert record["config"]["scaling"] == "standard"
+        assert "val_accuracy" not in record
+    best = json.loads((out / "best.json").read_text())
+    assert best["validation"]["metric"] == "roc_auc"
+    loaded = NodeClassifier.load(out / "model")
+    assert (loaded.metric, loaded.scaler_.kind) == ("roc_auc", "standard")
+
+
+def test_the_command_line_wins_over_the_grid(
+    run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: small_graph)
+    command = ("tune", "minesweeper", "--model", "gat", "--json", "-q", *QUICK)
+    first = json.loads(run(*command, "--out", tmp_path / "t")[1])
+    assert first["best"]["settings"]["scaling"] == "standard"
+    assert first["metric"] == "roc_auc"
+    given = ("--metric", "accuracy", "--scaling", "none")
+    second = json.loads(run(*command, *given, "--out", tmp_path / "u")[1])
+    assert second["best"]["settings"]["scaling"] == "none"
+    assert second["metric"] == "accuracy"
+
+
+def test_roc_auc_is_for_two_classes(
+    run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = replace(small_graph, y=np.arange(30) % 3, classes=None)
+    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
+    result = run("tune", "x", "--out", tmp_path / "t", "--metric", "roc_auc")
+    fails(result, "--metric roc_auc: for two classes. small has 3.")
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_model_that_no_grid_names_can_be_tuned(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MODELS, "new", MODELS["gcn"])
+    options = ("--out", tmp_path / "t", "--model", "new", "--json", "-q", *QUICK)
+    result = json.loads(run("tune", source, *options)[1])
+    settings = [row["settings"] for row in result["ranking"]]
+    assert settings == [{"patience": 100, "epochs": 5}]
+
+
+def test_what_patience_is_holds_for_every_stopping_rule(run: Run) -> None:
+    said = " ".join(run("tune", "--help")[1].split())
+    assert "Epochs that the stopping rule waits." in said
+
+
+def test_a_search_without_optuna_says_how_to_get_it(
+    run: Run, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.experiments.tuning import searching as tuning
+
+    monkeypatch.setattr(tuning, "find_spec", lambda _: None)
+    fails(run("tune", source, "--search", "optuna"), "pip install 'h2gcn[tune]'")
+
+
+@pytest.mark.data
+def test_texas_has_the_papers_grid(run: Run, data_root: Path, tmp_path: Path) -> None:
+    del data_root
+    options = ("--out", tmp_path / "t", "--json", "--epochs", 3, "--splits", 1)
+    code, said, _ = run("tune", "texas", *options)
+    assert code == 0
+    settings = [row["settings"] for row in json.loads(said)["ranking"]]
+    assert len(settings) == 8
+    assert all(setting["scaling"] == "rows" for setting in settings)
+    result = run("tune", "texas", "--out", tmp_path / "t", "-q", "--splits", 11)
+    fails(result, "--splits 11: the data have 10")
+
+
+# ----------------------------------------------------------- settings from a file
+
+
+def write(path: Path, content: object) -> Path:
+    path.write_text(json.dumps(content))
+    return path
+
+
+def config(run: Run, *arguments: object) -> dict[str, Any]:
+    """Train quickly and return the settings that were used."""
+    code, out, err = run("train", *arguments, "--json", "-q")
+    assert code == 0, err
+    result = json.loads(out)
+    used: dict[str, Any] = result["config"]
+    return used | {"model": result["model"]}
+
+
+def test_train_takes_what_tune_found(run: Run, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    run("tune", source, "--out", out, "--model", "gcn-cheby", "-q", *QUICK)
+    best = json.loads((out / "best.json").read_text())
+    used = config(run, source, "--settings", out / "best.json")
+    assert used["model"] == "gcn-cheby", "the file's, where none is given"
+    assert used["stopping"] == "loss-mean"
+    assert used["options"] == {"max_degree": 2}
+    assert used["l2"] == best["settings"]["l2"]
+    assert used["epochs"] == 5
+    # The same splits and seeds: the same validation score.
+    code, said, _ = run("train", source, "--settings", out / "best.json", "--json")
+    assert code == 0
+    first = read_records(out / "trials.jsonl")
+    (record,) = [r for r in first if r["key"] == best["runs"][0]]
+    assert json.loads(said)["splits"][0]["val_accuracy"] == record["val_score"]
+
+
+def test_options_on_the_line_win(run: Run, source: Path, tmp_path: Path) -> None:
+    content = {
+        "model": "gat",
+        "epochs": 3,
+        "l2": 0.1,
+        "options": {"heads": 2, "dropout": 0.3},
+    }
+    file = write(tmp_path / "s.json", content)
+    line = ("--l2", 0.2, "--option", "heads=4", "--option", "out_heads=2")
+    used = config(run, source, "--settings", file, "--dropout", 0.1, *line)
+    assert (used["model"], used["epochs"], used["l2"]) == ("gat", 3, 0.2)
+    assert used["options"] == {"heads": 4, "out_heads": 2}
+    assert used["dropout"] == 0.1
+    assert used["patience"] is None, "no preset beside a file"
+    file = write(tmp_path / "s.json", {"epochs": 3, "dropout": 0.3})
+    used = config(run, source, "--settings", file, "--option", "dropout=0.1")
+    assert used["dropout"] == 0.1, "by whichever name it is given"
+
+
+def test_a_file_without_a_model_goes_with_any(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "s.json", {"epochs": 2})
+    assert config(run, source, "--settings", file)["model"] == "h2gcn-1"
+    assert config(run, source, "--settings", file, "--model", "mlp")["model"] == "mlp"
+    file = write(tmp_path / "s.json", {"epochs": 2, "model": "h2gcn-1"})
+    used = config(run, source, "--settings", file, "--model", "h2gcn-k2")
+    assert used["model"] == "h2gcn-k2", "the paper's other name"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"droput": 0.5}, ("'droput'", "Did you mean 'dropout'")),
+        ({"heads": 4}, ("'heads'", "'options'")),
+        ({"random_state": 4}, ("--seed",)),
+        ({"options": [1]}, ("'options' must be",)),
+        ({"model": ["gcn"]}, ("'model' must be a name",)),
+        ({"model": "h2gnc-2"}, ("Did you mean 'h2gcn-2'",)),
+        ({"model": "gcn"}, ("settings of gcn", "--model is mlp")),
+        ({"l2": "much"}, ("'l2'", "[0, inf)")),
+        ({"options": {"heads": 3}}, ("mlp has no option 'heads'",)),
+        ([1, 2], ("one JSON object",)),
+        (3, ("one JSON object",)),
+    ],
+)
+def test_a_file_of_settings_that_cannot_be_used(
+    run: Run, source: Path, tmp_path: Path, content: object, words: tuple[str, ...]
+) -> None:
+    file = write(tmp_path / "s.json", content)
+    named = isinstance(content, dict) and content.get("model") not in (None, "gcn")
+    model = () if named else ("--model", "mlp")
+    fails(run("train", source, "--settings", file, "-q", *model), *words)
+
+
+def test_a_file_of_settings_that_cannot_be_read(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone.json"
+    fails(run("train", source, "--settings", gone), "gone.json", "No such file")
+    gone.write_text("{")
+    fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
+    gone.write_bytes(b"\xff\xfe")
+    fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
+    fails(run("train", source, "--settings", tmp_path), "cannot be read")
+
+
+# ------------------------------------------------------------------ options of train
+
+
+def test_train_takes_the_models_own_options(run: Run, source: Path) -> None:
+    line = ("--optimizer", "sgd", "--stopping", "loss-or-score", "--epochs", 2)
+    options = ("--option", "heads=3", "--option", "activation=relu")
+    used = config(run, source, "--model", "gat", *line, *options)
+    assert used["options"] == {"heads": 3, "out_heads": 1}
+    assert used["activation"] == "relu"
+    assert (used["optimizer"], used["stopping"]) == ("sgd", "loss-or-score")
+
+
+@pytest.mark.parametrize("text", ["heads", "=4", "heads=", " =4"])
+def test_an_option_that_is_no_pair(run: Run, source: Path, text: str) -> None:
+    result = run("train", source, "--model", "gat", "--option", text)
+    fails(result, f"--option must be NAME=VALUE. Got {text!r}.")
+
+
+def test_an_option_that_the_model_has_not(run: Run, source: Path) -> None:
+    result = run("train", source, "--model", "gat", "--option", "head=4", "-q")
+    fails(result, "gat has no option 'head'", "Did you mean 'heads'")
+    fails(run("train", source, "--optimizer", "adm", "-q"), "'adam'")
+    fails(run("train", source, "--stopping", "never", "-q"), "'loss-mean'")
+
+
+# ------------------------------------------------------------------------ the models
+
+
+def test_the_models_are_listed_in_80_columns(run: Run) -> None:
+    code, said, _ = run("models")
+    assert code == 0
+    assert max(map(len, said.splitlines())) <= 80
+    assert "…" not in said, "nothing is cut off"
+    for name, spec in MODELS.items():
+        assert f" {name} " in said
+        assert spec.paper.split()[0] in said
+    assert "usual options: hidden_channels 64, activation relu, dropout 0.5" in said
+    assert "heads 8" in said
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_one_model_is_shown_in_full(run: Run, name: str) -> None:
+    code, said, _ = run("models", name)
+    spec = MODELS[name]
+    assert code == 0
+    assert said.startswith(f"{name}: {spec.summary}\npaper: {spec.paper}")
+    for option in spec.settings:
+        assert f"\n  {option} " in said
+    assert "\\" not in said, "no TeX is left"
+    assert "`" not in said
+    assert " = " in said, "a formula"
+    assert max(len(line) for line in said.splitlines()) <= 88
+
+
+def test_a_formula_is_written_plainly(run: Run) -> None:
+    said = run("models", "gcn")[1]
+    assert "    logits = Â dropout(σ(Â dropout(X) W_1)) W_2" in said.replace(
+        "A\N{COMBINING CIRCUMFLEX ACCENT}", "Â"
+    )
+    assert "0.00025" in said, "its own L2 penalty"
+
+
+JUMPING = [name for name, spec in MODELS.items() if spec.fixed.get("jumping")]
+
+
+@pytest.mark.parametrize("name", JUMPING)
+def test_jumping_knowledge_has_a_formula_of_its_own(run: Run, name: str) -> None:
+    (logits,) = re.findall(r"^    logits = .*", run("models", name)[1], re.MULTILINE)
+    assert "H_1 ‖ H_2" in logits, "the classifier sees both layers"
+    assert logits.endswith("W_c")
+    plain = run("models", name.removesuffix("-jk"))[1]
+    assert len(re.findall("logits = ", plain)) == 1
+    assert "H_1 ‖ H_2" not in plain
+
+
+def test_what_a_formula_uses_is_defined(run: Run) -> None:
+    assert JUMPING == ["gcn-jk", "gcn-cheby-jk", "graphsage-jk"]
+    for name in JUMPING[:2]:
+        assert "    H_0 = σ(dropout(X) W_e)\n" in run("models", name)[1]
+    cheby = run("models", "gcn-cheby-jk")[1]
+    assert "    g_W(X) = Σ" in cheby
+    assert "    H_1 = σ(g_{W^(1)}(H_0))\n" in cheby
+    assert "    H_1 = σ([X ‖ M X] W_1)\n" in run("models", "graphsage-jk")[1]
+
+
+def test_a_model_by_its_other_name_and_a_misspelt_one(run: Run) -> None:
+    assert run("models", "h2gcn-k2")[1].startswith("h2gcn-1: ")
+    assert "also called h2gcn-s0, h2gcn-k2" in run("models", "h2gcn-1")[1]
+    fails(run("models", "graphsaga"), "Did you mean 'graphsage'")
+
+
+def test_the_models_as_json(run: Run) -> None:
+    result = json.loads(run("models", "--json")[1])
+    assert result["aliases"]["h2gcn-k2"] == "h2gcn-1"
+    by_name = {model["name"]: model for model in result["models"]}
+    assert by_name.keys() == MODELS.keys()
+    gat = by_name["gat"]
+    keys = {"name", "designs", "summary", "paper", "arguments", "options", "training"}
+    assert gat.keys() == keys
+    assert gat["options"]["heads"] == 8
+    assert gat["training"] == {"learning_rate": 0.005, "l2": 2.5e-4}
+    assert by_name["label-propagation"]["training"] == {}
+    assert json.loads(run("models", "gat", "--json")[1]) == gat

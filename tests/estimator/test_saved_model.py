@@ -1,0 +1,586 @@
+"""Saved classifiers: whole, checked, and nothing that can run."""
+
+import errno
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as load_tensors
+
+from h2gcn import Graph, NodeClassifier, __version__, read_graph
+from h2gcn.estimator import load_bundle, read_manifest, save_bundle
+from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
+from h2gcn.io import TableOptions
+from h2gcn.training.manifest import digest
+from support.commands import Run
+from support.graphs import adjacency
+
+N = 30
+
+
+def ring_graph(classes: list[Any] | None = None, *, counts: bool = False) -> Graph:
+    """Return a ring with real features, or with counts that are mostly zero."""
+    rng = np.random.default_rng(0)
+    y = np.arange(N) % 2
+    x = rng.normal(size=(N, 4)) + 3 * y[:, None]
+    if counts:
+        x = (rng.random((N, 8)) < 0.3) * 1.0
+    edges = [(i, (i + 1) % N) for i in range(N)]
+    known = None if classes is None else np.array(classes)
+    return Graph(x=x, adj=adjacency(N, edges), y=y, classes=known)
+
+
+def fit(graph: Graph, **options: Any) -> NodeClassifier:
+    return NodeClassifier(**{"epochs": 3, "random_state": 0} | options).fit(graph)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """Return the graph of the classifier."""
+    return ring_graph()
+
+
+@pytest.fixture(scope="module")
+def clf(graph: Graph) -> NodeClassifier:
+    """Return a fitted classifier."""
+    return fit(graph)
+
+
+@pytest.fixture
+def saved(clf: NodeClassifier, tmp_path: Path) -> Path:
+    """Return the folder of a saved classifier."""
+    clf.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a value of the manifest as an editor would."""
+    file = path / MANIFEST
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    change(manifest)
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+# ---------------------------------------------------------------------- there and back
+
+
+@pytest.mark.parametrize("classes", [None, [10, -3], ["no", "yes"], ["nein", "schön"]])
+@pytest.mark.parametrize("model", ["h2gcn-2", "gcn", "h2gcn-nonlinear", "mlp"])
+def test_a_round_trip_keeps_every_bit(
+    tmp_path: Path, classes: list[Any] | None, model: str
+) -> None:
+    graph = ring_graph(classes)
+    clf = fit(graph, model=model)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    assert loaded.classes_.tolist() == clf.classes_.tolist()
+    assert loaded.classes_.dtype.kind == clf.classes_.dtype.kind
+    assert loaded.predict(graph).tolist() == clf.predict(graph).tolist()
+    assert loaded.score(graph) == clf.score(graph)
+
+
+def test_what_was_learned_comes_back(clf: NodeClassifier, saved: Path) -> None:
+    loaded = NodeClassifier.load(str(saved))
+    assert isinstance(loaded, NodeClassifier)
+    assert loaded.get_params() == clf.params_
+    for name in ("n_features_in_", "feature_names_in_", "best_epoch_", "val_score_"):
+        assert getattr(loaded, name) == getattr(clf, name)
+    assert loaded.seed_ == clf.seed_
+    assert not loaded.module_.training
+
+
+def test_options_that_are_arrays_and_labels_by_id_come_back(tmp_path: Path) -> None:
+    graph = ring_graph()
+    given = {"compatibility": np.array([[0.1, 0.9], [0.9, 0.1]]), "steps": np.int64(3)}
+    clf = NodeClassifier("linbp", options=given, random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert loaded.options["compatibility"] == [[0.1, 0.9], [0.9, 0.1]]
+    assert loaded.seeds_ == clf.seeds_
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+def test_labels_of_a_graph_without_ids_are_for_that_graph_alone(tmp_path: Path) -> None:
+    graph = ring_graph()
+    clf = NodeClassifier("label-propagation", random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    other = replace(graph, adj=CSR(graph.adj.shape))
+    with pytest.raises(InputError, match="have no ids; only that graph can be predict"):
+        loaded.predict(other)
+
+
+def test_a_bundle_that_knows_nothing_of_edges_is_read(tmp_path: Path) -> None:
+    graph = ring_graph()
+    clf = NodeClassifier("label-propagation", random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    manifest = read_manifest(tmp_path / "model")
+    assert len(manifest["seeds"].pop("edges")) == 64
+    manifest["sha256"] = digest(manifest)
+    (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+def test_standard_scaling_is_stored(clf: NodeClassifier, saved: Path) -> None:
+    loaded = NodeClassifier.load(saved)
+    assert clf.scaler_.kind == loaded.scaler_.kind == "standard"
+    assert clf.scaler_.mean is not None
+    assert clf.scaler_.deviation is not None
+    np.testing.assert_array_equal(loaded.scaler_.mean, clf.scaler_.mean)
+    np.testing.assert_array_equal(loaded.scaler_.deviation, clf.scaler_.deviation)
+
+
+@pytest.mark.parametrize("scaling", ["auto", "rows", "none"])
+def test_other_scalings_need_no_numbers(tmp_path: Path, scaling: str) -> None:
+    graph = ring_graph(counts=True)
+    clf = fit(graph, scaling=scaling)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    kind = "rows" if scaling == "auto" else scaling
+    assert loaded.scaler_ == clf.scaler_
+    assert (loaded.scaler_.kind, loaded.scaler_.mean) == (kind, None)
+    assert loaded.scaling == scaling
+
+
+def test_a_loaded_classifier_can_be_saved_and_fitted_again(
+    clf: NodeClassifier, saved: Path, graph: Graph
+) -> None:
+    loaded = NodeClassifier.load(saved)
+    loaded.save(saved)
+    again = NodeClassifier.load(saved)
+    logits = clf.predict_logits(graph)
+    assert again.predict_logits(graph).tobytes() == logits.tobytes()
+    assert again.fit(graph).predict_logits(graph).tobytes() == logits.tobytes()
+
+
+def test_loading_twice_gives_two_classifiers(saved: Path, graph: Graph) -> None:
+    one, two = NodeClassifier.load(saved), NodeClassifier.load(saved)
+    logits = two.predict_logits(graph)
+    with torch.no_grad():
+        for weight in one.module_.parameters():
+            weight.zero_()
+    assert not one.predict_logits(graph).any()
+    assert two.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+def test_a_bundle_is_two_files_of_tensors_and_text(
+    clf: NodeClassifier, saved: Path
+) -> None:
+    assert sorted(file.name for file in saved.iterdir()) == [
+        "bundle.json",
+        "weights.safetensors",
+    ]
+    manifest = json.loads((saved / MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["format"] == 1
+    assert manifest["version"] == __version__
+    assert manifest["classes"] == [0, 1]
+    assert manifest["params"] == clf.params_
+    tensors = load_tensors((saved / WEIGHTS).read_bytes())
+    assert set(tensors) == {
+        *("module.embedding", "module.classifier"),
+        *("scaler.mean", "scaler.deviation"),
+    }
+
+
+def test_nothing_is_left_beside_the_bundle(saved: Path) -> None:
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+def test_further_facts_are_kept(clf: NodeClassifier, tmp_path: Path) -> None:
+    extra = {"columns": ["a", "ö"], "nested": {"depth": 2.5}}
+    save_bundle(clf, tmp_path / "model", extra=extra)
+    assert read_manifest(tmp_path / "model")["extra"] == {"tables": {}} | extra
+    assert load_bundle(tmp_path / "model").classes_.tolist() == [0, 1]
+
+
+def test_a_generator_as_random_state_is_saved_as_its_seed(
+    tmp_path: Path, graph: Graph
+) -> None:
+    clf = fit(graph, random_state=np.random.RandomState(3))
+    clf.save(tmp_path / "model")
+    assert NodeClassifier.load(tmp_path / "model").random_state == clf.seed_
+
+
+@pytest.mark.parametrize(
+    "options", [{"hidden_channels": np.int64(4)}, {"dropout": np.float32(0.5)}]
+)
+def test_parameters_of_numpys_types_can_be_saved(
+    tmp_path: Path, graph: Graph, options: dict[str, Any]
+) -> None:
+    fit(graph, **options).save(tmp_path / "model")
+    params = NodeClassifier.load(tmp_path / "model").get_params()
+    for name, value in options.items():
+        assert params[name] == value
+
+
+def test_loading_leaves_the_global_generator_as_it_was(saved: Path) -> None:
+    torch.manual_seed(3)
+    state = torch.get_rng_state()
+    NodeClassifier.load(saved)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_model_of_a_gpu_is_read_where_there_is_none(
+    clf: NodeClassifier,
+    graph: Graph,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setitem(clf.params_, "device", "cuda")
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert loaded.device == "cuda"
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+# ----------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize("kept", [0, 7, 100, -1])
+def test_truncated_weights_are_found(saved: Path, kept: int) -> None:
+    file = saved / WEIGHTS
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(
+        InputError,
+        match=r"weights\.safetensors: truncated, or changed after it was saved",
+    ):
+        NodeClassifier.load(saved)
+
+
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.999])
+def test_a_flipped_bit_is_found(saved: Path, place: float) -> None:
+    file = saved / WEIGHTS
+    data = bytearray(file.read_bytes())
+    data[int(place * len(data))] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(InputError, match=r"weights\.safetensors: .*\(checksum\)"):
+        NodeClassifier.load(saved)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest.update(val_score=1.5),
+        lambda manifest: manifest["classes"].reverse(),
+        lambda manifest: manifest["params"].update(dropout=0.1),
+        lambda manifest: manifest.update(weights_sha256="0" * 64),
+        lambda manifest: manifest.pop("sha256"),
+        lambda manifest: manifest.update(note="hello"),
+    ],
+)
+def test_an_edited_manifest_is_found(
+    saved: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    edit(saved, change)
+    with pytest.raises(
+        InputError, match=r"bundle\.json: was changed after it was saved \(checksum\)"
+    ):
+        NodeClassifier.load(saved)
+
+
+def test_a_manifest_that_is_only_laid_out_anew_is_still_good(
+    saved: Path, clf: NodeClassifier
+) -> None:
+    edit(saved, lambda _: None)
+    assert NodeClassifier.load(saved).get_params() == clf.params_
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, -2])
+def test_a_truncated_manifest_is_found(saved: Path, kept: int) -> None:
+    file = saved / MANIFEST
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"bundle\.json: truncated or not JSON"):
+        NodeClassifier.load(saved)
+
+
+def test_a_manifest_that_is_not_text_is_found(saved: Path) -> None:
+    (saved / MANIFEST).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"bundle\.json: truncated or not JSON"):
+        NodeClassifier.load(saved)
+
+
+@pytest.mark.parametrize("text", ["[]", '"bundle"', '{"name": "another tool"}'])
+def test_a_manifest_of_something_else_is_found(saved: Path, text: str) -> None:
+    (saved / MANIFEST).write_text(text, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"bundle\.json: not the manifest of a saved model"
+    ):
+        NodeClassifier.load(saved)
+
+
+def test_another_format_is_named(saved: Path) -> None:
+    edit(saved, lambda manifest: manifest.update(format=2))
+    with pytest.raises(
+        InputError,
+        match=rf"bundle\.json: format 2; this version of h2gcn \({__version__}\) reads "
+        r"format 1",
+    ):
+        NodeClassifier.load(saved)
+
+
+def test_missing_files_are_named(saved: Path) -> None:
+    (saved / WEIGHTS).unlink()
+    with pytest.raises(InputError, match=r"model/weights\.safetensors: missing"):
+        NodeClassifier.load(saved)
+    (saved / MANIFEST).unlink()
+    with pytest.raises(
+        InputError, match=r"model: not a saved model \(no bundle\.json in it\)"
+    ):
+        NodeClassifier.load(saved)
+
+
+@pytest.mark.parametrize("kind", ["nothing", "empty folder", "file"])
+def test_a_path_that_is_not_a_bundle(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "thing"
+    if kind == "empty folder":
+        path.mkdir()
+    elif kind == "file":
+        path.write_text("text", encoding="utf-8")
+    with pytest.raises(InputError, match=r"thing: not a saved model"):
+        NodeClassifier.load(path)
+
+
+def test_weights_of_another_model_are_found(
+    saved: Path, graph: Graph, tmp_path: Path
+) -> None:
+    """Check a bundle whose checksums are right and whose parts do not fit."""
+    fit(graph, model="gcn").save(tmp_path / "mixed")
+    manifest = read_manifest(tmp_path / "mixed")
+    manifest["params"]["model"] = "h2gcn-1"
+    manifest["sha256"] = digest(manifest)
+    (tmp_path / "mixed" / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(
+        InputError, match=r"weights\.safetensors: does not hold the weights of H2GCN\("
+    ):
+        NodeClassifier.load(tmp_path / "mixed")
+    assert NodeClassifier.load(saved).model == "h2gcn-1"
+
+
+# ----------------------------------------------------------------------- where to save
+
+
+def test_a_bundle_replaces_a_bundle(saved: Path, graph: Graph) -> None:
+    other = fit(graph, model="gcn")
+    other.save(saved)
+    loaded = NodeClassifier.load(saved)
+    assert loaded.model == "gcn"
+    logits = other.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+def test_an_empty_folder_is_taken(clf: NodeClassifier, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    clf.save(tmp_path / "model")
+    assert NodeClassifier.load(tmp_path / "model").classes_.tolist() == [0, 1]
+
+
+def test_a_folder_of_other_files_is_left_alone(
+    clf: NodeClassifier, tmp_path: Path
+) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"holds other files; a model needs a folder of its own"
+    ):
+        clf.save(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "years of work"
+
+
+def test_a_bundle_json_of_another_tool_is_left_alone(
+    clf: NodeClassifier, tmp_path: Path
+) -> None:
+    (tmp_path / MANIFEST).write_text('{"entry": "main.js"}', encoding="utf-8")
+    (tmp_path / "main.js").write_text("years of work", encoding="utf-8")
+    with pytest.raises(InputError, match="holds other files"):
+        clf.save(tmp_path)
+
+
+def test_a_file_is_left_alone(clf: NodeClassifier, tmp_path: Path) -> None:
+    file = tmp_path / "model"
+    file.write_text("text", encoding="utf-8")
+    with pytest.raises(InputError, match=r"is a file; a model is saved as a folder"):
+        clf.save(file)
+    assert file.read_text(encoding="utf-8") == "text"
+
+
+def test_the_folder_above_must_be_there(clf: NodeClassifier, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"model: the folder .*nowhere does not exist"):
+        clf.save(tmp_path / "nowhere" / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def fail(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def assert_refused_and_whole(path: Path, graph: Graph, clf: NodeClassifier) -> None:
+    other = fit(graph, model="gcn")
+    with pytest.raises(
+        InputError, match=r"model: cannot be written \(No space left on device\)"
+    ):
+        other.save(path)
+    assert [found.name for found in path.parent.iterdir()] == ["model"]
+    logits = clf.predict_logits(graph)
+    assert NodeClassifier.load(path).predict_logits(graph).tobytes() == logits.tobytes()
+
+
+@pytest.mark.parametrize("step", ["write_bytes", "chmod"])
+def test_a_failure_to_write_leaves_the_old_bundle(
+    clf: NodeClassifier,
+    saved: Path,
+    graph: Graph,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    monkeypatch.setattr(Path, step, fail)
+    assert_refused_and_whole(saved, graph, clf)
+
+
+def test_a_failure_to_rename_leaves_the_old_bundle(
+    clf: NodeClassifier, saved: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def fail_on_the_new(self: Path, target: Path) -> Path:
+        # Only the last step fails: what moves the old bundle aside may work.
+        if (
+            Path(target) == saved
+            and json.loads((self / MANIFEST).read_text(encoding="utf-8"))["params"][
+                "model"
+            ]
+            == "gcn"
+        ):
+            fail()
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail_on_the_new)
+    assert_refused_and_whole(saved, graph, clf)
+
+
+def test_ctrl_c_between_the_renames_keeps_the_old_bundle(
+    clf: NodeClassifier, saved: Path, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, renamed = Path.rename, []
+
+    def interrupt_the_second(self: Path, target: Path) -> Path:
+        renamed.append(target)
+        if len(renamed) == 2:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupt_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        fit(graph, model="gcn").save(saved)
+    assert [found.name for found in saved.parent.iterdir()] == ["model"]
+    assert NodeClassifier.load(saved).model == clf.model
+
+
+def test_a_failure_to_make_a_folder_is_told(
+    clf: NodeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.estimator.saved_model.tempfile.mkdtemp", fail)
+    with pytest.raises(
+        InputError, match=r"model: cannot be written \(No space left on device\)"
+    ):
+        clf.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_manifest_that_lacks_something(saved: Path) -> None:
+    manifest = read_manifest(saved)
+    del manifest["classes"]
+    manifest["sha256"] = digest(manifest)
+    (saved / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"bundle.json: lacks classes"):
+        NodeClassifier.load(saved)
+
+
+def test_the_folder_itself_is_no_name(clf: NodeClassifier) -> None:
+    with pytest.raises(InputError, match="a model needs a folder of its own"):
+        clf.save(".")
+
+
+def test_a_model_of_python_predicts_tables_from_the_command_line(
+    run: Run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    kinds = np.arange(40) % 2
+    plans, labels = np.array(["basic", "gold"])[kinds], np.array(["a", "b"])[kinds]
+    labels[::5] = ""
+    x = kinds + rng.normal(size=40)
+    lines = [f"n{i},{x[i]:.3f},{plans[i]},{labels[i]}" for i in range(40)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["key,x,plan,kind", *lines]))
+    ring = [f"n{i},n{(i + 1) % 40}" for i in range(40)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *ring]))
+    options = TableOptions(id_column="key", label_column="kind", categorical=("plan",))
+    graph = read_graph(tmp_path, options=options)
+    clf = NodeClassifier("mlp", epochs=5, random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    again = NodeClassifier.load(tmp_path / "model")
+    assert TableOptions.from_json(again.tables_) == options
+    out = tmp_path / "out.csv"
+    code, _, told = run("predict", tmp_path / "model", tmp_path, "--out", out)
+    assert code == 0, told
+    written = [line.split(",") for line in out.read_text().split()[1:]]
+    unlabelled = np.flatnonzero(graph.y < 0)
+    assert [row[0] for row in written] == graph.node_ids[unlabelled].tolist()
+    assert [row[1] for row in written] == clf.predict(graph, unlabelled).tolist()
+    # A graph that was not read from tables says nothing of them.
+    assert fit(ring_graph()).tables_ == {}
+
+
+def test_other_formats_remember_the_columns_of_their_labels(
+    run: Run, tmp_path: Path
+) -> None:
+    networkx = pytest.importorskip("networkx")
+    ring = networkx.cycle_graph(40)
+    for node, kind in ring.nodes(data=True):
+        kind |= {"age": float(node % 2), "other": 1.0 * node}
+        if node % 5:
+            kind["kind"] = "ab"[node % 2]
+    networkx.write_graphml(ring, tmp_path / "k.graphml")
+    given = "--label-column", "kind", "--feature-column", "age", "--epochs", 5
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    assert run("train", tmp_path / "k.graphml", *given, "--out", model)[0] == 0
+    code, said, _ = run("predict", model, tmp_path / "k.graphml", "--out", out)
+    assert code == 0
+    assert "8 nodes written" in said
+    assert "of 32 known labels agree" in said
+
+
+def test_a_model_is_loaded_while_another_one_is_trained(
+    clf: NodeClassifier, tmp_path: Path
+) -> None:
+    clf.save(tmp_path / "model")
+    loaded = []
+
+    def load() -> None:
+        loaded.append(NodeClassifier.load(tmp_path / "model"))
+
+    def wait(_: object) -> None:
+        thread = Thread(target=load)
+        thread.start()
+        thread.join(timeout=60)
+        assert loaded
+
+    NodeClassifier("mlp", epochs=1).fit(ring_graph(), on_epoch=wait)
+    before = torch.get_rng_state()
+    load()
+    assert torch.equal(torch.get_rng_state(), before)

@@ -1,0 +1,216 @@
+"""The report in a real browser: what is clicked, pointed at and typed does its work."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from h2gcn.experiments import read_results, render_html
+from support.example_results import EVIL, as_paper, figure, leave, small
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the system's Chromium, or leave the test out aloud."""
+    if CHROMIUM is None:
+        pytest.skip("left out: Chromium is not installed (apt-get install chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("left out: Playwright is not installed (pip install playwright)")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"]
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report of three experiments, one with names that would like to run."""
+    folder = tmp_path_factory.mktemp("results")
+    evil = small() | {"experiment": "zz", "title": EVIL}
+    evil["tables"][0]["rows"][1]["name"] = EVIL
+    bars = {
+        "name": EVIL,
+        "x": ["1", "2–3"],
+        "mean": [50.0, 60.0],
+        "runs": [[50.0], None],
+    }
+    evil["figures"].append(figure([bars], kind="bars", name="bars"))
+    leave(folder, small(), as_paper("syn-cora"), evil)
+    page = folder / "report.html"
+    page.write_text(render_html(read_results(folder)), encoding="utf-8")
+    return page
+
+
+@pytest.fixture
+def page(browser: Any, file: Path) -> Iterator[Any]:
+    """Open the report; in the end nothing was complained of and nothing fetched."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.set_default_timeout(10_000)
+    complaints: list[str] = []
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("dialog", lambda dialog: complaints.append(dialog.message))
+    fetched: list[str] = []
+    opened.on("request", lambda request: fetched.append(request.url))
+    opened.goto(file.as_uri())
+    yield opened
+    assert complaints == []
+    assert fetched == [file.as_uri()]
+    context.close()
+
+
+def rows(table: Any) -> list[str]:
+    """Return the names of a table's rows as they stand."""
+    names: list[str] = table.locator("tbody th").all_inner_texts()
+    return names
+
+
+def head(table: Any, name: str) -> Any:
+    return table.get_by_role("button", name=name, exact=True)
+
+
+def test_a_click_sorts_numbers_as_numbers(page: Any) -> None:
+    # 9.50 and 10.25 in this column: as texts they would stand the other way round.
+    table = page.get_by_role("table", name="A title", exact=True).first
+    assert rows(table) == ["h2gcn-1", "gcn"]
+    own = head(table, "own")
+    own.click()
+    assert rows(table) == ["h2gcn-1", "gcn"]
+    own.click()
+    assert rows(table) == ["gcn", "h2gcn-1"]
+    assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    own.click()
+    assert rows(table) == ["h2gcn-1", "gcn"]
+    assert table.locator("th[aria-sort]").count() == 0
+
+
+def test_a_whole_column_is_sorted_and_the_keyboard_does_it_too(page: Any) -> None:
+    (shown,) = as_paper("syn-cora")["tables"]
+    means = {row["name"]: row["cells"][3]["mean"] for row in shown["rows"]}
+    table = page.get_by_role("table", name=shown["title"])
+    button = head(table, "0.30")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert rows(table) == sorted(means, key=lambda name: means[name])
+    page.keyboard.press("Space")
+    assert rows(table) == sorted(means, key=lambda name: -means[name])
+    head(table, "model").click()
+    assert rows(table) == sorted(means)
+
+
+def test_what_was_not_run_comes_last_either_way(page: Any) -> None:
+    table = page.get_by_role("table", name="A title", exact=True).first
+    for _ in range(2):
+        head(table, "cora").click()
+        assert rows(table) == ["h2gcn-1", "gcn"]
+
+
+def test_pointing_at_a_point_tells_its_runs(page: Any) -> None:
+    tip = page.locator("#tip")
+    assert not tip.is_visible()
+    chart = page.locator("figure", has_text="A figure").first
+    chart.locator(".series .p").first.hover()
+    assert tip.inner_text().splitlines() == [
+        "h2gcn-1",
+        "edge homophily ratio h: 0.1",
+        "70.50 ± 0.71 (n = 2)",
+        "runs: 70.00, 71.00",
+        "paper: 70.00",
+    ]
+    page.mouse.move(1, 1)
+    assert not tip.is_visible()
+
+
+def test_points_that_coincide_are_told_together(page: Any) -> None:
+    chart = page.locator("figure", has_text="syn-cora").first
+    last = chart.locator(".series").nth(0).locator(".p").last
+    last.hover(force=True)
+    said = page.locator("#tip").inner_text()
+    assert said.count("edge homophily ratio h: 1\n") > 1
+
+
+def test_arrows_go_from_point_to_point(page: Any) -> None:
+    tip = page.locator("#tip")
+    chart = page.locator("figure", has_text="A figure").first
+    chart.locator('.p[tabindex="0"]').focus()
+    assert tip.inner_text().startswith("h2gcn-1\nedge homophily ratio h: 0.1")
+    page.keyboard.press("ArrowRight")
+    assert tip.inner_text().startswith("h2gcn-1\nedge homophily ratio h: 0.3")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text().startswith("gcn\nedge homophily ratio h: 0.1")
+    assert chart.locator('.p[tabindex="0"]').count() == 1
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+def test_a_cell_tells_its_runs_to_pointer_and_keyboard(page: Any) -> None:
+    table = page.get_by_role("table", name="A title", exact=True).first
+    tip = page.locator("#tip")
+    table.locator("td").first.hover()
+    told = ["h2gcn-1, texas", "split 0: 70.00", "split 1: 71.00", "ahead of gcn"]
+    assert tip.inner_text().splitlines() == told
+    page.mouse.move(1, 1)
+    table.locator('td[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    assert tip.inner_text().startswith("gcn, texas\nsplit 0: 63.00")
+
+
+def test_the_legend_hides_a_series(page: Any) -> None:
+    chart = page.locator("figure", has_text="syn-cora").first
+    key = chart.get_by_role("button", name="gcn", exact=True)
+    gcn = chart.locator(".series").nth(5)
+    assert gcn.is_visible()
+    key.click()
+    assert key.get_attribute("aria-pressed") == "false"
+    assert not gcn.is_visible()
+    key.click()
+    assert gcn.is_visible()
+    paper = chart.locator("svg[role=group] path.paper").first
+    chart.get_by_role("button", name="the paper").click()
+    assert not paper.is_visible()
+
+
+def test_names_do_not_run_and_are_shown(page: Any) -> None:
+    assert page.get_by_role("heading", name=EVIL).count() == 1
+    assert page.evaluate("document.images.length") == 0
+    bar = page.locator("figure").last.locator(".p").first
+    bar.hover()
+    assert page.locator("#tip").inner_text().startswith(EVIL)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_is_not_wider_than_the_screen(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_dark_is_dark_and_paper_is_white(page: Any) -> None:
+    def brightness() -> int:
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return int(colour.split("(")[1].split(",")[0])
+
+    page.emulate_media(color_scheme="light")
+    assert brightness() == 255
+    page.emulate_media(color_scheme="dark")
+    assert brightness() < 40
+    page.emulate_media(color_scheme="dark", media="print")
+    assert brightness() == 255
+
+
+def test_printing_opens_what_is_folded(page: Any) -> None:
+    folded = page.locator("details:not([open])").count()
+    assert folded > 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == folded

@@ -1,0 +1,506 @@
+"""H2GCN against the paper's formula, written out a second time with loops."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2gcn.exceptions import InputError
+from h2gcn.models import H2GCN, MODELS
+from h2gcn.models.h2gcn import ring_operators
+from h2gcn.sparse import Operator, Target, dropout
+from support.graphs import NAMED
+
+Matrix = NDArray[np.float64]
+FEATURES, CLASSES, WIDTH = 6, 3, 4
+
+
+def random_adjacency(n: int = 12, p: float = 0.2, seed: int = 5) -> sp.csr_array:
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < p, 1)
+    return sp.csr_array((upper | upper.T).astype(np.float32))
+
+
+GRAPHS = {**NAMED, "random": random_adjacency()}
+
+
+# -------------------------------------------------- the paper, once more, in loops
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model as the paper describes it, apart from the library's own table."""
+
+    hops: tuple[int, ...] = (1, 2)
+    rounds: int = 1
+    final: tuple[int, ...] = (0, 1)
+    own: bool = False
+    """Neighbourhoods N(v) that include v, in place of those that do not."""
+    nonlinear: bool = False
+
+
+# Section 4 (variants of H2GCN-1 and H2GCN-2) and the section on embeddings per round.
+PAPER = {
+    "h2gcn-1": Variant(),
+    "h2gcn-2": Variant(rounds=2, final=(0, 1, 2)),
+    "mlp": Variant(hops=(), rounds=0, final=(0,)),
+    "h2gcn-s1": Variant(hops=(1,)),
+    "h2gcn-ns0": Variant(own=True, final=(1,)),
+    "h2gcn-ns1": Variant(own=True, final=(1,), hops=(1,)),
+    "h2gcn-n0": Variant(final=(1,)),
+    "h2gcn-n1": Variant(hops=(2,)),
+    "h2gcn-k0": Variant(rounds=2, final=(1, 2)),
+    "h2gcn-k1": Variant(rounds=2, final=(0, 2)),
+    "h2gcn-r2": Variant(rounds=2, final=(2,)),
+    "h2gcn-nonlinear": Variant(rounds=2, final=(0, 1, 2), nonlinear=True),
+}
+
+
+def ring(adj: sp.csr_array, hop: int) -> Matrix:
+    """Return who is at shortest distance `hop` of whom."""
+    a = adj.toarray()
+    n = len(a)
+    result = np.zeros((n, n))
+    for source in range(n):
+        distance = {source: 0}
+        queue = deque([source])
+        while queue:
+            u = queue.popleft()
+            for v in range(n):
+                if a[u, v] and v not in distance:
+                    distance[v] = distance[u] + 1
+                    queue.append(v)
+        for v, d in distance.items():
+            result[source, v] = d == hop
+    return result
+
+
+def aggregation(adj: sp.csr_array, hop: int, own: bool) -> Matrix:
+    """Return the weights d_v^-1/2 d_u^-1/2 of AGGR over ring `hop`."""
+    a = ring(adj, hop)
+    if own:
+        for v in range(len(a)):
+            a[v, v] = 1
+    degree = [sum(row) for row in a]
+    for v in range(len(a)):
+        for u in range(len(a)):
+            if a[v, u]:
+                a[v, u] = degree[v] ** -0.5 * degree[u] ** -0.5
+    return a
+
+
+def relu(r: Matrix) -> Matrix:
+    return np.maximum(r, 0)
+
+
+def oracle(
+    variant: Variant,
+    module: H2GCN,
+    x: Matrix,
+    adj: sp.csr_array,
+    drop: Callable[[Matrix], Matrix] = lambda r: r,
+) -> Matrix:
+    """Return the logits by Algorithm 1, in double precision."""
+    weights = {
+        name: weight.detach().double().numpy()
+        for name, weight in module.named_parameters()
+    }
+    neighbourhoods = [aggregation(adj, hop, variant.own) for hop in variant.hops]
+    r = x @ weights["embedding"]
+    r = relu(r) if module.activation == "relu" else r
+    representations = [r]
+    for k in range(variant.rounds):
+        parts = [a @ r for a in neighbourhoods]
+        if variant.nonlinear:
+            joined = np.concatenate([r, *parts], axis=1)
+            r = relu(joined @ weights[f"round_embeddings.{k}"])
+        else:
+            r = np.concatenate(parts, axis=1)
+        representations.append(r)
+    final = np.concatenate([representations[k] for k in variant.final], axis=1)
+    return drop(final) @ weights["classifier"]
+
+
+# ------------------------------------------------------------------ what is tested
+
+
+def build(name: str, *, dropout: float = 0.0, activation: str = "relu") -> H2GCN:
+    torch.manual_seed(1)
+    return H2GCN(
+        FEATURES,
+        CLASSES,
+        hidden_channels=WIDTH,
+        dropout=dropout,
+        activation=activation,
+        **MODELS[name].fixed,
+    )
+
+
+def operators_of(name: str, adj: sp.csr_array) -> tuple[Operator, ...]:
+    return tuple(Operator(a, symmetric=True) for a in MODELS[name].operators(adj))
+
+
+def features(n: int, seed: int = 2) -> Tensor:
+    rng = np.random.default_rng(seed)
+    return torch.from_numpy(rng.normal(size=(n, FEATURES)).astype(np.float32))
+
+
+def target_of(operators: tuple[Operator, ...], n: int) -> tuple[Target, list[int]]:
+    index = [n - 1, 0, n // 2]
+    return Target.of(operators, np.array(index)), index
+
+
+def assert_same(logits: Tensor, expected: Matrix) -> None:
+    np.testing.assert_allclose(logits.detach().numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(params=PAPER)
+def name(request: pytest.FixtureRequest) -> str:
+    """Every variant of the paper in turn."""
+    return str(request.param)
+
+
+@pytest.fixture(params=GRAPHS, ids=lambda key: key.replace(" ", "-"))
+def adj(request: pytest.FixtureRequest) -> sp.csr_array:
+    """Every named graph, and a random one of 12 nodes."""
+    return GRAPHS[request.param]
+
+
+def test_every_model_that_is_an_h2gcn_is_in_this_file() -> None:
+    assert set(PAPER) == {n for n, spec in MODELS.items() if spec.module is H2GCN}
+
+
+# ------------------------------------------------------------------------- logits
+
+
+@pytest.mark.parametrize("activation", ["relu", "none"])
+def test_logits_are_the_papers(name: str, adj: sp.csr_array, activation: str) -> None:
+    module = build(name, activation=activation)
+    x, operators = features(adj.shape[0]), operators_of(name, adj)
+    expected = oracle(PAPER[name], module, x.double().numpy(), adj)
+    target, index = target_of(operators, adj.shape[0])
+    for mode in (module.eval, module.train):
+        mode()
+        logits = module(x, operators)
+        assert logits.shape == (adj.shape[0], CLASSES)
+        assert_same(logits, expected)
+        assert_same(module(x, operators, target), expected[index])
+
+
+def test_dropout_does_nothing_in_eval_mode(name: str, adj: sp.csr_array) -> None:
+    module = build(name, dropout=0.5).eval()
+    x = features(adj.shape[0])
+    expected = oracle(PAPER[name], module, x.double().numpy(), adj)
+    assert_same(module(x, operators_of(name, adj)), expected)
+
+
+@pytest.mark.parametrize("only_some", [False, True], ids=["all nodes", "target"])
+def test_dropout_acts_on_the_final_representation_only(
+    name: str, adj: sp.csr_array, only_some: bool
+) -> None:
+    module = build(name, dropout=0.5).train()
+    n = adj.shape[0]
+    x, operators = features(n), operators_of(name, adj)
+    target, index = target_of(operators, n) if only_some else (None, list(range(n)))
+    shape = len(index), module.classifier.shape[0]
+    torch.manual_seed(9)
+    mask = dropout(torch.ones(shape), 0.5).numpy()
+    assert set(np.unique(mask)) == {0, 2}  # else nothing would be tested
+    torch.manual_seed(9)
+    logits = module(x, operators, target)
+    expected = oracle(
+        PAPER[name], module, x.double().numpy(), adj, lambda r: r[index] * mask
+    )
+    assert_same(logits, expected)
+
+
+def test_sparse_features_give_the_same_logits(name: str) -> None:
+    adj = GRAPHS["random"]
+    module = build(name).eval()
+    x = features(adj.shape[0])
+    x[x < 0.3] = 0
+    operators = operators_of(name, adj)
+    sparse = Operator(sp.csr_array(x.numpy()))
+    torch.testing.assert_close(module(sparse, operators), module(x, operators))
+
+
+def test_three_rounds_over_three_rings() -> None:
+    adj = random_adjacency(12, 0.15, seed=8)
+    variant = Variant(hops=(1, 2, 3), rounds=3, final=(0, 2, 3))
+    torch.manual_seed(1)
+    module = H2GCN(
+        FEATURES,
+        CLASSES,
+        hidden_channels=WIDTH,
+        hops=variant.hops,
+        rounds=3,
+        final=(0, 2, 3),
+        dropout=0.0,
+    )
+    assert module.classifier.shape == ((1 + 9 + 27) * WIDTH, CLASSES)
+    matrices = ring_operators(adj, hops=variant.hops)
+    assert all(matrix.nnz for matrix in matrices)
+    operators = tuple(Operator(matrix, symmetric=True) for matrix in matrices)
+    x = features(12)
+    expected = oracle(variant, module, x.double().numpy(), adj)
+    assert_same(module(x, operators), expected)
+    target, index = target_of(operators, 12)
+    assert_same(module(x, operators, target), expected[index])
+
+
+def test_rings_are_used_in_the_order_of_hops() -> None:
+    adj = GRAPHS["random"]
+    matrices = ring_operators(adj, hops=(2, 1))
+    for matrix, hop in zip(matrices, (2, 1), strict=True):
+        np.testing.assert_allclose(
+            matrix.toarray(), aggregation(adj, hop, own=False), rtol=1e-6
+        )
+
+
+# ---------------------------------------------------------------------- gradients
+
+
+def literal_logits(
+    variant: Variant, module: H2GCN, x: Tensor, adj: sp.csr_array
+) -> Tensor:
+    """Return the logits in the paper's order of operations, for torch to derive."""
+    neighbourhoods = [
+        torch.from_numpy(aggregation(adj, hop, variant.own).astype(np.float32))
+        for hop in variant.hops
+    ]
+    r = torch.relu(x @ module.embedding)
+    representations = [r]
+    for k in range(variant.rounds):
+        parts = [a @ r for a in neighbourhoods]
+        r = (
+            torch.relu(torch.cat([r, *parts], dim=1) @ module.round_embeddings[k])
+            if variant.nonlinear
+            else torch.cat(parts, dim=1)
+        )
+        representations.append(r)
+    final = torch.cat([representations[k] for k in variant.final], dim=1)
+    return final @ module.classifier
+
+
+@pytest.mark.parametrize("only_some", [False, True], ids=["all nodes", "target"])
+def test_gradients_are_those_of_the_literal_formula(name: str, only_some: bool) -> None:
+    adj = GRAPHS["random"]
+    n = adj.shape[0]
+    module = build(name).train()
+    x, operators = features(n), operators_of(name, adj)
+    target, index = target_of(operators, n) if only_some else (None, list(range(n)))
+    outer = torch.randn(len(index), CLASSES, generator=torch.Generator().manual_seed(3))
+    parameters = list(module.parameters())
+    ours = torch.autograd.grad((module(x, operators, target) * outer).sum(), parameters)
+    theirs = torch.autograd.grad(
+        (literal_logits(PAPER[name], module, x, adj)[index] * outer).sum(), parameters
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.abs().max() > 0
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_with_dropout_are_those_of_the_literal_formula() -> None:
+    adj, variant = GRAPHS["random"], PAPER["h2gcn-2"]
+    module = build("h2gcn-2", dropout=0.5).train()
+    x, operators = features(12), operators_of("h2gcn-2", adj)
+    target, index = target_of(operators, 12)
+    torch.manual_seed(9)
+    mask = dropout(torch.ones(3, 7 * WIDTH), 0.5)
+    torch.manual_seed(9)
+    ours = torch.autograd.grad(module(x, operators, target).sum(), module.embedding)
+    # Dropping columns of the final representation: one masked classifier a node.
+    single = [
+        torch.func.functional_call(
+            _Literal(variant, module, x, adj),
+            {"module.classifier": module.classifier * mask[row][:, None]},
+        )[node].sum()
+        for row, node in enumerate(index)
+    ]
+    theirs = torch.autograd.grad(torch.stack(single).sum(), module.embedding)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+class _Literal(torch.nn.Module):
+    def __init__(
+        self, variant: Variant, module: H2GCN, x: Tensor, adj: sp.csr_array
+    ) -> None:
+        super().__init__()
+        self.module, self.given = module, (variant, x, adj)
+
+    def forward(self) -> Tensor:
+        variant, x, adj = self.given
+        return literal_logits(variant, self.module, x, adj)
+
+
+# ------------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+def test_the_final_representation_is_as_wide_as_the_paper_says(rounds: int) -> None:
+    module = H2GCN(5, 3, hidden_channels=8, rounds=rounds, final=range(rounds + 1))
+    assert module.embedding.shape == (5, 8)
+    assert module.classifier.shape == ((2 ** (rounds + 1) - 1) * 8, 3)
+
+
+WIDTHS = {
+    "h2gcn-1": 3,
+    "h2gcn-2": 7,
+    "mlp": 1,
+    "h2gcn-s1": 2,
+    "h2gcn-ns0": 2,
+    "h2gcn-ns1": 1,
+    "h2gcn-n0": 2,
+    "h2gcn-n1": 2,
+    "h2gcn-k0": 6,
+    "h2gcn-k1": 5,
+    "h2gcn-r2": 4,
+    "h2gcn-nonlinear": 3,
+}
+
+
+def test_weights_and_nothing_else(name: str) -> None:
+    """Check that W_e, W_c (and W_k of the non-linear variant) are all there is."""
+    shapes = {n: tuple(w.shape) for n, w in build(name).named_parameters()}
+    expected = {
+        "embedding": (FEATURES, WIDTH),
+        "classifier": (WIDTHS[name] * WIDTH, CLASSES),
+    }
+    if name == "h2gcn-nonlinear":
+        expected |= {f"round_embeddings.{k}": (3 * WIDTH, WIDTH) for k in (0, 1)}
+    assert shapes == expected
+    assert not list(build(name).buffers())
+
+
+def test_weights_are_drawn_by_glorot_uniform() -> None:
+    torch.manual_seed(0)
+    module = H2GCN(300, 4, hidden_channels=100)
+    for weight in map(Tensor.detach, module.parameters()):
+        bound = (6 / sum(weight.shape)) ** 0.5
+        assert weight.abs().max() <= bound
+        assert weight.abs().max() > 0.98 * bound
+        assert float(weight.std()) == pytest.approx(bound / 3**0.5, rel=0.05)
+
+
+def test_reset_parameters_draws_all_weights_anew() -> None:
+    module = build("h2gcn-nonlinear")
+    before = [weight.clone() for weight in module.parameters()]
+    module.reset_parameters()
+    for old, new in zip(before, module.parameters(), strict=True):
+        assert not torch.equal(old, new)
+
+
+def test_all_weights_are_regularised(name: str) -> None:
+    module = build(name)
+    assert [id(w) for w in module.regularised()] == [id(w) for w in module.parameters()]
+
+
+def test_repr_names_the_design() -> None:
+    assert repr(H2GCN(5, 3, hidden_channels=8)) == (
+        "H2GCN(5, 3, hidden_channels=8, hops=(1, 2), rounds=2, final=(0, 1, 2))"
+    )
+
+
+# ----------------------------------------------- equivalences stated in the paper
+
+
+def test_dropping_round_2_of_h2gcn_2_is_h2gcn_1() -> None:
+    adj = GRAPHS["random"]
+    one = build("h2gcn-1")
+    k2 = H2GCN(
+        FEATURES, CLASSES, hidden_channels=WIDTH, rounds=2, final=(0, 1), dropout=0.0
+    )
+    k2.load_state_dict(one.state_dict())
+    x, operators = features(12), operators_of("h2gcn-1", adj)
+    assert torch.equal(k2(x, operators), one(x, operators))
+
+
+def test_without_rounds_the_graph_has_no_influence() -> None:
+    none = H2GCN(
+        FEATURES, CLASSES, hidden_channels=WIDTH, rounds=0, final=(0,), dropout=0.0
+    )
+    mlp = build("mlp")
+    none.load_state_dict(mlp.state_dict())
+    x = features(12)
+    expected = torch.relu(x @ mlp.embedding) @ mlp.classifier
+    torch.testing.assert_close(mlp(x, ()), expected)
+    for seed in range(3):
+        operators = operators_of("h2gcn-1", random_adjacency(seed=seed))
+        torch.testing.assert_close(none(x, operators), expected)
+    assert MODELS["mlp"].operators(GRAPHS["random"]) == ()
+
+
+def test_the_order_and_repetition_of_final_do_not_matter() -> None:
+    module = H2GCN(3, 2, hidden_channels=4, rounds=2, final=(2, 0, 2))
+    assert module.final == (0, 2)
+    assert module.classifier.shape == (5 * 4, 2)
+
+
+# -------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"dropout": 1.5},
+            r"The 'dropout' parameter of H2GCN must be in \[0, 1\)\. Got 1\.5 instead",
+        ),
+        ({"dropout": 1}, r"'dropout' .* must be in \[0, 1\)\. Got 1 instead"),
+        ({"dropout": -0.1}, r"'dropout' .* must be in \[0, 1\)\. Got -0\.1 instead"),
+        ({"dropout": float("nan")}, r"must be in \[0, 1\)\. Got nan instead"),
+        (
+            {"hidden_channels": 0},
+            r"The 'hidden_channels' parameter of H2GCN must be an integer, at least "
+            r"1 and at most 65536\. Got 0 instead",
+        ),
+        ({"rounds": -1}, r"'rounds' .* an integer, at least 0\. Got -1 instead"),
+        (
+            {"activation": "rely"},
+            r"The 'activation' parameter of H2GCN must be one of 'relu', 'elu', "
+            r"'none'\. Got 'rely' instead\. Did you mean 'relu' or 'elu'\?",
+        ),
+        (
+            {"rounds": 1, "final": (0, 2)},
+            r"The 'final' parameter of H2GCN must name rounds from 0 to 1, at least "
+            r"one\. Got \(0, 2\) instead",
+        ),
+        ({"final": ()}, r"rounds from 0 to 2, at least one\. Got \(\) instead"),
+        ({"final": (-1, 0)}, r"rounds from 0 to 2, .* Got \(-1, 0\) instead"),
+        (
+            {"hops": ()},
+            r"The 'hops' parameter of H2GCN must name rings, 1 or larger, when there "
+            r"are rounds\. Got \(\) instead",
+        ),
+        ({"hops": (0, 1)}, r"rings, 1 or larger, .* Got \(0, 1\) instead"),
+    ],
+)
+def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        H2GCN(5, 3, **options)
+
+
+@pytest.mark.parametrize("name", ["in_channels", "out_channels"])
+def test_bad_sizes_are_named(name: str) -> None:
+    sizes = {"in_channels": 5, "out_channels": 3, name: 0}
+    with pytest.raises(
+        InputError,
+        match=rf"The '{name}' parameter of H2GCN must be an integer, at least 1\. "
+        r"Got 0 instead",
+    ):
+        H2GCN(**sizes)
+
+
+@pytest.mark.parametrize("given", [0, 1, 3])
+def test_the_number_of_operators_is_checked(given: int) -> None:
+    operator = operators_of("h2gcn-s1", GRAPHS["path"])[0]
+    with pytest.raises(
+        ValueError,
+        match=rf"H2GCN with hops \(1, 2\) takes 2 operators, got {given}\.",
+    ):
+        build("h2gcn-1")(features(5), [operator] * given)

@@ -1,0 +1,413 @@
+"""Batches: pieces of a graph by hand, against the whole, and trained on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from weakref import ref
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
+from h2gcn.models import MODELS, build_model
+from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.sparse import Operator
+from h2gcn.training import gather, pieces
+from h2gcn.training.feeds import MiniBatches, WholeGraph, find_feed
+from h2gcn.training.pieces import Piece
+from support.graphs import NAMED
+
+CPU = torch.device("cpu")
+WITHOUT = {"mixhop", "label-propagation", "label-propagation-2hop", "linbp"}
+"""Models whose logits depend on more than some rows, or that are not trained."""
+BATCHED = [name for name in MODELS if name not in WITHOUT]
+
+
+class Spy(Operator):
+    """An operator that remembers which rows were taken, and multiplies nothing."""
+
+    def __init__(self, matrix: CSR) -> None:
+        super().__init__(matrix)
+        self.taken: list[list[int]] = []
+
+    def take(self, index: NDArray[np.int64]) -> CSR:
+        """Take rows, and remember which."""
+        self.taken.append(index.tolist())
+        return super().take(index)
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        raise AssertionError("the whole operator was multiplied")
+
+
+def random_adjacency(n: int, p: float, seed: int) -> CSR:
+    upper = np.triu(np.random.default_rng(seed).random((n, n)) < p, 1)
+    return CSR((upper | upper.T).astype(np.float32))
+
+
+def operators_of(name: str, adj: CSR) -> tuple[Operator, ...]:
+    spec = MODELS[name]
+    return tuple(Operator(a, symmetric=spec.symmetric) for a in spec.operators(adj))
+
+
+def build(name: str, dropout: float = 0.0) -> nn.Module:
+    torch.manual_seed(0)
+    wanted = {"hidden_channels": 4, "dropout": dropout}
+    options = {key: v for key, v in wanted.items() if key in MODELS[name].options}
+    return build_model(name, 3, 2, options)
+
+
+def features(n: int, seed: int = 0, *, sparse: bool = False) -> Tensor | Operator:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3)).astype(np.float32) * (rng.random((n, 3)) < 0.6)
+    return Operator(CSR(x)) if sparse else torch.from_numpy(x)
+
+
+def logits(model: nn.Module, piece: Piece) -> Tensor:
+    result: Tensor = model(piece.x, piece.operators, piece.target)
+    return result
+
+
+# --------------------------------------------------------------- pieces by hand
+
+
+def test_a_piece_of_a_path_by_hand() -> None:
+    # 0 – 1 – 2 – 3 – 4, one product: node 1 needs itself and its two neighbours.
+    path = Spy(NAMED["path"])
+    x = torch.arange(5.0)[:, None]
+    piece = gather(x, [path], np.array([1]), 1, CPU)
+    assert path.taken == [[1]]
+    assert piece.x.tolist() == [[0.0], [1.0], [2.0]]
+    assert piece.target.index.tolist() == [1]
+    (row,), (among,) = piece.target.operators, piece.operators
+    assert row.scipy.toarray().tolist() == [[1, 0, 1]]
+    assert among.shape == (3, 3)
+    assert among.scipy.nnz == 0  # never multiplied
+    assert piece.nodes.tolist() == [1]
+
+
+def test_two_products_take_each_row_once_and_leave_the_last_ones_empty() -> None:
+    path = Spy(NAMED["path"])
+    piece = gather(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
+    assert path.taken == [[3, 4], [2]]
+    assert piece.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
+    (among,) = piece.operators
+    assert among.scipy.toarray().tolist() == [
+        [0, 0, 0, 0],  # node 1 came in last
+        [1, 0, 1, 0],
+        [0, 1, 0, 1],
+        [0, 0, 1, 0],
+    ]
+    (rows,) = piece.target.operators
+    assert rows.scipy.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
+
+
+def test_nodes_come_in_any_order_and_repeatedly() -> None:
+    star = Spy(NAMED["star"])
+    piece = gather(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
+    assert star.taken == [[0, 2]]
+    assert piece.target.index.tolist() == [2, 0, 2]
+    (rows,) = piece.target.operators
+    leaf, centre = [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]
+    assert rows.scipy.toarray().tolist() == [leaf, centre, leaf]
+
+
+def test_without_a_product_only_the_nodes_themselves_are_taken() -> None:
+    spy = Spy(NAMED["K4"])
+    piece = gather(torch.eye(4), [spy], np.array([2]), 0, CPU)
+    assert spy.taken == []
+    assert piece.x.tolist() == [[0, 0, 1, 0]]
+    assert piece.target.operators[0].shape == (1, 1)
+
+
+def test_sparse_features_stay_sparse() -> None:
+    x = Operator(CSR(np.eye(5, dtype=np.float32)))
+    piece = gather(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
+    assert isinstance(piece.x, Operator)
+    assert piece.x.scipy.toarray().tolist() == np.eye(5)[:2].tolist()
+
+
+def test_rows_are_let_go_as_soon_as_they_are_joined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[ref[CSR]] = []
+    alive: list[list[bool]] = []
+
+    class Watched(Spy):
+        def take(self, index: NDArray[np.int64]) -> CSR:
+            rows = super().take(index)
+            taken.append(ref(rows))
+            return rows
+
+    join = pieces._stack
+
+    def watch(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
+        joined = join(blocks, place, n_columns)
+        alive.append([rows() is not None for rows in taken])
+        return joined
+
+    monkeypatch.setattr(pieces, "_stack", watch)
+    path = NAMED["path"]
+    gather(torch.eye(5), [Watched(path), Watched(path)], np.array([4]), 2, CPU)
+    # Two steps outwards, each with the rows of both operators.
+    assert alive == [[False, True, False, True], [False] * 4]
+
+
+# ------------------------------------------------------- against the whole graph
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@settings(max_examples=8)
+@given(
+    n=st.integers(1, 14),
+    p=st.floats(0.0, 0.6),
+    seed=st.integers(0, 1000),
+    size=st.integers(1, 14),
+    sparse=st.booleans(),
+)
+def test_batches_give_the_logits_of_the_whole_graph(
+    name: str, n: int, p: float, seed: int, size: int, sparse: bool
+) -> None:
+    operators = operators_of(name, random_adjacency(n, p, seed))
+    x, model = features(n, seed, sparse=sparse), build(name).eval()
+    wanted = np.random.default_rng(seed).integers(n, size=n)
+    with torch.no_grad():
+        whole = model(x, operators)
+        for first in range(0, n, size):
+            index = wanted[first : first + size]
+            piece = gather(x, operators, index, model.reach, CPU)
+            torch.testing.assert_close(
+                logits(model, piece), whole[index], rtol=1e-5, atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("nonlinear", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "final", [(0,), (0, 1), (1,), (0, 1, 2), (2,), (0, 2)], ids=str
+)
+def test_every_design_of_h2gcn(
+    final: Sequence[int], training: bool, nonlinear: bool
+) -> None:
+    adj = random_adjacency(20, 0.15, 3)
+    operators = tuple(Operator(a, symmetric=True) for a in ring_operators(adj))
+    torch.manual_seed(0)
+    model = H2GCN(
+        3, 2, hidden_channels=4, rounds=2, final=final, nonlinear=nonlinear, dropout=0.0
+    ).train(training)
+    x, index = features(20), np.array([4, 17, 0])
+    piece = gather(x, operators, index, model.reach, CPU)
+    torch.testing.assert_close(
+        logits(model, piece), model(x, operators)[index], rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_what_is_left_out_cannot_matter(name: str) -> None:
+    adj, model = random_adjacency(30, 0.05, 1), build(name).eval()
+    index = np.array([7])
+    piece = gather(
+        torch.arange(30.0)[:, None], operators_of(name, adj), index, model.reach, CPU
+    )
+    outside = np.setdiff1d(np.arange(30), piece.x[:, 0].numpy().astype(int))
+    assert outside.size
+    x = features(30)
+    other = x.clone()
+    other[outside] = torch.nan  # would spread through any product
+    operators = operators_of(name, adj)
+    changed = gather(other, operators, index, model.reach, CPU)
+    torch.testing.assert_close(
+        logits(model, changed), model(x, operators)[index], rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_batch_of_all_training_nodes_has_the_gradient_of_the_whole(
+    name: str, sparse: bool
+) -> None:
+    n = 25
+    operators = operators_of(name, random_adjacency(n, 0.12, 5))
+    x, y = features(n, sparse=sparse), torch.arange(n) % 2
+    split = Split(np.arange(12), np.arange(12, 20), np.arange(20, n))
+    model = build(name).train()
+    gradients = []
+    feeds = [WholeGraph(x, operators, split, CPU)]
+    feeds += [find_feed(model, x, operators, split, size, 7) for size in (12, 25)]
+    for feed in feeds:
+        model.zero_grad()
+        (piece,) = feed.steps(1)
+        functional.cross_entropy(logits(model, piece), y[piece.nodes]).backward()
+        gradients.append([weight.grad.clone() for weight in model.parameters()])
+    for batched in gradients[1:]:
+        for one, other in zip(gradients[0], batched, strict=True):
+            torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-5)
+
+
+# ------------------------------------------------------------------- epochs
+
+
+def batches(split: Split, size: int, seed: int = 0, reach: int = 1) -> MiniBatches:
+    operators = [Operator(random_adjacency(40, 0.1, 0))]
+    return MiniBatches(features(40), operators, split, size, reach, CPU, seed)
+
+
+SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
+
+
+@pytest.mark.parametrize("size", [1, 5, 22, 23, 40])
+def test_an_epoch_sees_each_training_node_once(size: int) -> None:
+    feed = batches(SPLIT, size)
+    for epoch in (1, 2):
+        seen = [piece.nodes for piece in feed.steps(epoch)]
+        assert sorted(np.concatenate(seen)) == SPLIT.train.tolist()
+        sizes = [len(nodes) for nodes in seen]
+        assert len(sizes) == -(-23 // size)
+        assert max(sizes) <= size
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_order_is_a_function_of_seed_and_epoch() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        pieces = batches(SPLIT, 4, seed).steps(epoch)
+        return np.concatenate([piece.nodes for piece in pieces]).tolist()
+
+    feed = batches(SPLIT, 4)
+    orders = [order(0, epoch) for epoch in (1, 2, 3)]
+    # What came before an epoch does not count: a training may begin anywhere.
+    later = np.concatenate([piece.nodes for piece in feed.steps(3)]).tolist()
+    assert later == orders[2]
+    assert order(0, 1) == orders[0]
+    assert orders[0] != orders[1] != orders[2]
+    assert order(1, 1) != orders[0]
+
+
+def test_validation_nodes_come_in_order() -> None:
+    for size in (1, 4, 10, 40):
+        seen = [piece.nodes.tolist() for piece in batches(SPLIT, size).validation()]
+        assert [node for nodes in seen for node in nodes] == SPLIT.val.tolist()
+        assert max(map(len, seen)) == min(size, 10)
+
+
+def test_training_takes_no_more_than_the_rows_that_it_needs() -> None:
+    adj = NAMED["disconnected"]  # 0 – 1 – 2 and 3 – 4 – 5
+    spy = Spy(adj)
+    split = Split(np.array([0]), np.array([3]), np.array([]))
+    feed = MiniBatches(torch.eye(6), [spy], split, 1, 2, CPU, 0)
+    pieces = [*feed.steps(1), *feed.validation()]
+    assert spy.taken == [[0], [1], [3], [4]]
+    assert [piece.x.shape for piece in pieces] == [(3, 6), (3, 6)]
+
+
+# ------------------------------------------------------------- the classifier
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    """Return a graph whose neighbours mostly differ in class."""
+    return generate_graph(
+        n_nodes=400,
+        n_classes=3,
+        homophily=0.1,
+        features=GaussianFeatures(n_features=8),
+        seed=0,
+    )
+
+
+def test_a_classifier_learns_from_batches(graph: Graph) -> None:
+    whole, batched = (
+        NodeClassifier(
+            "h2gcn-1", epochs=25, hidden_channels=16, batch_size=size, random_state=0
+        ).fit(graph)
+        for size in (None, 64)
+    )
+    guess = np.bincount(graph.y).max() / graph.n_nodes
+    scores = [clf.score(graph, clf.split_.test) for clf in (whole, batched)]
+    assert scores[1] > guess + 0.3
+    assert scores[1] > scores[0] - 0.1
+    assert batched.history_[-1].loss < batched.history_[0].loss / 2
+
+
+@pytest.mark.parametrize("name", BATCHED)
+def test_every_such_model_is_trained_on_batches(name: str) -> None:
+    small = generate_graph(
+        n_nodes=40, n_classes=3, features=GaussianFeatures(n_features=4), seed=1
+    )
+    clf = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
+    found = clf.predict_logits(small)
+    whole = np.concatenate(
+        [part for _, part in clf.predict_blocks(small, block_size=small.n_nodes)]
+    )
+    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-5)
+    again = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
+    assert again.predict_logits(small).tobytes() == found.tobytes()
+
+
+def test_a_batch_larger_than_the_training_set_is_one_batch(graph: Graph) -> None:
+    settings = {"epochs": 3, "dropout": 0.0, "random_state": 0}
+    whole = NodeClassifier("h2gcn-1", **settings).fit(graph)
+    batched = NodeClassifier("h2gcn-1", batch_size=400, **settings).fit(graph)
+    for one, other in zip(whole.history_, batched.history_, strict=True):
+        assert other.loss == pytest.approx(one.loss, abs=1e-5)
+
+
+def test_a_training_on_batches_can_be_resumed(graph: Graph, tmp_path: Path) -> None:
+    settings = {"batch_size": 50, "random_state": 0, "hidden_channels": 8}
+    whole = NodeClassifier("h2gcn-1", epochs=4, **settings).fit(graph)
+    saved = tmp_path / "state"
+    NodeClassifier("h2gcn-1", epochs=2, **settings).fit(graph, checkpoint=saved)
+    later = NodeClassifier("h2gcn-1", epochs=4, **settings)
+    later.fit(graph, checkpoint=saved, resume=True)
+    assert later.history_ == whole.history_
+    bits = whole.predict_logits(graph).tobytes()
+    assert later.predict_logits(graph).tobytes() == bits
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
+    big = Graph(x=np.eye(2000), adj=sp.csr_array((2000, 2000)), y=np.arange(2000) % 2)
+    for asked, nodes in ((graph, "400"), (big, "2,000")):
+        with pytest.raises(InputError) as caught:
+            NodeClassifier(batch_size=5000).fit(asked)
+        assert str(caught.value) == (
+            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
+            f"{nodes} nodes. Got 5,000 instead."
+        )
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, "8", True])
+def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
+    rule = "'batch_size' parameter of NodeClassifier must be an integer, at least 1"
+    with pytest.raises(InputError, match=rule):
+        NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT))
+def test_models_without_batches(graph: Graph, name: str) -> None:
+    why = "it is not trained"
+    if name == "mixhop":
+        why = "each of its logits depends on all nodes of the graph"
+    with pytest.raises(InputError) as caught:
+        NodeClassifier(name, batch_size=5).fit(graph)
+    assert str(caught.value) == (
+        "The 'batch_size' parameter of NodeClassifier does not go with model "
+        f"{name!r}: {why}."
+    )
+
+
+def test_without_batches_an_epoch_is_one_piece_always_the_same() -> None:
+    operators = [Operator(NAMED["path"])]
+    split = Split(np.array([0, 2]), np.array([1]), np.array([]))
+    feed = WholeGraph(torch.eye(5), operators, split, CPU)
+    (one,), (other,) = feed.steps(1), feed.steps(2)
+    assert one is other
+    assert one.nodes.tolist() == [0, 2]

@@ -22,8 +22,8 @@ from h2gcn.rings import (
     plan_operators,
     plan_rings,
 )
+from h2gcn.rings.advice import Needs
 from h2gcn.rings.footprint import SLACK
-from h2gcn.rings.needs import Needs
 from h2gcn.sparse import Operator
 from support.graphs import NAMED, adjacency, random_adjacency
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from h2gcn.sparse import allocator, keep_freed_memory, steady_memory
-from h2gcn.sparse.allocator import KEPT, KEPT_IN_TRAINING, M_MMAP_MAX, M_TRIM_THRESHOLD
+from h2gcn.sparse import keep_freed_memory, memory as allocator, steady_memory
+from h2gcn.sparse.memory import KEPT, KEPT_IN_TRAINING, M_MMAP_MAX, M_TRIM_THRESHOLD
 
 
 @pytest.fixture

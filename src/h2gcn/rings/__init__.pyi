@@ -1,8 +1,7 @@
 from .blocked import BlockedRing as BlockedRing
 from .exact import exact_rings as exact_rings, normalise as normalise
-from .footprint import Work as Work
+from .footprint import RingOptions as RingOptions, Work as Work
 from .forecast import RingForecast as RingForecast, forecast_ring as forecast_ring
-from .options import RingOptions as RingOptions
 from .plan import (
     CAPPED as CAPPED,
     DISK as DISK,

@@ -10,13 +10,12 @@ import torch
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
+from h2gcn.rings.advice import Needs, refusal
 from h2gcn.rings.blocked import BlockedRing, ComputedRing
 from h2gcn.rings.capped import capped_ring
 from h2gcn.rings.exact import exact_rings, normalised_ring
+from h2gcn.rings.footprint import RingOptions
 from h2gcn.rings.forecast import RingForecast, forecast_ring
-from h2gcn.rings.needs import Needs
-from h2gcn.rings.options import RingOptions
-from h2gcn.rings.refusals import refusal
 from h2gcn.rings.stored import store_ring
 from h2gcn.sparse import Operator, available_memory, gigabytes
 

@@ -1,16 +1,15 @@
-from .allocator import (
-    keep_freed_memory as keep_freed_memory,
-    steady_memory as steady_memory,
-)
 from .attention import row_softmax as row_softmax, weighted_sums as weighted_sums
 from .csr import csr_tensor as csr_tensor, product as product
 from .dropping import dropout as dropout, dropout_linear as dropout_linear
-from .jit import compiled as compiled
+from .kernels import compiled as compiled
+from .large_product import kept_workspace as kept_workspace
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
     gigabytes as gigabytes,
+    keep_freed_memory as keep_freed_memory,
     reserve as reserve,
+    steady_memory as steady_memory,
 )
 from .operator import (
     DroppedOperator as DroppedOperator,
@@ -24,4 +23,3 @@ from .randomness import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .workspace import kept_workspace as kept_workspace

@@ -8,17 +8,22 @@ pages, all of which the processor remembers, and four of its rows are fetched at
 
 from __future__ import annotations
 
+import mmap
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import pairwise
+from threading import Lock
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.sparse.csr import Matrix, Multiplies
-from h2gcn.sparse.workspace import workspace
+from h2gcn.sparse.memory import private_pages
 
-__all__ = ["LargeMatrix", "multiplier"]
+__all__ = ["LargeMatrix", "kept_workspace", "multiplier", "workspace"]
 
 LARGE = 2**16
 """Columns from which the dense side, 64 wide, is larger than most caches."""
@@ -66,7 +71,7 @@ class LargeMatrix:
             return self._write(given)
 
     def _write(self, dense: Tensor) -> Tensor:
-        from h2gcn.sparse.product_kernels import write_products
+        from h2gcn.sparse.kernels import write_products
 
         result = torch.empty(self._matrix.shape[0], dense.shape[1])
         given, out = dense.numpy(), result.numpy()
@@ -79,3 +84,63 @@ class LargeMatrix:
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             list(pool.map(write, self._parts))
         return result
+
+
+HUGE_PAGE = 2**21
+
+_LOCK = Lock()
+_KEPT: list[NDArray[np.float32]] = []
+"""The one that is kept for the next time, if there is one and it is not in use."""
+_keepers = 0
+"""How many there are for whom it is kept."""
+
+
+@contextmanager
+def kept_workspace() -> Iterator[None]:
+    """Keep the memory that is lent, from one time to the next, until the end of this.
+
+    Huge pages are slow to come by and quick to use.
+    """
+    global _keepers
+    with _LOCK:
+        _keepers += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _keepers -= 1
+            if not _keepers:
+                _KEPT.clear()
+
+
+@contextmanager
+def workspace(count: int) -> Iterator[NDArray[np.float32]]:
+    """Lend `count` numbers, not zeroed, of memory that was lent before if it is kept.
+
+    The largest lot that was asked for is. Who asks while it is lent gets another.
+    """
+    with _LOCK:
+        lot = _KEPT.pop() if _KEPT else None
+    if lot is None or len(lot) < count:
+        del lot  # not beside the larger one
+        lot = _huge(count)
+    try:
+        yield lot[:count]
+    finally:
+        with _LOCK:
+            if _KEPT and len(_KEPT[0]) < len(lot):
+                _KEPT.pop()
+            if _keepers and not _KEPT:
+                _KEPT.append(lot)
+
+
+def _huge(count: int) -> NDArray[np.float32]:
+    """Return new memory, in huge pages where the system has them."""
+    size = -(-4 * count // HUGE_PAGE) * HUGE_PAGE
+    memory = private_pages(size + HUGE_PAGE)  # some of it to begin at a page
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them: small ones are only slower
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    numbers = np.frombuffer(memory, dtype=np.float32)
+    first = -numbers.ctypes.data % HUGE_PAGE // 4
+    return numbers[first : first + size // 4]

@@ -1,15 +1,30 @@
-"""How much memory there is, and large arrays that take none until they are written."""
+"""How much memory there is, large arrays, and what becomes of freed memory.
+
+A training step takes what the step before it freed. glibc gives large pieces back to
+the system each time, to be cleared and faulted in again, page by page. Programs, which
+own their process, may keep it; a library leaves its host's allocator alone.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["available_memory", "gigabytes", "private_pages", "reserve"]
+__all__ = [
+    "available_memory",
+    "gigabytes",
+    "keep_freed_memory",
+    "private_pages",
+    "reserve",
+    "steady_memory",
+]
 
 LARGE = 2**24
 """Bytes from which an array gets pages of its own."""
@@ -53,3 +68,48 @@ def private_pages(size: int) -> mmap.mmap:
     private = getattr(mmap, "MAP_PRIVATE", None)
     flags = {} if private is None else {"flags": private | mmap.MAP_ANONYMOUS}
     return mmap.mmap(-1, size, **flags)
+
+
+M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4
+"""Names of glibc's malloc.h."""
+KEPT = 256 * 2**20
+"""Bytes that a program keeps."""
+KEPT_IN_TRAINING = 1536 * 2**20
+"""Bytes that it keeps from step to step."""
+MAPPED_PIECES = 65_536
+"""Pieces that may have pages of their own, by default."""
+
+_tuned: list[Callable[[int, int], int]] = []
+"""`mallopt` itself, once a program has asked for it."""
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep freed memory in this program, up to 256 MB of it."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library
+        return
+    mallopt(M_MMAP_THRESHOLD, 32 * 2**20)
+    mallopt(M_TRIM_THRESHOLD, KEPT)
+    mallopt(M_TOP_PAD, 64 * 2**20)
+    _tuned[:] = [mallopt]
+
+
+@contextmanager
+def steady_memory() -> Iterator[None]:
+    """Keep more, and large pieces too, while steps that are all alike are made.
+
+    Only in a program that has asked for it by `keep_freed_memory`. What comes before
+    the steps takes pieces of other sizes, which would be kept and of no use.
+    """
+    if not _tuned:
+        yield
+        return
+    (mallopt,) = _tuned
+    mallopt(M_MMAP_MAX, 0)
+    mallopt(M_TRIM_THRESHOLD, KEPT_IN_TRAINING)
+    try:
+        yield
+    finally:
+        mallopt(M_MMAP_MAX, MAPPED_PIECES)
+        mallopt(M_TRIM_THRESHOLD, KEPT)

@@ -1,8 +1,24 @@
-"""Products of a sparse matrix with a dense one whose rows lie far apart."""
+"""Compiled functions: how they are made, and a product of far-apart rows."""
 
-from h2gcn.sparse.jit import compiled
+from collections.abc import Callable
+from typing import Any
 
-__all__ = ["write_products"]
+import numba
+
+__all__ = ["compiled", "write_products"]
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Return a function that is compiled when it is first called.
+
+    What was compiled is kept beside the module, or in the user's cache folder; where
+    neither can be written, each process compiles anew.
+    """
+    options = {"nogil": True, "fastmath": {"contract"}}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no place for the cache
+        return numba.njit(**options)(function)
 
 
 @compiled

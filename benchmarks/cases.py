@@ -27,9 +27,9 @@ from h2gcn.estimator import find_operators
 from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
+from h2gcn.training import threads_for
 from h2gcn.training.feeds import WholeGraph
 from h2gcn.training.pieces import Piece
-from h2gcn.training.threads import threads_for
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")

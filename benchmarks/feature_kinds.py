@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from results_disagreements import SHOWN
 
-from h2gcn import NodeClassifier
 from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.exceptions import H2GCNWarning
+from h2gcn.experiments import classifier_of
 from h2gcn.experiments.definition.experiments import EXPERIMENTS
 from h2gcn.experiments.definition.protocols import PROTOCOLS
 from h2gcn.graph import Graph
@@ -125,7 +125,7 @@ def make(h: str, number: int, features: ManyKinds) -> Graph:
 def accuracy(graph: Graph, model: str) -> float:
     """Return the test accuracy with the settings of syn-products, in percent."""
     setting = PROTOCOLS["standard"].settings("syn-products/h0.10-r1", model)[0]
-    classifier = NodeClassifier(model, random_state=0, **setting).fit(graph, 0)
+    classifier = classifier_of(model, setting, random_state=0).fit(graph, 0)
     test = graph.splits[0].test
     right = classifier.predict_logits(graph, test).argmax(axis=1)
     return 100 * float((right == graph.y[test]).mean())

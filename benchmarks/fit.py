@@ -29,7 +29,6 @@ from cases import MODELS
 from common import judge, medians_in_turns, parser, publish
 from literal import LiteralH2GCN, sparse_products, to_torch
 from memory import peak_increase
-from rings import product_and_subtract
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
@@ -37,6 +36,7 @@ from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.experiments import find_preset
 from h2gcn.models import H2GCN, build_model
 from h2gcn.rings import normalise
+from rings import product_and_subtract
 
 IMPORT_TIMES = 1.5
 """What importing h2gcn may take, where importing torch takes 1."""

@@ -16,8 +16,9 @@ from statistics import fmean
 
 import torch
 
-from h2gcn import NodeClassifier, load_dataset
+from h2gcn import load_dataset
 from h2gcn.exceptions import H2GCNWarning
+from h2gcn.experiments import classifier_of
 from h2gcn.experiments.definition.experiments import EXPERIMENTS
 from h2gcn.experiments.definition.protocols import PROTOCOLS
 from h2gcn.graph import stratified_split
@@ -57,7 +58,7 @@ def draw(model: str, h: str, seed: int) -> float:
         split = stratified_split(graph.y, FRACTIONS, seed)
         graph = replace(graph, splits=[split])
         setting = protocol.settings(name, model)[0]
-        classifier = NodeClassifier(model, random_state=0, **setting).fit(graph, 0)
+        classifier = classifier_of(model, setting, random_state=0).fit(graph, 0)
         right = classifier.predict_logits(graph, split.test).argmax(axis=1)
         found.append(float((right == graph.y[split.test]).mean()))
     return 100 * fmean(found)

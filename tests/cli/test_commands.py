@@ -631,6 +631,93 @@ def test_ctrl_c_keeps_the_splits_that_are_done(
     assert json.loads(out)["test_accuracy"]["n"] == 2
 
 
+def test_what_auto_took_is_told(run: Run, folder: Path) -> None:
+    assert (
+        "features: standard, by auto (--scaling sets another)"
+        in run("train", folder, "-q", *QUICK)[1]
+    )
+    told = run("train", folder, "-q", "--scaling", "standard", *QUICK)[1]
+    assert "by auto" not in told
+    told = run("train", folder, "-q", "--model", "label-propagation")[1]
+    assert "by auto" not in told
+
+
+def test_a_model_as_good_as_the_largest_class_is_told(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    nodes = folder / "nodes.csv"
+    rows = list(csv.reader(nodes.read_text().splitlines()))
+    for i, row in enumerate(rows[1:]):
+        row[1:] = ["1", "2", "", "fraud" if i % 4 == 0 else "honest"]
+    with nodes.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    command = ("train", folder, "-q", "--model", "mlp", "--epochs", 3)
+    code, out, _ = run(*command, "--out", tmp_path / "m")
+    assert code == 0
+    told = (
+        "by accuracy, the model is no better than always guessing the largest class: "
+        "25.00 % of the test nodes are right, against 75.00 %"
+    )
+    assert f"Note: {told}." in out
+    result = json.loads(run(*command, "--json")[1])
+    assert result["no_better_than_majority"] is True
+    assert result["remarks"] == [told]
+    extra = json.loads((tmp_path / "m" / "bundle.json").read_text())["extra"]
+    assert extra["no_better_than_majority"] is True
+    assert extra["remarks"] == [told]
+    assert extra["split_sizes"] == result["splits"][0]["sizes"] == [36, 12, 12]
+
+
+def test_a_model_that_learned_something_has_no_such_note(
+    run: Run, folder: Path
+) -> None:
+    out = run("train", folder, "--json", "-q", *QUICK)[1]
+    result = json.loads(out)
+    assert result["no_better_than_majority"] is False
+    assert result["remarks"] == []
+
+
+def test_what_balanced_classes_do_to_probabilities_is_told(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    command = ("train", folder, "-q", "--class-weight", "balanced", *QUICK)
+    told = "far too high for rare ones; until they are calibrated, only their order"
+    assert told in run(*command, "--out", tmp_path / "m")[1]
+    (remark,) = json.loads(run(*command, "--json")[1])["remarks"]
+    assert told in remark
+    extra = json.loads((tmp_path / "m" / "bundle.json").read_text())["extra"]
+    assert extra["remarks"] == [remark]
+    assert "far too high" in " ".join(run("train", "--help")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--epochs", 0), "--epochs must be an integer, at least 1. Got 0 instead."),
+        (("--dropout=1.5",), "--dropout must be in [0, 1). Got 1.5 instead."),
+        (
+            ("--model", "gat", "--option", "heads=0"),
+            "--option heads must be an integer, at least 1 and at most 65536. Got 0",
+        ),
+        (
+            ("--settings", "s.json", "--epochs", 5),
+            "'l2' of --settings must be in [0, inf). Got -1 instead.",
+        ),
+    ],
+)
+def test_parameters_are_named_as_they_were_given(
+    run: Run,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[object, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.json").write_text('{"l2": -1}')
+    fails(run("train", folder, "-q", *options), f"error: {message}")
+
+
 def test_ctrl_c_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -639,7 +726,7 @@ def test_ctrl_c_before_anything_is_done(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "set_threads", interrupt)
+    monkeypatch.setattr(runs, "find_splits", interrupt)
     code, out, notes = run("train", folder, "-q")
     assert (code, out) == (130, "")
     assert notes == "h2gcn: interrupted\n"

@@ -109,24 +109,22 @@ def test_all_nodes_are_predicted_once(
 def test_mistakes_with_batches(run: Run, folder: Path, tmp_path: Path) -> None:
     fails(
         run("train", folder, "--batch-size", 41, *QUICK),
-        "'batch_size'",
-        "at most the graph's 40 nodes. Got 41 instead.",
+        "error: --batch-size must be at most the graph's 40 nodes. Got 41 instead.",
     )
     for size in (0, -1):
         fails(
             run("train", folder, "--batch-size", size, *QUICK),
-            "'batch_size'",
-            f"at least 1. Got {size} instead",
+            f"error: --batch-size must be an integer, at least 1. Got {size} instead",
         )
     fails(
         run("train", folder, "--batch-size", 8, "--model", "mixhop", *QUICK),
-        "'batch_size' parameter of NodeClassifier does not go with model 'mixhop': ",
+        "error: --batch-size does not go with model 'mixhop': ",
     )
     model = tmp_path / "mixhop"
     assert run("train", folder, "--model", "mixhop", "--out", model, *QUICK)[0] == 0
     fails(
         run("predict", model, folder, "--out", tmp_path / "p.csv", "--batch-size", 8),
-        "'batch_size' parameter of NodeClassifier does not go with model 'mixhop': ",
+        "error: --batch-size does not go with model 'mixhop': ",
     )
     fails(
         run("train", folder, "--batch-size", 8, "--model", "label-propagation", "-q"),
@@ -247,10 +245,16 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--ring-cap", 0), ("'ring_cap' parameter", "at least 1", "Got 0")),
-        (("--ring-cap", 4, "--model", "gcn"), ("'ring_cap'", "'gcn' has none")),
-        (("--ring-cap", 4, "--ring-store", "d"), ("one or the other",)),
-        (("--memory-limit", 0), ("'memory_limit' parameter", "Got 0")),
+        (("--ring-cap", 0), ("error: --ring-cap must be", "at least 1", "Got 0")),
+        (
+            ("--ring-cap", 4, "--model", "gcn"),
+            ("error: --ring-cap is for", "'gcn' has none"),
+        ),
+        (
+            ("--ring-cap", 4, "--ring-store", "d"),
+            ("--ring-cap and --ring-store: one or",),
+        ),
+        (("--memory-limit", 0), ("error: --memory-limit must be", "Got 0")),
         (("--memory-limit", 1e-6), ("will not fit in memory", "the limit is 1.0 kB")),
     ],
 )
@@ -289,7 +293,7 @@ def test_predictions_have_the_options_about_the_machine(
         "the rings will not fit in memory: ",
         "for the prediction, but the limit is 1.0 kB; nothing fits: ",
     )
-    fails(run(*predict, "-q", "--memory-limit", 0), "'memory_limit'", "Got 0")
+    fails(run(*predict, "-q", "--memory-limit", 0), "--memory-limit must", "Got 0")
     assert run(*predict)[0] == 0
     exact = rows(tmp_path / "p.csv")
     monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)

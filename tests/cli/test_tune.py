@@ -22,6 +22,8 @@ from support.commands import fails
 
 Run = Callable[..., tuple[int, str, str]]
 QUICK = ("--epochs", 5, "--splits", 2)
+PLAIN = (*QUICK, "--scaling", "auto")
+"""With the scaling told, the grid is that of the model."""
 
 
 @pytest.fixture
@@ -71,8 +73,8 @@ def test_from_tables_to_a_tuned_model(run: Run, source: Path, tmp_path: Path) ->
     out = tmp_path / "tuned"
     code, said, notes = run("tune", source, "--out", out, *QUICK)
     assert code == 0, notes
-    assert "h2gcn-1 on small: 8 setting(s), validation nodes of 2 split(s)" in said
-    for word in ("activation", "dropout", "l2", "val %", "±"):
+    assert "h2gcn-1 on small: 16 setting(s), validation nodes of 2 split(s)" in said
+    for word in ("activation", "dropout", "l2", "scaling", "val %", "±"):
         assert word in said
     assert f"h2gcn train {source} --model h2gcn-1 --settings {out}/best.json" in said
     assert "3 nodes have no label: h2gcn predict" in said
@@ -82,7 +84,8 @@ def test_from_tables_to_a_tuned_model(run: Run, source: Path, tmp_path: Path) ->
         "trials.jsonl",
     ]
     records = read_records(out / "trials.jsonl")
-    assert len(records) == 16
+    assert len(records) == 32
+    assert "the scaling auto is standard here" in said
     best = json.loads((out / "best.json").read_text())
     scores: dict[str, list[float]] = {}
     for record in records:
@@ -118,7 +121,7 @@ def test_a_second_start_does_only_what_is_missing(
     run: Run, source: Path, tmp_path: Path, fits: list[int]
 ) -> None:
     out = tmp_path / "t"
-    command = ("tune", source, "--out", out, "--model", "mlp", *QUICK)
+    command = ("tune", source, "--out", out, "--model", "mlp", *PLAIN)
     assert run(*command)[0] == 0
     assert len(fits) == 4 * 2 + 1, "four settings, two splits; then the winner"
     lines = (out / "trials.jsonl").read_text().splitlines(keepends=True)
@@ -151,7 +154,7 @@ def test_ctrl_c_keeps_the_finished_runs(
     run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "t"
-    command = ("tune", source, "--out", out, "--model", "mlp", *QUICK)
+    command = ("tune", source, "--out", out, "--model", "mlp", *PLAIN)
     with monkeypatch.context() as patch:
         fit, calls = NodeClassifier.fit, []
 
@@ -173,7 +176,7 @@ def test_ctrl_c_keeps_the_finished_runs(
 def test_tune_json_is_one_object(run: Run, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
     options = ("--out", out, "--json", "-q", "--model", "mlp", "--seed", 3)
-    code, said, notes = run("tune", source, *options, *QUICK)
+    code, said, notes = run("tune", source, *options, *PLAIN)
     assert (code, notes) == (0, "")
     result = json.loads(said)
     assert (result["dataset"], result["model"]) == ("small", "mlp")
@@ -220,7 +223,7 @@ def test_tuning_is_held_to_the_limit(run: Run, source: Path, tmp_path: Path) -> 
 
 def test_a_search_beyond_the_grid(run: Run, source: Path, tmp_path: Path) -> None:
     out = tmp_path / "t"
-    command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
+    command = ("tune", source, "--out", out, "--model", "mlp", "-q", *PLAIN)
     assert run(*command)[0] == 0
     search = (*command, "--search", "optuna", "--trials")
     result = json.loads(run(*search, 6, "--json")[1])
@@ -276,7 +279,8 @@ def test_a_setting_that_fails_is_told(
 
     rates = {"optimizer": ("sgd",), "learning_rate": (1e30, 0.01)}
     monkeypatch.setitem(grids._OWN, "gcn", [rates])
-    options = ("tune", source, "--model", "gcn", "--epochs", 10, "--splits", 1)
+    plain = ("--epochs", 10, "--splits", 1, "--scaling", "auto")
+    options = ("tune", source, "--model", "gcn", *plain)
     code, said, _ = run(*options, "--out", tmp_path / "t")
     assert code == 0
     assert "1 failed, as the last one: training diverged" in said
@@ -294,9 +298,9 @@ def test_a_setting_that_fails_is_told(
         (("--trials", 5), ("--trials is for --search optuna",)),
         (("--search", "optuna", "--trials", 0), ("--trials",)),
         (("--splits", 0), ("--splits",)),
-        (("--epochs", 0), ("at least 1",)),
-        (("--patience", 0), ("at least 1",)),
-        (("--scaling", "row"), ("'rows'",)),
+        (("--epochs", 0), ("error: --epochs must be an integer, at least 1",)),
+        (("--patience", 0), ("error: --patience must be",)),
+        (("--scaling", "row"), ("error: --scaling must be", "'rows'")),
         (("--metric", "f1"), ("'roc_auc'",)),
         (("--model", "linbp", "--scaling", "rows"), ("is not trained: --scaling",)),
         (("--device", "tpu"), ("'cpu'",)),
@@ -375,6 +379,22 @@ def test_score_and_scaling_of_every_run(run: Run, source: Path, tmp_path: Path) 
     assert (loaded.metric, loaded.scaler_.kind) == ("roc_auc", "standard")
 
 
+def test_a_search_goes_on_among_the_scalings(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "t"
+    command = ("tune", source, "--out", out, "--model", "sgc", "--json", "-q")
+    searched = ("--search", "optuna", "--trials", 14, "--epochs", 2, "--splits", 1)
+    result = json.loads(run(*command, *searched)[1])
+    assert result["scaling_auto"] == "standard"
+    assert len(result["ranking"]) == 14
+    found = [record["config"] for record in read_records(out / "trials.jsonl")]
+    assert {setting.get("scaling") for setting in found[:8]} == {None, "none"}
+    assert {setting.get("scaling") for setting in found[8:]} <= {None, "none"}
+    again = json.loads(run(*command, *searched)[1])
+    assert again["runs"] == {"found": 14, "new": 0}
+
+
 def test_the_command_line_wins_over_the_grid(
     run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -406,7 +426,10 @@ def test_a_model_that_no_grid_names_can_be_tuned(
     options = ("--out", tmp_path / "t", "--model", "new", "--json", "-q", *QUICK)
     result = json.loads(run("tune", source, *options)[1])
     settings = [row["settings"] for row in result["ranking"]]
-    assert settings == [{"patience": 100, "epochs": 5}]
+    own = {"patience": 100, "epochs": 5}
+    assert len(settings) == 2
+    assert own in settings
+    assert own | {"scaling": "none"} in settings
 
 
 def test_what_patience_is_holds_for_every_stopping_rule(run: Run) -> None:
@@ -484,7 +507,10 @@ def test_options_on_the_line_win(run: Run, source: Path, tmp_path: Path) -> None
     assert (used["model"], used["epochs"], used["l2"]) == ("gat", 3, 0.2)
     assert used["options"] == {"heads": 4, "out_heads": 2}
     assert used["dropout"] == 0.1
-    assert used["patience"] is None, "no preset beside a file"
+    assert used["patience"] == 100, "the classifier's own, as everywhere"
+    file = write(tmp_path / "s.json", {"model": "mlp", "settings": {"epochs": 3}})
+    used = config(run, source, "--settings", file)
+    assert used["patience"] is None, "what was tuned without any was trained so"
     file = write(tmp_path / "s.json", {"epochs": 3, "dropout": 0.3})
     used = config(run, source, "--settings", file, "--option", "dropout=0.1")
     assert used["dropout"] == 0.1, "by whichever name it is given"

@@ -499,3 +499,14 @@ def test_only_pairs_with_two_labels_are_compared() -> None:
     assert (near.entries // 2, near.labelled) == (3, 1)
     assert (far.entries // 2, far.labelled) == (2, 1)
     assert diagnose(replace(graph, y=[0, -1, 1, -1])).rings[0].labelled == 0
+
+
+def test_sizes_of_several_splits_are_their_mean_and_told_as_such() -> None:
+    one, two = Split([0, 4], [1], [2]), Split([0, 4, 5], [1], [2, 3, 6])
+    for splits, expected in (
+        ((one,), "1 (train, val, test: 2, 1, 1)"),
+        ((one, two), "2 (train, val, test: 2, 1, 2, the mean of them)"),
+        ((), "0"),
+    ):
+        found = diagnose(bipartite(splits=splits))
+        assert dict(card_facts(found))["splits"] == expected

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def test_the_defaults() -> None:
     assert NodeClassifier().get_params() == {
         "model": "h2gcn-1",
         "epochs": 2000,
-        "patience": None,
+        "patience": 100,
         "stopping": "score",
         "optimizer": "adam",
         "learning_rate": None,
@@ -213,21 +214,24 @@ def test_repr_names_what_is_not_the_default() -> None:
         ),
         ({"hidden_channels": 0}, r"The 'hidden_channels' parameter of H2GCN must be"),
         ({"activation": "tanh"}, r"The 'activation' parameter of H2GCN must be one of"),
-        ({"epochs": 0}, r"The 'epochs' parameter of TrainConfig must be an integer"),
-        ({"patience": -1}, r"The 'patience' parameter of TrainConfig must be an int"),
-        ({"learning_rate": 0.0}, r"The 'learning_rate' parameter of TrainConfig must"),
-        ({"l2": -1}, r"The 'l2' parameter of TrainConfig must be in \[0, inf\)"),
+        ({"epochs": 0}, r"The 'epochs' parameter of NodeClassifier must be an int"),
+        (
+            {"patience": -1},
+            r"The 'patience' parameter of NodeClassifier must be an int",
+        ),
+        ({"learning_rate": 0.0}, r"The 'learning_rate' parameter of NodeClassifier"),
+        ({"l2": -1}, r"The 'l2' parameter of NodeClassifier must be in \[0, inf\)"),
         (
             {"metric": "f1"},
-            r"The 'metric' parameter of TrainConfig must be one of 'accuracy', 'macro_",
+            r"The 'metric' parameter of NodeClassifier must be one of 'accuracy', 'ma",
         ),
         (
             {"optimizer": "adamw"},
-            r"The 'optimizer' parameter of TrainConfig must be one of 'adam', 'sgd'",
+            r"The 'optimizer' parameter of NodeClassifier must be one of 'adam', 'sgd'",
         ),
         (
             {"stopping": "loss"},
-            r"The 'stopping' parameter of TrainConfig must be one of 'score', 'loss-me",
+            r"The 'stopping' parameter of NodeClassifier must be one of 'score', 'loss",
         ),
         (
             {"scaling": "standart"},
@@ -604,7 +608,8 @@ def test_score_is_the_share_of_right_labels(
 ) -> None:
     clf, graph = fitted
     right = clf.predict(graph) == graph.classes[graph.y]
-    assert clf.score(graph) == pytest.approx(right.mean())
+    everyone = np.arange(N)
+    assert clf.score(graph, everyone) == pytest.approx(right.mean())
     nodes = SPLITS[0].test
     assert clf.score(graph, nodes) == pytest.approx(right[nodes].mean())
     mask = np.isin(np.arange(N), nodes)
@@ -617,10 +622,69 @@ def test_score_leaves_unlabelled_nodes_out_unless_they_are_asked_for(
     clf, graph = fitted
     y = graph.y.copy()
     y[:10] = -1
-    partly = ring_graph(x=graph.x, y=y, classes=graph.classes)
-    assert clf.score(partly) == clf.score(graph, np.arange(10, N))
+    other = graph.x + 1  # and so another graph
+    partly = ring_graph(x=other, y=y, classes=graph.classes)
+    whole = ring_graph(x=other, y=graph.y, classes=graph.classes)
+    assert clf.score(partly) == clf.score(whole, np.arange(10, N))
     with pytest.raises(InputError, match="ring: node 4 has no label to score by"):
         clf.score(partly, [20, 4])
+
+
+def scored(clf: NodeClassifier, graph: Graph) -> list[int]:
+    """Return the nodes that are scored where none are named."""
+    found: list[int] = []
+    predict = clf.predict_logits
+
+    def spy(graph: Graph, nodes: np.ndarray) -> np.ndarray:
+        found.extend(nodes.tolist())
+        return predict(graph, nodes)
+
+    clf.predict_logits = spy  # type: ignore[method-assign]
+    clf.score(graph)
+    del clf.predict_logits
+    return found
+
+
+NAMES = [f"n{i}" for i in range(N)]
+
+
+def named(graph: Graph, **more: Any) -> Graph:
+    return replace(graph, **{"node_ids": NAMES} | more)
+
+
+def test_on_the_graph_of_fit_the_test_nodes_are_scored() -> None:
+    graph = ring_graph(splits=SPLITS)
+    clf = classifier().fit(graph)
+    assert scored(clf, graph) == SPLITS[0].test.tolist()
+    assert scored(clf, ring_graph()) == SPLITS[0].test.tolist(), "without its splits"
+    few = Split(SPLITS[0].train, SPLITS[0].val, SPLITS[0].test[:2])
+    assert scored(classifier().fit(graph, few), graph) == few.test.tolist()
+
+
+def test_without_test_nodes_those_that_training_did_not_see_are_scored() -> None:
+    graph = ring_graph()
+    nobody = Split(SPLITS[0].train, SPLITS[0].val, [])
+    rest = np.setdiff1d(np.arange(N), [*nobody.train, *nobody.val])
+    assert scored(classifier().fit(graph, nobody), graph) == rest.tolist()
+    everyone = Split(np.arange(20), np.arange(20, N), [])
+    with pytest.raises(InputError, match="ring: training saw all labelled nodes; name"):
+        classifier().fit(graph, everyone).score(graph)
+
+
+def test_on_another_graph_all_labelled_nodes_are_scored() -> None:
+    clf = classifier().fit(ring_graph(splits=SPLITS))
+    assert scored(clf, ring_graph(x=ring_graph().x + 1)) == list(range(N))
+    # Ids that training saw are those of its nodes, in any graph and any order.
+    graph = named(ring_graph(splits=SPLITS))
+    clf = classifier().fit(graph)
+    other = named(ring_graph(x=graph.x + 1), node_ids=[f"m{i}" for i in range(N)])
+    assert scored(clf, other) == list(range(N))
+    later = named(ring_graph(x=graph.x + 1), node_ids=NAMES[::-1])
+    seen = [*SPLITS[0].train, *SPLITS[0].val]
+    told = f"{len(seen)} nodes of ring have ids that training saw, and are not scored"
+    with pytest.warns(H2GCNWarning, match=told):
+        found = scored(clf, later)
+    assert found == [i for i in range(N) if N - 1 - i not in seen]
 
 
 def test_labels_are_not_taken_for_nodes_or_splits(small_graph: Graph) -> None:
@@ -634,7 +698,8 @@ def test_labels_are_not_taken_for_nodes_or_splits(small_graph: Graph) -> None:
 def test_score_by_roc_auc() -> None:
     graph = ring_graph(splits=SPLITS)
     clf = classifier(metric="roc_auc", epochs=2).fit(graph)
-    expected = roc_auc_score(graph.y, clf.predict_proba(graph)[:, 1])
+    test = SPLITS[0].test
+    expected = roc_auc_score(graph.y[test], clf.predict_proba(graph, test)[:, 1])
     assert clf.score(graph) == pytest.approx(expected)
 
 

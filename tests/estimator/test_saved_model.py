@@ -1,6 +1,7 @@
 """Saved classifiers: whole, checked, and nothing that can run."""
 
 import errno
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,10 @@ from safetensors.torch import load as load_tensors
 from h2gcn import Graph, NodeClassifier, __version__, read_graph
 from h2gcn.estimator import load_bundle, read_manifest, save_bundle
 from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import TableOptions
+from h2gcn.training import signed, to_bytes
 from h2gcn.training.manifest import digest
 from support.commands import Run
 from support.graphs import adjacency
@@ -194,7 +196,50 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
     assert set(tensors) == {
         *("module.embedding", "module.classifier"),
         *("scaler.mean", "scaler.deviation"),
+        *("seen.rows", "seen.test"),
     }
+
+
+@pytest.mark.parametrize("ids", [None, [f"ö{i}" for i in range(N)]])
+def test_a_saved_model_knows_which_nodes_it_saw(
+    tmp_path: Path, ids: list[str] | None
+) -> None:
+    graph = replace(ring_graph(), node_ids=ids)
+    clf = fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    assert loaded.seen_ is not None
+    nodes, seen = loaded.seen_.unseen(graph)
+    assert nodes.tolist() == clf.split_.test.tolist()
+    assert seen == len(clf.split_.train) + len(clf.split_.val)
+    assert (loaded.seen_.ids is None) == (ids is None)
+    assert loaded.score(graph) == clf.score(graph, clf.split_.test)
+    turned = replace(
+        graph, x=graph.x[::-1], node_ids=None if ids is None else ids[::-1]
+    )
+    nodes, seen = loaded.seen_.unseen(turned)
+    left_out = 0 if ids is None else len(clf.split_.train) + len(clf.split_.val)
+    assert (len(nodes), seen) == (N - left_out, left_out)
+
+
+def test_a_model_of_before_scores_all_labelled_nodes_aloud(
+    clf: NodeClassifier, saved: Path
+) -> None:
+    weights = load_tensors((saved / WEIGHTS).read_bytes())
+    content = to_bytes({n: t for n, t in weights.items() if not n.startswith("seen.")})
+    (saved / WEIGHTS).write_bytes(content)
+    manifest = json.loads((saved / MANIFEST).read_text(encoding="utf-8"))
+    del manifest["sha256"], manifest["seen"]
+    manifest["weights_sha256"] = hashlib.sha256(content).hexdigest()
+    (saved / MANIFEST).write_bytes(signed(manifest))
+    loaded = NodeClassifier.load(saved)
+    graph = ring_graph()
+    with pytest.warns(
+        H2GCNWarning, match="without a word of which nodes it was trained"
+    ):
+        assert loaded.score(graph) == clf.score(graph, np.arange(graph.n_nodes))
+    loaded.save(saved)
+    assert NodeClassifier.load(saved).seen_ is None
 
 
 def test_nothing_is_left_beside_the_bundle(saved: Path) -> None:

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
-from h2gcn.estimator import Scaler
-from h2gcn.estimator.scaling import choose_scaling, fit_scaler
+from h2gcn.estimator import Scaler, choose_scaling, other_scalings
+from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
 
@@ -190,6 +190,12 @@ def test_auto_chooses_by_the_features(x: np.ndarray, chosen: str, sparse: bool) 
     given = features(x, sparse)
     assert choose_scaling(given) == chosen
     assert fit_scaler("auto", given, np.arange(3)).kind == chosen
+
+
+def test_what_else_is_worth_a_try() -> None:
+    counts = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 2]], dtype=np.float32)
+    assert other_scalings(counts) == ("none", "standard")
+    assert other_scalings(counts - 1) == ("none",), "sums of such rows mean nothing"
 
 
 def test_half_of_zeros_is_still_sparse() -> None:

@@ -9,9 +9,9 @@ import torch
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
-from h2gcn.estimator import Scaler, align_features
+from h2gcn.estimator import Scaler, align_features, choose_scaling
 from h2gcn.estimator.inputs import find_input
-from h2gcn.estimator.scaling import choose_scaling, fit_scaler
+from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import blocks as _blocks, fingerprint
 from h2gcn.models import MODELS

@@ -10,8 +10,7 @@ import torch
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.sparse import Operator, randomness, seeded
-from h2gcn.training import threads
-from h2gcn.training.threads import threads_for
+from h2gcn.training import threads, threads_for
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +41,46 @@ def test_small_work_has_one_thread(
     monkeypatch.setattr(threads, "SMALL", 10)
     with threads_for(factors):
         assert torch.get_num_threads() == expected
+    assert torch.get_num_threads() == 3
+
+
+def test_inside_of_others_nothing_changes() -> None:
+    with threads_for([]):
+        with threads_for([]):
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 3
+    with threads_for([object()], small=True):
+        assert torch.get_num_threads() == 1
+
+
+def test_a_graph_is_small_by_its_walks_of_length_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    adj = sp.csr_array(np.ones((4, 4)) - np.eye(4))
+    graph = Graph(x=np.eye(4), adj=adj, y=[0, 1, 0, 1])  # 4 nodes · 3² walks
+    for limit, expected in ((36, False), (37, True)):
+        monkeypatch.setattr(threads, "SMALL_GRAPH", limit)
+        assert threads.is_small(graph) is expected
+
+
+def test_a_small_graph_has_one_thread_however_large_its_features(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(threads, "SMALL", 0)
+    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
+    split = Split([0, 1, 2, 3], [4], [5])
+    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
+    seen = []
+    clf = NodeClassifier("gcn", epochs=1).fit(
+        graph, on_epoch=lambda _: seen.append(torch.get_num_threads())
+    )
+    clf.module_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    clf.predict(graph)
+    assert seen == [1, 1]
+    monkeypatch.setattr(threads, "SMALL_GRAPH", 0)
+    clf.predict(graph)
+    assert seen == [1, 1, 3]
     assert torch.get_num_threads() == 3
 
 

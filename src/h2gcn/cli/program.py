@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             result = app(arguments, prog_name="h2gcn", standalone_mode=False)
         except InputError as error:
-            return _fail(str(error))
+            return _fail(_by_options(str(error), arguments))
         except _ParserError as error:
             return _fail(error.format_message())
         except (KeyboardInterrupt, typer.Abort):
@@ -94,6 +95,30 @@ def entry_point() -> None:
 
     keep_freed_memory()
     sys.exit(main())
+
+
+def _by_options(message: str, arguments: Sequence[str]) -> str:
+    """Name parameters of the library as the command line does, by its options."""
+    command: Any = typer.main.get_command(app)
+    options: dict[str, str] = {
+        option.name: option.opts[0]
+        for option in getattr(command.commands.get(arguments[0]), "params", ())
+        if option.opts[0].startswith("--")
+    }
+    used = {word.partition("=")[0] for word in arguments}
+
+    def by_option(name: str) -> str | None:
+        if name in options and (options[name] in used or "--settings" not in used):
+            return options[name]
+        if "option" in options and any(w.startswith(f"{name}=") for w in arguments):
+            return f"--option {name}"
+        return f"'{name}' of --settings" if "--settings" in used else None
+
+    def named(found: re.Match[str]) -> str:
+        names = [by_option(name) for name in found.groups() if name]
+        return found[0] if None in names else " and ".join(map(str, names))
+
+    return re.sub(r"The '(\w+)'(?: and '(\w+)')? parameters? of \w+", named, message)
 
 
 def _fail(message: str) -> int:

@@ -13,6 +13,7 @@ from h2gcn.cli.output import progress_bar, say, say_what_was_read
 from h2gcn.estimator import (
     Evaluation,
     NodeClassifier,
+    Verdict,
     check_labels,
     evaluate,
     find_seed,
@@ -24,10 +25,7 @@ from h2gcn.homophily import graph_card
 from h2gcn.models import find_model
 from h2gcn.training import Epoch
 
-__all__ = ["Run", "find_splits", "run_splits", "set_threads"]
-
-SMALL_GRAPH = 500_000
-"""Walks of length two below which a graph counts as small."""
+__all__ = ["Run", "find_splits", "run_splits", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,19 @@ class Run:
             "split": self.split,
             "val_accuracy": self.val.accuracy,
             "test_accuracy": None if self.test is None else self.test.accuracy,
+            "split_sizes": list(self.classifier.split_.sizes),
+            **verdict([self]).to_json(),
         }
         save_bundle(self.classifier, path, extra=extra)
+
+
+def verdict(runs: Sequence[Run]) -> Verdict:
+    """Judge the model by its test nodes; where there are none, by validation nodes."""
+    weight = runs[0].classifier.params_["class_weight"]
+    tests = [run.test for run in runs if run.test is not None]
+    if tests:
+        return Verdict.of(tests, "test nodes", weight)
+    return Verdict.of([run.val for run in runs], "validation nodes", weight)
 
 
 def run_splits(
@@ -71,7 +80,6 @@ def run_splits(
         checkpoints.open(numbers)
     if not quiet:
         say_what_was_read(graph, splits)
-    set_threads(graph)
     runs: list[Run] = []
     try:
         for number, split in zip(numbers, splits, strict=True):
@@ -140,12 +148,3 @@ def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:
         find_split(graph, number if graph.splits else None, find_seed(seed + number))
         for number in numbers
     ]
-
-
-def set_threads(graph: Graph) -> None:
-    """Use one thread where handing out the work would cost more than it is worth."""
-    import torch
-
-    # Walks of length two bound the entries of the 2-hop ring.
-    if int((graph.degrees**2).sum()) < SMALL_GRAPH:
-        torch.set_num_threads(1)

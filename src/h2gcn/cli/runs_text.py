@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gcn import __version__
 from h2gcn.cli.output import SCORES, percent, table
-from h2gcn.cli.runs import Run
+from h2gcn.cli.runs import Run, verdict
 from h2gcn.estimator import mean_and_deviation
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.graph import Graph
@@ -39,6 +39,7 @@ def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
         "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
         "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
         "majority_baseline": mean_and_deviation([test.majority for test in tests]),
+        **verdict(runs).to_json(),
         "version": __version__,
     }
     if graph.n_classes == 2:
@@ -83,6 +84,9 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         f"{card['labelled']:,} labelled, {card['classes']} classes, h = {h}, "
         f"checksum {card['checksum']}"
     )
+    if result["config"]["scaling"] == "auto" and find_model(result["model"]).trained:
+        took = result["splits"][0]["scaling"]
+        print(f"scaling of the features: {took}, by auto (--scaling sets another)")
     metric = result["config"]["metric"]
     rows = [
         (
@@ -112,6 +116,8 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
     table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
     if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
         _show_confusion(result["confusion"], result["per_class"])
+    for remark in result["remarks"]:
+        print(f"Note: {remark}.")
 
 
 def _show_confusion(
@@ -138,8 +144,9 @@ def warn_of_missed_classes(result: Mapping[str, Any]) -> None:
     told = f"hardly found among the test nodes: {', '.join(missed)}"
     if result["config"]["class_weight"] is None and find_model(result["model"]).trained:
         told += (
-            "; --class-weight balanced gives rare classes the weight of others, and "
-            "--metric macro_f1 chooses the epoch by all of them"
+            "; --class-weight balanced gives rare classes the weight of others (and "
+            "probabilities that are too high), and --metric macro_f1 chooses the epoch "
+            "by all of them"
         )
     warnings.warn(told, H2GCNWarning, stacklevel=2)
 

@@ -109,6 +109,8 @@ def find_settings(
 
 
 def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+    from h2gcn.experiments import TO_THE_END
+
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -120,9 +122,12 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
     model = content.get("model")
     if not isinstance(model, str | None):
         raise InputError(f"{path}: 'model' must be a name. Got {model!r}.")
-    if isinstance(content.get("settings"), dict):  # as 'h2gcn tune' writes it
+    tuned = isinstance(content.get("settings"), dict)  # as 'h2gcn tune' writes it
+    if tuned:
         content = content["settings"]
     settings = {name: value for name, value in content.items() if name != "model"}
+    if tuned:
+        settings = {**TO_THE_END, **settings}
     _check_names(path, settings)
     return model, settings
 

@@ -105,7 +105,11 @@ def command(
         str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
     ] = None,
     class_weight: Annotated[
-        str | None, _setting("balanced: rare classes weigh as much as others.")
+        str | None,
+        _setting(
+            "balanced: rare classes weigh as much as others. Their probabilities are "
+            "then far too high, until calibrated."
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -128,7 +132,7 @@ def command(
     from h2gcn.cli.runs import run_splits
     from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
     from h2gcn.estimator import check_target
-    from h2gcn.experiments import find_preset
+    from h2gcn.experiments import TO_THE_END, find_preset
 
     model, base = find_settings(settings, model)
     own = parse_options(option or [])
@@ -169,7 +173,7 @@ def command(
     graph = src.load_source(source, nodes, edges, options, features)
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
-        base = find_preset(source or "", model)
+        base = {**TO_THE_END, **find_preset(source or "", model)}
     config = merge(base, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)

@@ -88,13 +88,21 @@ def command(
         int | None, _setting("Epochs that the stopping rule waits.")
     ] = None,
     scaling: Annotated[
-        str | None, _setting("Features: auto, rows, standard or none.")
+        str | None,
+        _setting(
+            "Features: auto, rows, standard or none. Of one's own data all that "
+            "make sense are tried."
+        ),
     ] = None,
     metric: Annotated[
         str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
     ] = None,
     class_weight: Annotated[
-        str | None, _setting("balanced: rare classes weigh as much as others.")
+        str | None,
+        _setting(
+            "balanced: rare classes weigh as much as others. Their probabilities are "
+            "then far too high, until calibrated."
+        ),
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
@@ -111,7 +119,7 @@ def command(
     import warnings
 
     from h2gcn.cli.output import say_what_was_read
-    from h2gcn.cli.runs import find_splits, set_threads
+    from h2gcn.cli.runs import find_splits
     from h2gcn.cli.tuned import Folder, Work
     from h2gcn.cli.tuned_text import (
         machine_arguments,
@@ -119,8 +127,8 @@ def command(
         show,
         source_arguments,
     )
-    from h2gcn.estimator import NodeClassifier, check_labels
-    from h2gcn.experiments import distinct, find_grid, without_test
+    from h2gcn.estimator import check_labels, other_scalings
+    from h2gcn.experiments import classifier_of, distinct, find_grid, without_test
 
     model, _ = find_settings(None, model)
     n_trials = _check_search(search, trials)
@@ -155,9 +163,11 @@ def command(
     folder.check()
     numbers = range(_count_splits(n_splits, len(graph.splits)))
     # By the name that was asked for: one's own file may be called texas.npz.
-    grid = distinct(merge(s, given, {}) for s in find_grid(source or "", model))
+    scalings = other_scalings(graph.x) if scaling is None else ()
+    found = find_grid(source or "", model, scalings)
+    grid = distinct(merge(setting, given, {}) for setting in found)
     for setting in grid:
-        classifier = NodeClassifier(model, device=device or "auto", **setting, **here)
+        classifier = classifier_of(model, setting, device=device or "auto", **here)
         classifier.check_params(graph.n_classes)
     check_labels(graph)
     if metric == "roc_auc" and graph.n_classes != 2:
@@ -168,7 +178,6 @@ def command(
     splits = [without_test(split) for split in find_splits(graph, numbers, seed)]
     if not quiet:
         say_what_was_read(graph, splits)
-    set_threads(graph)
     work = Work(graph, model, splits, seed, device or "auto", folder, quiet, here)
     ranking = work.rank(grid, n_trials)
     work.save(ranking[0])

@@ -12,9 +12,17 @@ from typing import Any
 from h2gcn import __version__
 from h2gcn.cli.output import progress_bar, runs_bar, say
 from h2gcn.cli.runs import Run
-from h2gcn.estimator import NodeClassifier, check_target, evaluate, read_manifest
+from h2gcn.estimator import check_target, evaluate, read_manifest
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Progress, Ranked, Setting, Store, search, tune
+from h2gcn.experiments import (
+    Progress,
+    Ranked,
+    Setting,
+    Store,
+    classifier_of,
+    search,
+    tune,
+)
 from h2gcn.graph import Graph, Split
 from h2gcn.homophily import graph_card
 from h2gcn.io import atomic_write
@@ -123,10 +131,8 @@ class Work:
         """Fit the winner on the first split and save it, if it is not there yet."""
         if self._is_saved(winner):
             return
-        settings = {**self.machine, **winner.setting}
-        fitted = NodeClassifier(
-            self.model, device=self.device, random_state=self.seed, **settings
-        )
+        more = {**self.machine, "device": self.device, "random_state": self.seed}
+        fitted = classifier_of(self.model, winner.setting, **more)
         title = f"{self.graph.name} {self.model} the best setting"
         start = time.perf_counter()
         with progress_bar(title, fitted.epochs, show=not self.quiet) as on_epoch:

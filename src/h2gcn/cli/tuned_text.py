@@ -10,8 +10,8 @@ from typing import Any
 from h2gcn import __version__
 from h2gcn.cli.output import SCORES, percent, table
 from h2gcn.cli.tuned import Work
-from h2gcn.estimator import NodeClassifier
-from h2gcn.experiments import Ranked, flatten
+from h2gcn.estimator import choose_scaling
+from h2gcn.experiments import Ranked, classifier_of, flatten
 from h2gcn.graph import Graph
 from h2gcn.homophily import graph_card
 from h2gcn.io import TableOptions
@@ -35,7 +35,7 @@ _FLAGS = {
 
 def result_of(work: Work, ranking: Sequence[Ranked], search: str) -> dict[str, Any]:
     """Return all results as one object for JSON; scores are fractions of 1."""
-    best = NodeClassifier(work.model, **ranking[0].setting)
+    best = classifier_of(work.model, ranking[0].setting)
     assert work.last is not None
     return {
         "dataset": work.graph.name,
@@ -43,6 +43,7 @@ def result_of(work: Work, ranking: Sequence[Ranked], search: str) -> dict[str, A
         "search": search,
         "metric": best.metric,
         "splits": len(work.splits),
+        "scaling_auto": _scaling_auto(work.graph, ranking),
         "seed": work.seed,
         "runs": {"found": work.last.found, "new": work.last.done - work.last.found},
         "best": _row(1, ranking[0]),
@@ -75,7 +76,7 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
     ranking = result["ranking"]
     # With all that was left to the model: a search sets what the grid does not.
     settings = [
-        flatten(NodeClassifier(result["model"], **row["settings"]).resolved_params())
+        flatten(classifier_of(result["model"], row["settings"]).resolved_params())
         for row in ranking
     ]
     names, cells = _columns(settings)
@@ -99,10 +100,18 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
     folder = Path(result["folder"])
     if len(rows) > MAX_SHOWN:
         print(f"{len(rows) - MAX_SHOWN} more in {folder / 'trials.jsonl'}")
+    if result["scaling_auto"] is not None:
+        print(f"the scaling auto is {result['scaling_auto']} here")
     failed = [row["error"] for row in ranking if "error" in row]
     if failed:
         print(f"{len(failed)} failed, as the last one: {failed[-1]}")
     _say_saved(result, folder, graph, source)
+
+
+def _scaling_auto(graph: Graph, ranking: Sequence[Ranked]) -> str | None:
+    """Return what "auto" means here, if that and another scaling were tried."""
+    tried = {result.setting.get("scaling", "auto") for result in ranking}
+    return choose_scaling(graph.x) if "auto" in tried and len(tried) > 1 else None
 
 
 def _columns(

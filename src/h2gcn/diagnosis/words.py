@@ -89,7 +89,8 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     directed = card["directed_edges"]
     given = "" if directed is None else f" ({directed:,} with directions)"
     sizes = card["split_sizes"]
-    parts = f" (train, val, test: {', '.join(map(str, sizes))})" if sizes else ""  # type: ignore[call-overload]
+    mean = ", the mean of them" if card["splits"] != 1 else ""
+    parts = f" (train, val, test: {', '.join(map(str, sizes))}{mean})" if sizes else ""  # type: ignore[call-overload]
     return [
         ("nodes", f"{card['nodes']:,}"),
         ("labelled nodes", f"{card['labelled']:,}"),

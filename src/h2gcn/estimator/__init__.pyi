@@ -9,6 +9,7 @@ from .checks import (
 from .classifier import NodeClassifier as NodeClassifier
 from .evaluation import (
     Evaluation as Evaluation,
+    Verdict as Verdict,
     evaluate as evaluate,
     mean_and_deviation as mean_and_deviation,
 )
@@ -26,7 +27,11 @@ from .saved_model import (
     read_manifest as read_manifest,
     save_bundle as save_bundle,
 )
-from .scaling import Scaler as Scaler
+from .scaling import (
+    Scaler as Scaler,
+    choose_scaling as choose_scaling,
+    other_scalings as other_scalings,
+)
 from .schema import (
     align_features as align_features,
     translate_labels as translate_labels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from h2gcn.estimator.checks import (
     find_work,
 )
 from h2gcn.estimator.inputs import find_input
-from h2gcn.estimator.known_labels import Seeds
+from h2gcn.estimator.known_labels import Seeds, Seen
 from h2gcn.estimator.operators import find_operators, find_place
 from h2gcn.estimator.parameters import (
     blank_module,
@@ -45,7 +45,7 @@ from h2gcn.estimator.prediction import (
 )
 from h2gcn.estimator.scaling import SCALINGS, fit_scaler
 from h2gcn.estimator.schema import match_labels
-from h2gcn.exceptions import InputError, UndefinedMeasureWarning
+from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
 from h2gcn.rings import RingOptions
@@ -57,7 +57,9 @@ from h2gcn.training import (
     TrainConfig,
     fit_module,
     identify,
+    is_small,
     score,
+    threads_for,
 )
 
 __all__ = ["NodeClassifier"]
@@ -70,8 +72,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     model
         A name of `h2gcn.models.MODELS`.
-    epochs, patience, stopping, optimizer, metric, class_weight
+    epochs, stopping, optimizer, metric
         See `h2gcn.training.TrainConfig`.
+    patience
+        How many epochs the rule of `stopping` waits; None never stops, as in most of
+        the paper's runs.
+    class_weight
+        "balanced" gives each class the same weight in the loss, so that rare ones
+        are found. The probabilities are then those of classes of equal size: far
+        too high for rare ones, and good for their order alone, until calibrated.
     learning_rate, l2, dropout, activation, hidden_channels
         None is the model's own: for H2GCN 0.01, 5e-4, 0.5, "relu" and 64. `h2gcn
         models` lists those of the others.
@@ -112,6 +121,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How the tables of the graph were read, if it was read from tables.
     seeds_
         The training labels by node id, of a model that spreads labels; else None.
+    seen_
+        Which nodes were training, validation and test nodes; None of a model that
+        was saved without.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
         `interrupted_` are of the training, and not saved.
@@ -133,7 +145,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         model: str = "h2gcn-1",
         *,
         epochs: int = 2000,
-        patience: int | None = None,
+        patience: int | None = 100,
         stopping: str = "score",
         optimizer: str = "adam",
         learning_rate: float | None = None,
@@ -220,27 +232,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spec = find_model(self.model)
         check_graph(graph, spec, self.metric)
         scaling = self.scaling if spec.trained else "none"
-        scaler = fit_scaler(scaling, graph.x, split.train)
         params = self.get_params()
-        with seeded(seed, device):
-            module = build_module(params, graph.n_features, graph.n_classes).to(device)
-        work = find_work(module, graph, split)
-        batches = self.batch_size is not None
-        rings = RingOptions.of(params, seed, work, on_demand=batches)
-        saved = None
-        if checkpoint is not None and spec.trained:
-            place = find_place(graph, self.model, device, rings)
-            saved = Checkpoint(
-                checkpoint,
-                identify(module, self.resolved_params(), graph, split, place),
-                epochs=self.epochs,
-                minutes=checkpoint_minutes,
-                resume=resume,
-            )
-        operators = find_operators(graph, self.model, device, rings)
-        seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
-        x = find_input(graph, seeds, scaler, graph.feature_names, device)
-        with nullcontext() if saved is None else saved.held():
+        with ExitStack() as during:
+            during.enter_context(threads_for([graph], small=is_small(graph)))
+            scaler = fit_scaler(scaling, graph.x, split.train)
+            with seeded(seed, device):
+                module = build_module(params, graph.n_features, graph.n_classes)
+                module = module.to(device)
+            work = find_work(module, graph, split)
+            batches = self.batch_size is not None
+            rings = RingOptions.of(params, seed, work, on_demand=batches)
+            saved = None
+            if checkpoint is not None and spec.trained:
+                place = find_place(graph, self.model, device, rings)
+                saved = Checkpoint(
+                    checkpoint,
+                    identify(module, self.resolved_params(), graph, split, place),
+                    epochs=self.epochs,
+                    minutes=checkpoint_minutes,
+                    resume=resume,
+                )
+            operators = find_operators(graph, self.model, device, rings)
+            seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
+            x = find_input(graph, seeds, scaler, graph.feature_names, device)
+            if saved is not None:
+                during.enter_context(saved.held())
             result = fit_module(
                 module,
                 x,
@@ -260,6 +276,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.module_ = module
         self.device_ = device
         self.seeds_ = seeds
+        self.seen_: Seen | None = Seen.of(graph, split)
         self.split_ = split
         self.scaler_ = scaler
         self.seed_ = seed
@@ -303,7 +320,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> NDArray[np.float32]:
         """Return a probability for each class in the order of `classes_`, [n, C].
 
-        They are the softmax of the logits; nothing calibrates them.
+        They are the softmax of the logits; nothing calibrates them, and with
+        `class_weight="balanced"` those of rare classes are far too high.
         """
         return probabilities(self.predict_logits(graph, nodes))
 
@@ -350,15 +368,19 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         index = None if nodes is None else check_nodes(graph, nodes)
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
-        x = find_input(graph, self.seeds_, self.scaler_, names, device)
-        rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
-        operators = find_operators(graph, model, device, rings)
-        if self.seeds_ is not None:
-            with torch.no_grad():
-                reached = self.module_.reached(x, operators)  # type: ignore[operator]
-            warn_of_unreached(reached if index is None else reached[index])
+        small = is_small(graph)
+        with threads_for([graph], small=small):
+            x = find_input(graph, self.seeds_, self.scaler_, names, device)
+            rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
+            operators = find_operators(graph, model, device, rings)
+            if self.seeds_ is not None:
+                with torch.no_grad():
+                    reached = self.module_.reached(x, operators)  # type: ignore[operator]
+                warn_of_unreached(reached if index is None else reached[index])
         size = self.params_["batch_size"] if block_size is None else block_size
-        return logits_in_blocks(self.module_, x, operators, index, size, device)
+        return logits_in_blocks(
+            self.module_, x, operators, index, size, device, small=small
+        )
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
@@ -366,9 +388,21 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
-        """Return the `metric` on the labelled nodes (or on `nodes`, each once)."""
+        """Return the `metric` on nodes that training did not see.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        nodes
+            Indices or a mask, each node once: they are scored whether training saw
+            them or not. By default, on the graph of `fit` the test nodes of its
+            split, and where that has none, the labelled nodes that are neither
+            training nor validation nodes; on another graph all labelled nodes but
+            those whose ids training saw. A saved model knows them too.
+        """
         check_is_fitted(self, "module_")
-        index = graph.labelled if nodes is None else check_nodes(graph, nodes)
+        index = self._unseen(graph) if nodes is None else check_nodes(graph, nodes)
         if len(np.unique(index)) < len(index):
             raise InputError(
                 "'nodes' must name each node once, to score by. The labels are the "
@@ -385,6 +419,31 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
         return found
+
+    def _unseen(self, graph: Graph) -> NDArray[np.int64]:
+        """Return the labelled nodes to score by where none are named."""
+        if self.seen_ is None:
+            warnings.warn(
+                "this model was saved without a word of which nodes it was trained on: "
+                "all labelled nodes are scored, and any training nodes with them",
+                H2GCNWarning,
+                stacklevel=3,
+            )
+            return graph.labelled
+        index, left_out = self.seen_.unseen(graph)
+        if left_out and not index.size:
+            raise InputError(
+                f"{graph.name}: training saw all labelled nodes; name those in 'nodes' "
+                "that are to be scored all the same"
+            )
+        if left_out and not self.seen_.is_of(graph):
+            warnings.warn(
+                f"{left_out:,} nodes of {graph.name} have ids that training saw, and "
+                "are not scored, unless 'nodes' names them",
+                H2GCNWarning,
+                stacklevel=3,
+            )
+        return index
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,14 @@ from h2gcn.estimator.schema import match_labels
 from h2gcn.graph import Graph
 from h2gcn.training import confusion_matrix, macro_f1, roc_auc
 
-__all__ = ["Evaluation", "evaluate", "mean_and_deviation"]
+__all__ = ["Evaluation", "Verdict", "evaluate", "mean_and_deviation"]
+
+BALANCED = (
+    "the classes were balanced in training: the probabilities are those of classes of "
+    "equal size, far too high for rare ones; until they are calibrated, only their "
+    "order counts"
+)
+"""What is told of the probabilities of a model with `class_weight="balanced"`."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,55 @@ def evaluate(
         majority=float(np.bincount(y).max() / len(y)),
         confusion=confusion,
     )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What whoever uses a model must be told of it.
+
+    Parameters
+    ----------
+    no_better_than_majority
+        Whether always guessing the largest class is right as often, or more often.
+    remarks
+        That, and what else must be known, each in a sentence.
+    """
+
+    no_better_than_majority: bool
+    remarks: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Evaluation], nodes: str, class_weight: str | None
+    ) -> Verdict:
+        """Judge a model, by the mean where it was fitted more than once.
+
+        Parameters
+        ----------
+        found
+            Its scores, at least one.
+        nodes
+            What was scored, such as "test nodes".
+        class_weight
+            The parameter of training.
+        """
+        right = float(np.mean([one.accuracy for one in found]))
+        guessed = float(np.mean([one.majority for one in found]))
+        # Sums of the same shares in another order are equal.
+        idle = round(right, 12) <= round(guessed, 12)
+        remarks = [BALANCED] if class_weight == "balanced" else []
+        if idle:
+            remarks.insert(
+                0,
+                "by accuracy, the model is no better than always guessing the largest "
+                f"class: {100 * right:.2f} % of the {nodes} are right, against "
+                f"{100 * guessed:.2f} %",
+            )
+        return cls(idle, tuple(remarks))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields by name, as what JSON can hold."""
+        return asdict(self) | {"remarks": list(self.remarks)}
 
 
 def mean_and_deviation(values: list[float]) -> dict[str, float | int | None]:

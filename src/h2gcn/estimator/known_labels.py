@@ -1,9 +1,10 @@
-"""The training labels of a model that spreads them, remembered by node id."""
+"""What a model remembers of its training nodes: their labels, and which they were."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,9 +14,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph
+from h2gcn.graph import Graph, Split
 
-__all__ = ["Seeds"]
+__all__ = ["Seeds", "Seen"]
+
+PART = 2**20
+"""How many numbers are hashed at a time: another width must not double a graph."""
+ROWS = 100
+"""How many nodes' features stand for those of all."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,89 @@ class Seeds:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Which nodes training saw, to be known again in the same graph or another.
+
+    Parameters
+    ----------
+    graph
+        A checksum of the training graph's edges and some of its features.
+    rows
+        The training and validation nodes, [m].
+    test
+        The test nodes, [k].
+    ids
+        64 bits of a hash of the ids of `rows`, [m]; None where nodes have no ids.
+    """
+
+    graph: str
+    rows: NDArray[np.int64]
+    test: NDArray[np.int64]
+    ids: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, graph: Graph, split: Split) -> Seen:
+        """Remember a split of a graph."""
+        rows = np.concatenate([split.train, split.val])
+        ids = _hashed(graph.node_ids[rows]) if graph.has_ids else None
+        return cls(_looks(graph), rows, split.test, ids)
+
+    def is_of(self, graph: Graph) -> bool:
+        """Return whether a graph is that of `fit`; its labels may be others."""
+        return _looks(graph) == self.graph
+
+    def unseen(self, graph: Graph) -> tuple[NDArray[np.int64], int]:
+        """Return labelled nodes that training did not see, and how many it saw.
+
+        In the graph of `fit` they are the test nodes, if there are any.
+        """
+        labelled = graph.labelled
+        if self.is_of(graph):
+            seen = np.isin(labelled, self.rows)
+            test = labelled[np.isin(labelled, self.test)]
+            if test.size:
+                return test, int(seen.sum())
+        elif self.ids is not None and graph.has_ids:
+            seen = np.isin(_hashed(graph.node_ids[labelled]), self.ids)
+        else:
+            seen = np.zeros(labelled.size, dtype=bool)
+        return labelled[~seen], int(seen.sum())
+
+    def to_tensors(self) -> dict[str, Tensor]:
+        """Return what `from_tensors` takes beside the checksum."""
+        arrays = {"rows": self.rows, "test": self.test, "ids": self.ids}
+        return {
+            name: torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
+            for name, array in arrays.items()
+            if array is not None
+        }
+
+    @classmethod
+    def from_tensors(cls, graph: str, tensors: Mapping[str, Tensor]) -> Seen:
+        """Return what was saved as a checksum and tensors."""
+        ids = tensors.get("ids")
+        rows, test = tensors["rows"].numpy(), tensors["test"].numpy()
+        return cls(graph, rows, test, None if ids is None else ids.numpy())
+
+
+def _hashed(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Return 64 bits for each id, by its text; two ids never share them in practice."""
+    codes = b"".join(
+        hashlib.blake2b(str(name).encode(), digest_size=8).digest() for name in ids
+    )
+    return np.frombuffer(codes, dtype="<i8").astype(np.int64)
+
+
+def _looks(graph: Graph) -> str:
+    """Return a checksum of the edges, and of the features of some nodes."""
+    rows = np.linspace(0, graph.n_nodes - 1, min(graph.n_nodes, ROWS)).astype(np.int64)
+    some = graph.x[rows]
+    dense = some if isinstance(some, np.ndarray) else some.toarray()
+    features = np.ascontiguousarray(dense, dtype="<f4")
+    return hashlib.sha256(_checksum(graph).encode() + features.tobytes()).hexdigest()
+
+
 def _rows(graph: Graph) -> dict[str, int]:
     """Return the row of each id, or raise where two nodes have the same."""
     names = list(map(str, graph.node_ids))
@@ -114,6 +203,8 @@ def _rows(graph: Graph) -> dict[str, int]:
 def _checksum(graph: Graph) -> str:
     digest = hashlib.sha256()
     for piece in (graph.adj.indptr, graph.adj.indices):
-        # One width and byte order, so that equal numbers are equal bytes.
-        digest.update(np.ascontiguousarray(piece, dtype="<i8").data)
+        for start in range(0, len(piece), PART):
+            # One width and byte order, so that equal numbers are equal bytes.
+            part = piece[start : start + PART]
+            digest.update(np.ascontiguousarray(part, dtype="<i8").data)
     return digest.hexdigest()

@@ -46,8 +46,6 @@ def resolve(params: Params) -> dict[str, Any]:
 def train_config(params: Params) -> TrainConfig:
     """Return how to train, the model's own rates in place of None."""
     spec = find_model(params["model"])
-    if params["batch_size"] is not None:  # named as users know it
-        check_integer("NodeClassifier", "batch_size", params["batch_size"], 1)
     if params["class_weight"] is not None and not spec.trained:
         raise InputError(
             "The 'class_weight' parameter of NodeClassifier does not go with model "
@@ -64,6 +62,7 @@ def train_config(params: Params) -> TrainConfig:
         params["stopping"],
         params["batch_size"],
         params["class_weight"],
+        owner="NodeClassifier",
     )
 
 

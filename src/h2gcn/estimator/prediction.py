@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.sparse import Input, LinearMap, Target
-from h2gcn.training import gather
+from h2gcn.training import gather, threads_for
 
 __all__ = [
     "check_nodes",
@@ -40,6 +40,8 @@ def logits_in_blocks(
     nodes: NDArray[np.int64] | None,
     block_size: int | None,
     device: torch.device,
+    *,
+    small: bool = False,
 ) -> Iterator[Block]:
     """Return nodes with their logits, in order and at most a block at a time.
 
@@ -62,6 +64,8 @@ def logits_in_blocks(
         At most so many nodes at a time.
     device
         Where the module is.
+    small
+        Whether the graph is small enough for one thread, see `threads.is_small`.
     """
     n = x.shape[0]
     wanted = np.arange(n) if nodes is None else nodes
@@ -71,12 +75,15 @@ def logits_in_blocks(
     if block_size is not None and block_size < n and reach is not None:
         for part in slices(len(wanted), size):
             piece = gather(x, operators, wanted[part], reach, device)
-            yield piece.nodes, _forward(module, piece.x, piece.operators, piece.target)
+            yield (
+                piece.nodes,
+                _forward(module, piece.x, piece.operators, piece.target, small),
+            )
     elif nodes is not None and len(nodes) <= min(size, FEW):
         target = Target.of(operators, nodes, device)
-        yield nodes, _forward(module, x, operators, target)
+        yield nodes, _forward(module, x, operators, target, small)
     else:
-        logits = _forward(module, x, operators, None)
+        logits = _forward(module, x, operators, None, small)
         for part in slices(len(wanted), size):
             yield wanted[part], logits[wanted[part]]
 
@@ -88,8 +95,10 @@ def _forward(
     x: Input,
     operators: Sequence[LinearMap],
     target: Target | None,
+    small: bool,
 ) -> NDArray[np.float32]:
-    logits: Tensor = module(x, operators, target)
+    with threads_for([x, *operators], small=small):
+        logits: Tensor = module(x, operators, target)
     return logits.cpu().numpy()
 
 

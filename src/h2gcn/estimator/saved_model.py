@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import torch
 
 from h2gcn import __version__
 from h2gcn.estimator.checks import find_device
-from h2gcn.estimator.known_labels import Seeds
+from h2gcn.estimator.known_labels import Seeds, Seen
 from h2gcn.estimator.parameters import blank_module
 from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
@@ -66,6 +67,9 @@ def save_bundle(
     if scaler.mean is not None and scaler.deviation is not None:
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
+    seen = classifier.seen_
+    if seen is not None:
+        tensors |= {f"seen.{name}": t for name, t in seen.to_tensors().items()}
     weights = to_bytes(tensors)
     params = plain(classifier.params_ | dict.fromkeys(OF_THE_MACHINE))
     if not isinstance(params["random_state"], int | None):
@@ -81,6 +85,7 @@ def save_bundle(
         "val_score": classifier.val_score_,
         "seed": classifier.seed_,
         "seeds": None if classifier.seeds_ is None else classifier.seeds_.to_json(),
+        "seen": None if seen is None else seen.graph,
         "extra": {"tables": classifier.tables_} | (extra or {}),
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -154,17 +159,15 @@ def load_bundle(path: Path) -> NodeClassifier:
     )
     shape = classifier.n_features_in_, len(classifier.classes_)
     module = blank_module(classifier.get_params(), *shape)
-    state = {
-        name.removeprefix("module."): tensor
-        for name, tensor in tensors.items()
-        if name.startswith("module.")
-    }
     try:
-        module.load_state_dict(state, assign=True)
+        module.load_state_dict(_under("module.", tensors), assign=True)
     except RuntimeError:
         raise InputError(f"{file}: does not hold the weights of {module!r}") from None
     seeds = manifest.get("seeds")
     classifier.seeds_ = None if seeds is None else Seeds.from_json(seeds)
+    graph = manifest.get("seen")  # which bundles have not always had
+    nodes = _under("seen.", tensors)
+    classifier.seen_ = None if graph is None else Seen.from_tensors(graph, nodes)
     classifier.params_ = classifier.get_params()
     classifier.device_ = _device_here(classifier.device)
     classifier.module_ = module.to(classifier.device_).eval()
@@ -172,6 +175,15 @@ def load_bundle(path: Path) -> NodeClassifier:
     classifier.val_score_ = manifest["val_score"]
     classifier.seed_ = manifest["seed"]
     return classifier
+
+
+def _under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the tensors whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 def _device_here(name: str) -> torch.device:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_choice
 from h2gcn.graph import CSR, Features, row_slices
 
-__all__ = ["SCALINGS", "Scaler", "choose_scaling", "fit_scaler"]
+__all__ = ["SCALINGS", "Scaler", "choose_scaling", "fit_scaler", "other_scalings"]
 
 SCALINGS = ("auto", "rows", "standard", "none")
 
@@ -80,6 +80,15 @@ def choose_scaling(x: Features) -> str:
     sparse = n_filled <= 0.5 * x.shape[0] * x.shape[1]
     outweighed = mass.max() > 0.5 * mass.sum()
     return "rows" if sparse and not outweighed else "standard"
+
+
+def other_scalings(x: Features) -> tuple[str, ...]:
+    """Return what may do better than "auto" on these features, and is worth a try.
+
+    Counts may be better left alone, or scaled by column; row sums of anything else
+    mean nothing.
+    """
+    return ("none", "standard") if choose_scaling(x) == "rows" else ("none",)
 
 
 def _blocks(x: Features) -> Iterator[Features]:

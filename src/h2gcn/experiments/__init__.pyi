@@ -1,6 +1,8 @@
 from .definition import (
     REAL as REAL,
+    TO_THE_END as TO_THE_END,
     Setting as Setting,
+    classifier_of as classifier_of,
     find_benchmarks as find_benchmarks,
     find_experiments as find_experiments,
     find_grid as find_grid,

@@ -23,3 +23,4 @@ from .metrics import (
 from .pieces import gather as gather
 from .state_files import Stage as Stage, find_stage as find_stage
 from .stopping import Epoch as Epoch
+from .threads import is_small as is_small, threads_for as threads_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +61,10 @@ class TrainConfig:
         How many training nodes a step takes; None is all of them at once.
     class_weight
         "balanced" gives each class the same weight in the loss, however few of the
-        training nodes it has; None each node.
+        training nodes it has; None each node. Balanced classes make probabilities
+        those of classes of equal size, far too high for rare ones.
+    owner
+        Whose parameters they are, for messages.
     """
 
     epochs: int = 2000
@@ -74,21 +77,21 @@ class TrainConfig:
     batch_size: int | None = None
     class_weight: str | None = None
 
-    def __post_init__(self) -> None:
-        check_integer("TrainConfig", "epochs", self.epochs, 1)
+    owner: InitVar[str] = "TrainConfig"
+
+    def __post_init__(self, owner: str) -> None:
+        check_integer(owner, "epochs", self.epochs, 1)
         if self.patience is not None:
-            check_integer("TrainConfig", "patience", self.patience, 1)
-        check_real("TrainConfig", "learning_rate", self.learning_rate, "(0, inf)")
-        check_real("TrainConfig", "l2", self.l2, "[0, inf)")
-        check_choice("TrainConfig", "metric", self.metric, METRICS)
-        check_choice("TrainConfig", "optimizer", self.optimizer, OPTIMIZERS)
-        check_choice("TrainConfig", "stopping", self.stopping, RULES)
+            check_integer(owner, "patience", self.patience, 1)
+        check_real(owner, "learning_rate", self.learning_rate, "(0, inf)")
+        check_real(owner, "l2", self.l2, "[0, inf)")
+        check_choice(owner, "metric", self.metric, METRICS)
+        check_choice(owner, "optimizer", self.optimizer, OPTIMIZERS)
+        check_choice(owner, "stopping", self.stopping, RULES)
         if self.batch_size is not None:
-            check_integer("TrainConfig", "batch_size", self.batch_size, 1)
+            check_integer(owner, "batch_size", self.batch_size, 1)
         if self.class_weight is not None:
-            check_choice(
-                "TrainConfig", "class_weight", self.class_weight, CLASS_WEIGHTS
-            )
+            check_choice(owner, "class_weight", self.class_weight, CLASS_WEIGHTS)
 
 
 @dataclass(frozen=True)

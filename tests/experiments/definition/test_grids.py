@@ -9,7 +9,7 @@ import pytest
 from h2gcn import NodeClassifier
 from h2gcn.datasets import DATASETS
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import find_grid, find_preset, flatten
+from h2gcn.experiments import classifier_of, find_grid, find_preset, flatten
 from h2gcn.experiments.definition.grids import OWN_PATIENCE
 from h2gcn.experiments.definition.settings import nest
 from h2gcn.models import ALIASES, MODELS
@@ -190,7 +190,7 @@ def test_the_grid_is_the_papers(name: str, model: str) -> None:
     ]
     # As they are used, so that what a grid leaves to the model is looked at too.
     used = [
-        flatten(NodeClassifier(model, **setting).resolved_params())
+        flatten(classifier_of(model, setting).resolved_params())
         for setting in find_grid(name, model)
     ]
     names = expected[0].keys()
@@ -220,6 +220,27 @@ def test_a_benchmark_brings_its_scaling_and_its_score() -> None:
         assert (setting["scaling"], setting["metric"]) == ("standard", "roc_auc")
     for setting in find_grid("syn-cora/h0.10-r1", "mlp"):
         assert setting["scaling"] == "rows"
+
+
+def test_scalings_are_tried_on_ones_own_graph_alone() -> None:
+    plain = find_grid("my graph", "mlp")
+    more = find_grid("my graph", "mlp", ("none", "standard"))
+    assert more[: len(plain)] == plain, "first, and as they were"
+    assert [setting.get("scaling") for setting in more] == [
+        *[None] * 4,
+        *["none"] * 4,
+        *["standard"] * 4,
+    ]
+    for name in FAMILIES[:-1]:
+        assert find_grid(name, "mlp", ("none",)) == find_grid(name, "mlp")
+    assert find_grid("x", "linbp", ("none",)) == find_grid("x", "linbp")
+
+
+def test_a_setting_without_patience_trains_to_the_end() -> None:
+    assert NodeClassifier().patience == OWN_PATIENCE
+    assert classifier_of("gcn", {}).patience is None
+    assert classifier_of("gcn", {"patience": 7}, patience=9).patience == 7
+    assert classifier_of("gcn", {"l2": 0.1}, random_state=3).random_state == 3
 
 
 def test_ones_own_graph_is_trained_with_patience() -> None:

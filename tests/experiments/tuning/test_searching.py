@@ -12,8 +12,9 @@ import pytest
 from h2gcn import Graph, NodeClassifier, Split, __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Progress, Ranked, Store, find_grid, search, tune
+from h2gcn.experiments.definition import settings as settings_module
 from h2gcn.experiments.running.store import read_records
-from h2gcn.experiments.tuning import searching as tuning, trials as trials_module
+from h2gcn.experiments.tuning import searching as tuning
 from h2gcn.experiments.tuning.searching import rank
 from h2gcn.experiments.tuning.space import Space
 from h2gcn.experiments.tuning.trials import Trials
@@ -51,9 +52,9 @@ class Stub:
 
     def __init__(
         self,
-        model: str,
+        model: str = "gcn",
         *,
-        device: str,
+        device: str = "cpu",
         random_state: int | None = None,
         **setting: Any,
     ) -> None:
@@ -81,7 +82,7 @@ def scores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[Stub], float]], None]:
     """Replace classifiers by stubs; return what sets their score."""
-    monkeypatch.setattr(trials_module, "NodeClassifier", Stub)
+    monkeypatch.setattr(settings_module, "NodeClassifier", Stub)
     monkeypatch.setattr(Stub, "fits", 0)
 
     def set_score(score: Callable[[Stub], float]) -> None:

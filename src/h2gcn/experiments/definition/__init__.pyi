@@ -16,4 +16,10 @@ from .paper import (
 )
 from .presets import find_preset as find_preset
 from .protocols import Protocol as Protocol, find_protocol as find_protocol
-from .settings import Setting as Setting, flatten as flatten, nest as nest
+from .settings import (
+    TO_THE_END as TO_THE_END,
+    Setting as Setting,
+    classifier_of as classifier_of,
+    flatten as flatten,
+    nest as nest,
+)

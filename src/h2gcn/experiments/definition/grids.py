@@ -144,7 +144,9 @@ _SAME_AS = {
 """Jumping knowledge was added without changing anything else."""
 
 
-def find_grid(name: str, model: str) -> list[dict[str, Any]]:
+def find_grid(
+    name: str, model: str, scalings: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Return the settings to try, each the arguments of a `NodeClassifier`.
 
     Parameters
@@ -154,18 +156,25 @@ def find_grid(name: str, model: str) -> list[dict[str, Any]]:
         real benchmarks, with patience where the paper trains to the end.
     model
         A name of `h2gcn.models.MODELS`; one that no grid names is tried as it is.
+    scalings
+        On one's own graph, all is tried with each of these too, after "auto"; the
+        benchmarks come as the paper scaled them.
     """
-    find_model(model)  # a misspelt name must not pass for a new model
+    spec = find_model(model)  # a misspelt name must not pass for a new model
     grids, common = _family(name)
     key = ALIASES.get(model, model)
     key = _SAME_AS.get(key, key)
     key = "h2gcn" if key.startswith("h2gcn") else key
     own = _GEOM_GCN_BY_NAME.get(name, {}) if key == "geom-gcn" else {}
-    return [
+    settings = [
         nest(common | dict(zip(axes, values, strict=True)))
         for axes in ({**axes, **own} for axes in grids.get(key, [{}]))
         for values in itertools.product(*axes.values())
     ]
+    if grids is not _OWN or not spec.trained:
+        return settings
+    more = [setting | {"scaling": name} for name in scalings for setting in settings]
+    return settings + more
 
 
 def _family(name: str) -> tuple[dict[str, list[Axes]], dict[str, Any]]:

@@ -13,12 +13,12 @@ from importlib.resources import files
 from typing import Any
 
 from h2gcn.datasets import DATASETS
-from h2gcn.experiments.definition.grids import find_grid
+from h2gcn.experiments.definition.grids import OWN_PATIENCE, find_grid
 from h2gcn.models import ALIASES
 
 __all__ = ["OWN_DATA", "find_preset"]
 
-OWN_DATA: dict[str, Any] = {"patience": 100}
+OWN_DATA: dict[str, Any] = {"patience": OWN_PATIENCE}
 """A graph that nobody has tuned for: stop when validation no longer rises."""
 
 

@@ -8,10 +8,27 @@ from typing import Any
 
 from h2gcn.estimator import NodeClassifier
 
-__all__ = ["Setting", "flatten", "nest"]
+__all__ = ["TO_THE_END", "Setting", "classifier_of", "flatten", "nest"]
 
 Setting = Mapping[str, Any]
-"""Arguments of a `NodeClassifier`."""
+"""Arguments of a `NodeClassifier`, but without `patience` there is none."""
+TO_THE_END: Setting = {"patience": None}
+"""What a setting has that names no patience: most of the paper's runs never stop."""
+
+
+def classifier_of(model: str, setting: Setting, **more: Any) -> NodeClassifier:
+    """Return a new classifier with a setting, trained to the end unless it says so.
+
+    Parameters
+    ----------
+    model
+        A name of `h2gcn.models.MODELS`.
+    setting
+        As the grids, the presets and the stored runs have it.
+    more
+        Further arguments of `NodeClassifier`, where the setting has none of the name.
+    """
+    return NodeClassifier(model, **{**TO_THE_END, **more, **setting})
 
 
 def flatten(setting: Setting) -> dict[str, Any]:

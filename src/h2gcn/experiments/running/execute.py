@@ -93,12 +93,10 @@ def count_by_degree(
 
 
 def _fit(run: Run) -> Record:
-    from h2gcn.estimator import NodeClassifier
+    from h2gcn.experiments.definition import classifier_of
 
     graph = open_graph(run.dataset)
-    classifier = NodeClassifier(
-        run.model, random_state=run.seed + run.split, **run.config
-    )
+    classifier = classifier_of(run.model, run.config, random_state=run.seed + run.split)
     start = time.perf_counter()
     classifier.fit(graph, run.split)
     seconds = time.perf_counter() - start

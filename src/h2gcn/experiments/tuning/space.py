@@ -24,6 +24,8 @@ RATES = {"learning_rate": (1e-3, 1e-1), "l2": (1e-7, 1e-2)}
 """Searched on a logarithmic scale."""
 DROPOUT = (0.0, 0.9, 0.1)
 """From, to, step."""
+AUTO = "auto"
+"""The scaling of a setting that names none."""
 ATTEMPTS = 50
 """Draws in a row of what was tried before, after which nothing new is expected."""
 
@@ -34,7 +36,8 @@ class Space:
     Learning rate and L2 penalty, dropout, activation and width where the model has
     them, and those of its own options whose kind says what to try: an integer from
     half to twice its default, a share from 0.01 to 0.99. All reach as far as the
-    settings given, and what those have besides is taken from the first.
+    settings given; the scaling of features is chosen among theirs, where they differ
+    in it; and what they have besides is taken from the first.
 
     Parameters
     ----------
@@ -45,10 +48,10 @@ class Space:
     """
 
     def __init__(self, model: str, settings: Sequence[Setting]) -> None:
-        self._own = find_model(model).settings
+        self._own = {"scaling": AUTO} | find_model(model).settings
         self._base = flatten(settings[0])
         self._given = list(settings)
-        tried = [flatten(setting) for setting in settings]
+        tried = [{"scaling": AUTO} | flatten(setting) for setting in settings]
         axes = {
             name: _axis(name, default, [v[name] for v in tried if name in v])
             for name, default in self._own.items()
@@ -92,12 +95,17 @@ class Space:
 
     def _setting(self, point: dict[str, Any]) -> Setting:
         values = {name: _short(value) for name, value in point.items()}
+        if values.get("scaling") == AUTO and "scaling" not in self._base:
+            del values["scaling"]  # as the settings given have it
         return nest(self._base | values)
 
 
 def _axis(name: str, default: Any, tried: Sequence[Any]) -> BaseDistribution | None:
     """Return what to choose from, or None where the kind of value does not say."""
     values = [default, *tried]
+    if name == "scaling":
+        found = list(dict.fromkeys(tried))
+        return CategoricalDistribution(found) if len(found) > 1 else None
     if name in RATES:
         positive = [*RATES[name], *(value for value in values if value > 0)]
         return FloatDistribution(min(positive), max(positive), log=True)

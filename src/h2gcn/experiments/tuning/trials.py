@@ -24,7 +24,7 @@ from h2gcn.estimator import (
     mean_and_deviation,
 )
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.definition import Setting
+from h2gcn.experiments.definition import Setting, classifier_of
 from h2gcn.experiments.running import Store, key_of
 from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.models import ALIASES
@@ -212,10 +212,8 @@ class Trials:
     def _classifier(
         self, setting: Setting, random_state: int | None = None
     ) -> NodeClassifier:
-        settings = {**self.machine, **setting}
-        return NodeClassifier(
-            self.model, device=self.device, random_state=random_state, **settings
-        )
+        more = {**self.machine, "device": self.device, "random_state": random_state}
+        return classifier_of(self.model, setting, **more)
 
     def _find_operators(self, setting: Setting, number: int) -> None:
         """Make the operators of a run, or say why this machine cannot."""

@@ -12,7 +12,14 @@ import numpy as np
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["check_bool", "check_choice", "check_integer", "check_real", "nearest"]
+__all__ = [
+    "check_bool",
+    "check_choice",
+    "check_integer",
+    "check_real",
+    "close",
+    "nearest",
+]
 
 
 def _fail(owner: str, name: str, rule: str, value: object) -> InputError:
@@ -21,10 +28,15 @@ def _fail(owner: str, name: str, rule: str, value: object) -> InputError:
     )
 
 
+def close(word: str, choices: Iterable[str]) -> list[str]:
+    """Return those of the choices, three at most, that a misspelt word may mean."""
+    return difflib.get_close_matches(word.lower(), list(choices), n=3, cutoff=0.5)
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """Return " Did you mean …?" with the nearest of the choices, or ""."""
-    close = difflib.get_close_matches(word.lower(), list(choices), n=3, cutoff=0.5)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    found = close(word, choices)
+    return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def check_bool(owner: str, name: str, value: object) -> bool:

@@ -2,12 +2,17 @@
 
 import csv
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from h2gcn.graph import ReadRecord
+from h2gcn.io import read_graph, write_npz
+from h2gcn.training import signed
 from support.commands import Run, fails
 
 
@@ -53,8 +58,8 @@ def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> N
     assert "12 nodes written" in said
     assert "% of 48 known labels agree (any training nodes included)" in said
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert [row["node"] for row in rows] == [f"p{i:02}" for i in range(0, 60, 5)]
-    assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
+    assert [row["id"] for row in rows] == [f"p{i:02}" for i in range(0, 60, 5)]
+    assert list(rows[0]) == ["id", "label", "p_fraud", "p_honest"]
     for row in rows:
         assert row["label"] in ("fraud", "honest")
         assert float(row["p_fraud"]) + float(row["p_honest"]) == pytest.approx(1)
@@ -78,7 +83,123 @@ def test_predict_all_nodes_of_another_graph(
     assert run("predict", model, other, "--all", "-q", "--out", out)[2] == ""
     import pyarrow.parquet as pq
 
-    assert pq.read_table(out).column("node").to_pylist() == ["x", "y", "z"]
+    assert pq.read_table(out).column("id").to_pylist() == ["x", "y", "z"]
+
+
+def test_predictions_call_the_ids_as_the_node_table_does(
+    run: Run, folder: Path, model: Path
+) -> None:
+    out = folder / "out.csv"
+
+    def header(*source: object) -> str:
+        assert run("predict", model, *source, "--all", "-q", "--out", out)[0] == 0
+        return out.read_text().splitlines()[0]
+
+    assert header(folder) == "id,label,p_fraud,p_honest"
+    # The name of this table, not that of the training table.
+    change(folder, "nodes.csv", "id,", "NODE_ID,")
+    assert header(folder) == "NODE_ID,label,p_fraud,p_honest"
+    # Other sources have no name for it.
+    graph = read_graph(folder)
+    write_npz(replace(graph, record=ReadRecord()), folder / "g.npz")
+    assert header(folder / "g.npz") == "node,label,p_fraud,p_honest"
+
+
+def test_an_id_column_that_is_called_label(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "id,age,income,plan,label", "label,age,income,plan,y")
+    names = ("--id-column", "label", "--label-column", "y")
+    model, out = folder.with_name("model"), folder / "out.csv"
+    assert run("train", folder, *names, "--out", model, "-q", *QUICK)[0] == 0
+    assert run("predict", model, folder, "--out", out)[0] == 0
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
+    assert rows[0]["node"] == "p00"
+
+
+def test_ids_with_blanks_from_tables_to_predictions(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    for name in ("nodes.csv", "edges.csv"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("p00", " p00"))
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    spread = ("--model", "label-propagation", "--out", model, "-q")
+    assert run("train", folder, *spread)[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert out.read_text().splitlines()[1].startswith(" p00,")
+
+
+def test_a_model_of_0_1_0_knows_ids_without_blanks(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "out.csv"
+    spread = ("--model", "label-propagation", "--out", model, "-q")
+    assert run("train", folder, *spread)[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    expected = out.read_text()
+    manifest = json.loads((model / "bundle.json").read_text("utf-8"))
+    del manifest["sha256"], manifest["seeds"]["trimmed"]
+    (model / "bundle.json").write_bytes(signed(manifest))
+    for name in ("nodes.csv", "edges.csv"):
+        text = (folder / name).read_text()
+        (folder / name).write_text(text.replace("p", " p").replace(" plan", "plan"))
+    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    head, *rows = expected.splitlines()
+    assert out.read_text().splitlines() == [head, *(f" {row}" for row in rows)]
+
+
+def test_missing_categories_from_training_to_prediction(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    # Every third plan is missing; here it is a name like others.
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    for name in ("nodes.csv", "edges.csv"):
+        text = (folder / name).read_text()
+        (whole / name).write_text(re.sub(r",,(?=\w*$)", ",free,", text, flags=re.M))
+    assert "free" in (whole / "nodes.csv").read_text()
+    models = {}
+    for source in (folder, whole):
+        models[source] = tmp_path / f"of-{source.name}"
+        options = ("--categorical", "plan", "--out", models[source], *QUICK)
+        code, _, notes = run("train", source, *options)
+        assert code == 0, notes
+        told = "20 empty cells are a category of their own, (missing), of 'plan' (20)"
+        assert (told in notes) == (source == folder)
+    for source, other in ((folder, whole), (whole, folder)):
+        out = tmp_path / "out.csv"
+        code, _, notes = run("predict", models[source], other, "--out", out)
+        assert code == 0, notes
+        names = {"'plan=(missing)'", "'plan=free'"}
+        assert all(name in notes for name in names)
+        assert "absent ones count as zero, new ones are left out" in notes
+
+
+def test_several_columns_in_one_option(run: Run, folder: Path) -> None:
+    lines = (folder / "nodes.csv").read_text().splitlines()
+    more = ['"a,b"', *("uv"[i % 2] for i in range(len(lines) - 1))]
+    longer = [f"{cell},{line}" for line, cell in zip(lines, more, strict=True)]
+    (folder / "nodes.csv").write_text("\n".join(longer))
+
+    def card(*options: object) -> int:
+        code, out, err = run("diagnose", folder, "--json", *options)
+        assert code == 0, err
+        return json.loads(out)["card"]["features"]
+
+    # Two numbers, two values of "a,b" and three of plan.
+    assert card("--categorical", "a,b", "--categorical", "plan") == 2 + 2 + 3
+    assert card("--feature-column", "income,age") == 2
+    assert card("--feature-column", "income", "--categorical", "plan") == 1 + 3
+    fails(run("diagnose", folder, "--categorical", "plan,sort"), "no column 'sort'")
+
+
+def test_all_mistakes_of_tables_are_one_line(run: Run, folder: Path) -> None:
+    change(folder, "nodes.csv", "id,", "person,")
+    change(folder, "nodes.csv", "p03,", "p03,x")
+    change(folder, "edges.csv", "p00,p01", "p00,")
+    result = run("train", folder, "--categorical", "town")
+    fails(result, "--id-column", "no column 'town'", "'target' is empty at line 2")
+    assert len(result[2].splitlines()) == 1
 
 
 def test_train_json_is_one_object(run: Run, folder: Path) -> None:
@@ -130,6 +251,46 @@ def test_generate_writes_both_formats(run: Run, tmp_path: Path) -> None:
         code, out, _ = run("diagnose", tmp_path / name, "--json")
         assert code == 0
         assert json.loads(out)["card"]["edges"] == 392
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.TSV", "g.parquet", "g.pt", "-"])
+def test_generate_refuses_files_that_it_does_not_write(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("generate", "--out", name, "--nodes", 50)
+    rule = "--out must be a folder, which gets nodes.csv and edges.csv, or a file that"
+    fails(result, f"{name}: ", rule)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_generate_into_a_folder_with_a_point_in_its_name(
+    run: Run, tmp_path: Path
+) -> None:
+    assert run("generate", "--out", tmp_path / "h0.1", "--nodes", 50)[0] == 0
+    (tmp_path / "old.csv").mkdir()
+    assert run("generate", "--out", tmp_path / "old.csv", "--nodes", 50)[0] == 0
+    for name in ("h0.1", "old.csv"):
+        assert (tmp_path / name / "edges.csv").is_file()
+    assert run("generate", "--out", tmp_path / "g.NPZ", "--nodes", 50)[0] == 0
+    assert (tmp_path / "g.NPZ").is_file()
+
+
+def test_nothing_is_written_to_standard_output(
+    run: Run, folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    said = "error: -: nothing is written to standard output; "
+    pages = "the file name must end in .html or .htm."
+    tables = "the file name must end in .csv or .parquet."
+    fails(run("predict", model, folder, "--out", "-"), said + tables)
+    fails(run("diagnose", folder, "--html", "-"), said + pages)
+    fails(run("report", folder, "--out", "-"), said + pages)
+    fails(run("train", folder, "--out", "-"), said + "a model is saved as a folder")
+    fails(run("tune", folder, "--out", "-"), said + "tuning needs a folder")
+    fails(run("reproduce", "table-1", "--out", "-"), said + "results need a folder")
+    names = {file.name for file in folder.iterdir()}
+    assert names == {"nodes.csv", "edges.csv"}
 
 
 def test_generate_takes_a_whole_matrix(run: Run, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_batches_from_training_to_predictions(
     assert "% of 30 known labels agree" in line
     tables = [read(path) for path in files]
     for table in tables:
-        assert [row["node"] for row in table] == [f"p{i}" for i in range(0, N, 4)]
+        assert [row["id"] for row in table] == [f"p{i}" for i in range(0, N, 4)]
         assert [r["label"] for r in table] == [r["label"] for r in tables[0]]
         for row, other in zip(table, tables[0], strict=True):
             for name in ("p_a", "p_b"):
@@ -103,7 +103,7 @@ def test_all_nodes_are_predicted_once(
     monkeypatch.setattr(H2GCN, "forward", spy)
     run("predict", model, folder, "--all", "-q", "--out", out)
     assert seen == [8] * 5
-    assert [row["node"] for row in rows(out)] == [f"p{i}" for i in range(N)]
+    assert [row["id"] for row in rows(out)] == [f"p{i}" for i in range(N)]
 
 
 def test_mistakes_with_batches(run: Run, folder: Path, tmp_path: Path) -> None:

@@ -65,13 +65,13 @@ def predict(
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert f"{len(rows)} nodes written" in said
     columns = [f"p_{name}" for name in CLASSES]
-    assert list(rows[0]) == ["node", "label", *columns]
+    assert list(rows[0]) == ["id", "label", *columns]
     shares = np.array([[float(row[name]) for name in columns] for row in rows])
     assert shares.min() >= 0
     assert shares.sum(axis=1) == pytest.approx(1)
     likeliest = [CLASSES[k] for k in shares.argmax(axis=1)]
     assert [row["label"] for row in rows] == likeliest
-    return [row["node"] for row in rows], shares, notes
+    return [row["id"] for row in rows], shares, notes
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -90,6 +90,25 @@ def test_seeds_of_older_files_go_by_ids_alone() -> None:
     assert rows.tolist() == [[0, 1], [0, 0]]
 
 
+def test_ids_of_older_files_have_no_blanks_around_them() -> None:
+    trained = path_graph([" a", "b", "c "], [2, 0, 1])
+    seeds = Seeds.of(trained, np.array([0, 2]), "m")
+    expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert seeds.one_hot(trained, CPU).tolist() == expected
+    # Now ids are compared as they are written,
+    bare = path_graph(["a", "b", "c"], [2, 0, 1])
+    with pytest.raises(InputError, match="none of those 2 nodes"):
+        Seeds.from_json(seeds.to_json()).one_hot(bare, CPU)
+    # and were not when a file says nothing of it.
+    content = Seeds.of(bare, np.array([0, 2]), "m").to_json()
+    del content["trimmed"]
+    older = Seeds.from_json(content)
+    assert older.one_hot(trained, CPU).tolist() == expected
+    assert older.one_hot(bare, CPU).tolist() == expected
+    both = path_graph(["a", " a"], [0, 1])
+    assert older.one_hot(both, CPU).tolist() == [[0, 0, 1], [0, 0, 0]]
+
+
 def test_two_nodes_with_one_id_are_refused() -> None:
     twice = path_graph(["a", "b", "a"], [0, 1, 2])
     message = "path: labels are remembered by node id, and 2 nodes have the id a"

@@ -35,6 +35,9 @@ def test_folders_that_can_be_written_to(tmp_path: Path) -> None:
 def test_folders_that_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused(tmp_path / "no" / "c", f"the folder {tmp_path / 'no'} does not exist")
     refused(tmp_path / "..", "a thing needs a folder of its own")
+    refused(
+        Path("-"), "nothing is written to standard output; a thing is saved as a folder"
+    )
     (tmp_path / "file").write_text("mine")
     refused(tmp_path / "file", "is a file; a thing is saved as a folder")
     refused(tmp_path, "holds other files; a thing needs a folder of its own")

@@ -1,5 +1,6 @@
 """npz archives: both layouts, a lossless round trip, nothing unpickled."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -286,3 +287,17 @@ def test_half_a_split_is_an_error(tmp_path: Path, small_graph: Graph) -> None:
         path = save(tmp_path / "half.npz", **arrays | {name: given})
         with pytest.raises(InputError, match="are missing"):
             read_npz(path)
+
+
+def test_the_name_of_the_id_column_comes_back(tmp_path: Path) -> None:
+    graph = Graph(
+        x=np.eye(2), adj=np.zeros((2, 2)), record=ReadRecord(id_column="person")
+    )
+    write_npz(graph, tmp_path / "g.npz")
+    assert read_npz(tmp_path / "g.npz").record == graph.record
+    # Older archives have a record without it.
+    arrays = dict(np.load(tmp_path / "g.npz"))
+    record = json.loads(str(arrays["record"]))
+    del record["id_column"]
+    older = save(tmp_path / "old.npz", **arrays | {"record": json.dumps(record)})
+    assert read_npz(older).record.id_column is None

@@ -67,6 +67,14 @@ def test_networkx_directed_multigraph_with_integer_nodes() -> None:
     assert graph.directed.nnz == 3
 
 
+def test_networkx_attributes_with_commas_between_them() -> None:
+    source = nx.Graph()
+    source.add_node("a", **{"f": 1, "g": 2, "h,i": 3, "j": 4})
+    graph = from_networkx(source, features=["g,f", "h,i"])
+    assert graph.feature_names == ("g", "f", "h,i")
+    assert graph.x.tolist() == [[2, 1, 3]]
+
+
 def test_networkx_without_attributes_has_structural_features() -> None:
     graph = read_graph(nx.star_graph(3))
     assert graph.feature_names == ("log1p_degree", "log1p_neighbour_degree", "one")

@@ -9,7 +9,13 @@ import scipy.sparse as sp
 
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
-from h2gcn.io import atomic_write, read_graph, write_predictions, write_tables
+from h2gcn.io import (
+    atomic_write,
+    read_graph,
+    write_prediction_blocks,
+    write_predictions,
+    write_tables,
+)
 
 
 def test_atomic_write_takes_the_name_at_the_end(tmp_path: Path) -> None:
@@ -105,9 +111,38 @@ def test_predictions_as_parquet(tmp_path: Path) -> None:
     }
 
 
+def test_predictions_call_the_ids_as_asked(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    labels = ["x", "y"]
+    for id_column, head in {
+        "Person, id": '"Person, id",label,p_x,p_y',
+        # Names that other columns have.
+        "label": "node,label,p_x,p_y",
+        "p_x": "node,label,p_x,p_y",
+        "": "node,label,p_x,p_y",
+    }.items():
+        write_predictions(
+            path, ["a", "b"], labels, PROBABILITIES, labels, id_column=id_column
+        )
+        assert path.read_text() == f"{head}\na,x,0.75,0.25\nb,y,0.5,0.5\n"
+    blocks = [(np.array([1, 0]), PROBABILITIES)]
+    write_prediction_blocks(
+        path, np.array([" a", "b"]), np.array(labels), blocks, id_column="key"
+    )
+    assert path.read_text() == "key,label,p_x,p_y\nb,x,0.75,0.25\n a,x,0.5,0.5\n"
+
+
 def test_predictions_mistakes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"p\.xlsx: .*\.csv or \.parquet"):
         write_predictions(tmp_path / "p.xlsx", ["a"], ["x"], [[1.0]], ["x"])
+    with pytest.raises(InputError, match=r"p: .*\.parquet\. Got no ending instead\."):
+        write_predictions(tmp_path / "p", ["a"], ["x"], [[1.0]], ["x"])
+    message = (
+        r"^-: nothing is written to standard output; the file name must end in \.csv "
+        r"or \.parquet\.$"
+    )
+    with pytest.raises(InputError, match=message):
+        write_predictions("-", ["a"], ["x"], [[1.0]], ["x"])
     with pytest.raises(InputError, match=r"2 nodes and 3 classes. Got shape \(2, 2\)"):
         write_predictions(
             tmp_path / "p.csv", ["a", "b"], ["x", "x"], PROBABILITIES, "xyz"

@@ -9,6 +9,12 @@ import typer
 
 __all__ = ["command"]
 
+OTHER_FILES = {
+    *(".csv", ".tsv", ".parquet", ".graphml", ".pt", ".edgelist", ".txt"),
+    *(".npy", ".json", ".xlsx", ".gz", ".zip"),
+}
+"""Names that end so are meant for files, of kinds that are not written."""
+
 
 def command(
     out: Annotated[
@@ -75,6 +81,7 @@ def command(
     )
     from h2gcn.io import write_npz, write_tables
 
+    check_out(out)
     shape: dict[str, Any] = {}
     if preset is not None:
         check_choice("generate", "preset", preset, PRESETS)
@@ -107,11 +114,26 @@ def command(
 
         hidden = np.random.default_rng(seed).random(graph.n_nodes) < unlabelled
         graph = replace(graph, y=np.where(hidden, -1, graph.y), splits=())
-    if out.suffix == ".npz":
+    if out.suffix.lower() == ".npz":
         write_npz(graph, out)
     else:
         write_tables(graph, out)
     print(f"{graph!r} written to {out}")
+
+
+def check_out(out: Path) -> None:
+    """Refuse a name that is neither an .npz file's nor a folder's."""
+    from h2gcn.exceptions import InputError
+    from h2gcn.io import check_not_stdout
+
+    rule = (
+        "--out must be a folder, which gets nodes.csv and edges.csv, or a file that "
+        "ends in .npz."
+    )
+    check_not_stdout(out, rule)
+    # A folder may have a point in its name, as graph-h0.1 has.
+    if out.suffix.lower() in OTHER_FILES and not out.is_dir():
+        raise InputError(f"{out}: {rule} Got {out.suffix!r} instead.")
 
 
 def read_matrix(path: Path) -> list[list[float]]:

@@ -52,7 +52,8 @@ def command(
 
     SOURCE may be the graph that the model was trained on, or another one with the
     same columns; tables are read as they were for training. The file has a row for
-    each node: its id, the label, a probability for each class.
+    each node: its id, in a column called as in the node table (else 'node'), the
+    label, a probability for each class.
     """
     import warnings
     from dataclasses import replace
@@ -116,7 +117,13 @@ def command(
             kept = wanted[block]
             yield block[kept], probabilities(logits[kept])
 
-    write_prediction_blocks(out, graph.node_ids, classifier.classes_, blocks())
+    write_prediction_blocks(
+        out,
+        graph.node_ids,
+        classifier.classes_,
+        blocks(),
+        id_column=graph.record.id_column,
+    )
     known = ""
     if n_known:
         known = (

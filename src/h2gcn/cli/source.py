@@ -74,7 +74,7 @@ Feature = Annotated[
     list[str] | None,
     typer.Option(
         "--feature-column",
-        help="A feature column; repeat for more (default: all numbers).",
+        help="Feature columns: a,b or repeated (default: all numbers).",
         rich_help_panel=_TABLES,
     ),
 ]
@@ -82,7 +82,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
-        help="A column to one-hot encode; repeat for more.",
+        help="Columns to one-hot encode: a,b or repeated.",
         rich_help_panel=_TABLES,
     ),
 ]

@@ -25,7 +25,7 @@ from h2gcn.experiments import (
 )
 from h2gcn.graph import Graph, Split
 from h2gcn.homophily import graph_card
-from h2gcn.io import atomic_write
+from h2gcn.io import atomic_write, check_not_stdout
 
 __all__ = ["Folder", "Work"]
 
@@ -53,6 +53,7 @@ class Folder:
 
     def check(self) -> None:
         """Refuse a folder that cannot be used, before the work is done."""
+        check_not_stdout(self.path, "tuning needs a folder")
         if not self.path.parent.is_dir():
             parent = self.path.parent
             raise InputError(f"{self.path}: the folder {parent} does not exist")

@@ -41,6 +41,8 @@ class Seeds:
     edges
         A checksum of the training graph's edges where its nodes have no ids, else
         None. Every such graph has a node 0, and it is never the same one.
+    trimmed
+        Whether blanks around the ids were left out, as versions up to 0.1.0 did.
     """
 
     ids: tuple[str, ...]
@@ -48,6 +50,7 @@ class Seeds:
     n_classes: int
     model: str
     edges: str | None = None
+    trimmed: bool = False
 
     @classmethod
     def of(cls, graph: Graph, nodes: NDArray[np.int64], model: str) -> Seeds:
@@ -70,6 +73,9 @@ class Seeds:
                 "predicted"
             )
         place = _rows(graph)
+        if self.trimmed:
+            # An id that is the same to the letter goes first.
+            place = {name.strip(): row for name, row in place.items()} | place
         found = [
             (place[name], index)
             for name, index in zip(self.ids, self.classes, strict=True)
@@ -101,6 +107,7 @@ class Seeds:
             content["n_classes"],
             content["model"],
             content.get("edges"),  # which bundles have not always had
+            content.get("trimmed", True),
         )
 
 

@@ -88,6 +88,8 @@ class ReadRecord:
     notes: tuple[str, ...] = ()
     tables: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """How it was read (`TableOptions.to_json`), for others to be read alike."""
+    id_column: str | None = None
+    """What the node table calls the column of the ids."""
 
     def sentences(self) -> list[str]:
         """Return what was merged, symmetrised and dropped, a sentence each."""

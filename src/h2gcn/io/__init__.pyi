@@ -3,6 +3,7 @@ from .durable import (
     cannot_read as cannot_read,
     cannot_write as cannot_write,
     check_folder as check_folder,
+    check_not_stdout as check_not_stdout,
     sync_folder as sync_folder,
     whole_file as whole_file,
     write_whole as write_whole,

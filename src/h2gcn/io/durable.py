@@ -15,6 +15,7 @@ __all__ = [
     "cannot_read",
     "cannot_write",
     "check_folder",
+    "check_not_stdout",
     "sync_folder",
     "whole_file",
     "write_whole",
@@ -33,6 +34,7 @@ def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None
     is_own
         Whether a name may be in the folder.
     """
+    check_not_stdout(path, f"{what} is saved as a folder")
     try:
         around, there = path.parent.is_dir(), path.exists()
         names = [file.name for file in path.iterdir()] if path.is_dir() else None
@@ -46,6 +48,20 @@ def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None
         raise InputError(f"{path}: is a file; {what} is saved as a folder")
     if not all(is_own(name) for name in names or ()):
         raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
+
+
+def check_not_stdout(path: str | Path, rule: str) -> None:
+    """Refuse "-", by which other programs mean standard output.
+
+    Parameters
+    ----------
+    path
+        Where something is to be written.
+    rule
+        What it must be instead.
+    """
+    if str(path) == "-":
+        raise InputError(f"-: nothing is written to standard output; {rule}")
 
 
 @contextmanager

@@ -43,9 +43,9 @@ def read_edge_list(
     Parameters
     ----------
     path
-        Ids separated by blanks, tabs or commas; what follows them on a line is not
-        used, nor are lines that begin with `#` or `%`. The nodes are those that
-        are named, in that order.
+        Ids separated by blanks, tabs or commas; blanks around them are no part of
+        them. What follows them on a line is not used, nor are lines that begin with
+        `#` or `%`. The nodes are those that are named, in that order.
     labels
         A file of the same form with the id and the label of a node on each line.
         Nodes that no edge names are added; they are isolated.

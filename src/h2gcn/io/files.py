@@ -2,12 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["check_parts", "existing_file", "listed", "not_utf8", "one_line"]
+__all__ = [
+    "Mistakes",
+    "check_parts",
+    "existing_file",
+    "listed",
+    "not_utf8",
+    "one_line",
+]
+
+SHOWN = 5
+"""How many mistakes are told at once; the others are counted."""
+
+
+class Mistakes:
+    """What is wrong with some files, collected to be told together in one line.
+
+    Examples
+    --------
+    >>> mistakes = Mistakes()
+    >>> with mistakes.of("a.csv"):
+    ...     raise InputError("a.csv: the file is empty.")
+    >>> mistakes.add("b.csv", "b.csv: no edges.")
+    >>> mistakes.tell()
+    Traceback (most recent call last):
+        ...
+    h2gcn.exceptions.InputError: a.csv: the file is empty; b.csv: no edges.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str | Callable[[], str]]] = []
+
+    def add(self, file: str | Path, message: str | Callable[[], str]) -> None:
+        """Keep a mistake in a file; its message, or what makes it if it is shown."""
+        self._found.append((str(file), message))
+
+    @contextmanager
+    def of(self, file: str | Path) -> Iterator[None]:
+        """Keep an `InputError` that is raised inside, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.add(file, str(error))
+
+    def in_file(self, file: str | Path) -> bool:
+        """Tell whether a file has any."""
+        return any(str(file) == name for name, _ in self._found)
+
+    def tell(self) -> None:
+        """Raise if there is any mistake: one as it is, several on one line."""
+        if not self._found:
+            return
+        seen: Counter[str] = Counter()
+        turns = []
+        for number, (file, _) in enumerate(self._found):
+            turns.append((seen[file], number))
+            seen[file] += 1
+        # Of each file in turn: one with many does not hide that of another.
+        shown = sorted(number for _, number in sorted(turns)[:SHOWN])
+        messages = [self._found[number][1] for number in shown]
+        said = [text if isinstance(text, str) else text() for text in messages]
+        rest = len(self._found) - len(said)
+        said += [f"and {rest} more."] if rest else []
+        opening = [text.removesuffix(".") for text in said[:-1]]
+        raise InputError("; ".join([*opening, said[-1]]))
 
 
 def existing_file(path: str | Path) -> Path:

@@ -19,6 +19,7 @@ from h2gcn.io.adjacency import adjacency_from_edges
 from h2gcn.io.features import fit_layout, structural_features
 from h2gcn.io.files import existing_file, one_line
 from h2gcn.io.labels import doubtful_labels, encode_labels
+from h2gcn.io.tables import split_names
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -48,8 +49,9 @@ def from_networkx(
         The node attribute that is the label; nodes without it are unlabelled.
     features
         The node attributes that are features, numbers or lists of numbers; by
-        default all such but the label. Where there is none, features are made of
-        the degrees, and the record says so.
+        default all such but the label. A name that no node has may be several, with
+        commas between them. Where there is none, features are made of the degrees,
+        and the record says so.
     label_required
         Whether it is an error that no node has the label, unless it is "label".
     name
@@ -69,6 +71,8 @@ def from_networkx(
     )
     rows = [G.nodes[node] for node in nodes]
     known = list(dict.fromkeys(key for row in rows for key in row))
+    if features is not None:
+        features = split_names(features, known)
     must = label_required and label != "label"
     for wanted in (*((label,) if must else ()), *(features or ())):
         if wanted not in known:

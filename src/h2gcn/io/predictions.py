@@ -24,8 +24,10 @@ def write_predictions(
     labels: ArrayLike,
     probabilities: ArrayLike,
     classes: ArrayLike,
+    *,
+    id_column: str | None = None,
 ) -> None:
-    """Write predictions as a table: `node`, `label` and `p_<class>` for each class.
+    """Write predictions as a table: the id, `label` and `p_<class>` for each class.
 
     Parameters
     ----------
@@ -37,10 +39,13 @@ def write_predictions(
         Probability of each class, [n, C].
     classes
         The classes in the order of the columns of `probabilities`, [C].
+    id_column
+        What the column of the ids is called, such as `graph.record.id_column`; `node`
+        if None, or if another column has the name.
     """
     check_suffix(path, SUFFIXES)
     ids, given, share = (np.asarray(a) for a in (node_ids, labels, probabilities))
-    columns = _columns(ids, given, share, np.asarray(classes))
+    columns = _columns(ids, given, share, np.asarray(classes), id_column)
     quoted = needs_quotes(ids) or needs_quotes(given)
     with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
         table.write(columns)
@@ -51,6 +56,8 @@ def write_prediction_blocks(
     node_ids: NDArray[Any],
     classes: NDArray[Any],
     blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]],
+    *,
+    id_column: str | None = None,
 ) -> None:
     """Write the same table from blocks, of which there is never more than one.
 
@@ -64,13 +71,16 @@ def write_prediction_blocks(
         The classes in the order of the columns of probabilities, [C].
     blocks
         Nodes, [m], and their probabilities, [m, C]; the label is the likeliest class.
+    id_column
+        As of `write_predictions`.
     """
     check_suffix(path, SUFFIXES)
     quoted = needs_quotes(node_ids) or needs_quotes(classes)
     with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
         for nodes, share in blocks:
             labels = classes[share.argmax(axis=1)]
-            table.write(_columns(node_ids[nodes], labels, share, classes))
+            rows = _columns(node_ids[nodes], labels, share, classes, id_column)
+            table.write(rows)
 
 
 def _columns(
@@ -78,6 +88,7 @@ def _columns(
     labels: NDArray[Any],
     share: NDArray[Any],
     classes: NDArray[Any],
+    id_column: str | None,
 ) -> Columns:
     names = [str(name) for name in classes.tolist()]
     if share.shape != (len(node_ids), len(names)) or len(labels) != len(node_ids):
@@ -85,5 +96,7 @@ def _columns(
             f"Predictions must be [n, C] for {len(node_ids)} nodes and {len(names)} "
             f"classes. Got shape {share.shape} instead."
         )
-    columns = {"node": node_ids, "label": labels}
-    return columns | {f"p_{name}": share[:, c] for c, name in enumerate(names)}
+    shares = {f"p_{name}": share[:, c] for c, name in enumerate(names)}
+    if not id_column or id_column == "label" or id_column in shares:
+        id_column = "node"
+    return {id_column: node_ids, "label": labels, **shares}

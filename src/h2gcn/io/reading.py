@@ -9,6 +9,7 @@ from typing import Any
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
+from h2gcn.io.files import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pt import read_pt
@@ -74,8 +75,12 @@ def read_graph(
 
 def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:
     if path.is_dir():
-        tables = _table(path, "nodes"), _table(path, "edges")
-        return read_tables(*tables, options, features=features)
+        mistakes, tables = Mistakes(), {}
+        for stem in ("nodes", "edges"):
+            with mistakes.of(path):
+                tables[stem] = _table(path, stem)
+        mistakes.tell()
+        return read_tables(**tables, options=options, features=features)
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES:
         raise InputError(

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
+from h2gcn.io.durable import check_not_stdout
 from h2gcn.io.table_writer import TableWriter, needs_quotes
 
 __all__ = ["atomic_write", "check_suffix", "write_tables"]
@@ -57,11 +58,11 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
 def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     """Return the suffix of a file to write if it is one of `suffixes`, else raise."""
     suffix = Path(path).suffix.lower()
+    rule = f"the file name must end in {' or '.join(suffixes)}."
+    check_not_stdout(path, rule)
     if suffix not in suffixes:
-        raise InputError(
-            f"{path}: the file name must end in {' or '.join(suffixes)}. "
-            f"Got {suffix!r} instead."
-        )
+        found = repr(suffix) if suffix else "no ending"
+        raise InputError(f"{path}: {rule} Got {found} instead.")
     return suffix
 
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn.exceptions import InputError
-from h2gcn.io import TableOptions, read_graph, read_tables
+from h2gcn.io import TableOptions, read_graph, read_tables, write_tables
 
 NODES = "id,label,age,city\n007,cat,1.5,Rome\nb,,2,Oslo\nc,dog,3,\n"
 EDGES = "source,target\n007,b\nb,c\n"
@@ -69,9 +69,35 @@ def test_undirected_lines_are_edges_without_direction(folder: Path) -> None:
 
 def test_categorical_columns_are_one_hot_encoded(folder: Path) -> None:
     graph = read_graph(folder, options=TableOptions(categorical=("city",)))
+    assert graph.feature_names == ("age", "city=(missing)", "city=Oslo", "city=Rome")
+    assert graph.x.tolist() == [[1.5, 0, 0, 1], [2, 0, 1, 0], [3, 1, 0, 0]]
+    assert graph.record.notes == (
+        "1 empty cell is a category of its own, (missing), of 'city' (1)",
+    )
+    write(folder, nodes=NODES.replace("c,dog,3,", "c,dog,3,Rome"))
+    graph = read_graph(folder, options=TableOptions(categorical=("city",)))
     assert graph.feature_names == ("age", "city=Oslo", "city=Rome")
-    assert graph.x.tolist() == [[1.5, 0, 1], [2, 1, 0], [3, 0, 0]]
     assert graph.record.notes == ()
+
+
+def test_missing_categories_are_counted_by_column(folder: Path) -> None:
+    write(folder, nodes="id,a,b,c\n007,,x,u\nb, ,,u\nc,y,(missing),u\n")
+    graph = read_graph(folder, options=TableOptions(categorical=("a", "b", "c")))
+    # What says of itself that it is missing is the same category.
+    assert graph.feature_names == ("a=(missing)", "a=y", "b=(missing)", "b=x", "c=u")
+    assert graph.x.tolist() == [[1, 0, 0, 1, 1], [1, 0, 1, 0, 1], [0, 1, 1, 0, 1]]
+    assert graph.record.notes[0] == (
+        "3 empty cells are a category of their own, (missing), of 'a' (2), 'b' (1)"
+    )
+
+
+def test_nulls_of_parquet_are_missing_categories(folder: Path) -> None:
+    nodes = pa.table({"id": ["007", "b", "c"], "n": pa.array([1.0, None, 2.0])})
+    pq.write_table(nodes, folder / "n.parquet")
+    options = TableOptions(categorical=("n",))
+    graph = read_tables(folder / "n.parquet", folder / "edges.csv", options)
+    assert graph.feature_names == ("n=(missing)", "n=1", "n=2")
+    assert graph.x.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
 
 
 def test_feature_columns_are_used_in_the_order_given(folder: Path) -> None:
@@ -116,16 +142,304 @@ def test_a_label_column_may_be_missing_where_it_is_not_required(folder: Path) ->
     assert read_graph(folder, options=lenient).labelled.size == 0
 
 
-def test_quoted_cells_blank_lines_and_blanks_around_ids(folder: Path) -> None:
+def test_quoted_cells_blank_lines_and_blanks_around_names(folder: Path) -> None:
     write(
         folder,
-        nodes='\r\nid , label,f\r\n"a, b","x\r\ny",1\r\n\r\n b ,z,2\r\n',
-        edges='source,target\n"a, b",b\n',
+        nodes='\r\nid , label,f\r\n"a, b","x\r\ny",1\r\n\r\nb, z ,2\r\n',
+        edges='source , target\n"a, b",b\n',
     )
     graph = read_graph(folder)
     assert graph.node_ids.tolist() == ["a, b", "b"]
+    assert graph.classes.tolist() == ["x\r\ny", "z"]
     assert graph.feature_names == ("f",)
     assert graph.n_edges == 1
+
+
+def test_ids_are_kept_as_they_are_written(folder: Path) -> None:
+    write(folder, nodes="id,f\n a,1\nb ,2\n", edges="source,target\n a,b \n")
+    graph = read_graph(folder)
+    assert graph.node_ids.tolist() == [" a", "b "]
+    assert graph.n_edges == 1
+    write_tables(graph, folder)
+    assert read_graph(folder).node_ids.tolist() == [" a", "b "]
+
+
+def test_ids_that_only_blanks_tell_apart(folder: Path) -> None:
+    write(folder, nodes="id,f\na,1\nb,2\n a,3\n", edges="source,target\na,b\n")
+    message = (
+        r"ids 'a' and ' a' differ only by blanks around them, at line 2 and line 4"
+    )
+    with pytest.raises(InputError, match=message):
+        read_graph(folder)
+
+
+NEAR_MISSES = {
+    "blanks in the edges": (
+        ("a", "b"),
+        ("a", " b"),
+        "' b' differs from the node 'b' only by blanks around it; write ids alike",
+    ),
+    "blanks in the nodes": (
+        ("a", "b "),
+        ("a", "b"),
+        "'b' differs from the node 'b ' only by blanks around it; write ids alike",
+    ),
+    "a point in the edges": (
+        ("1", "2"),
+        ("1", "2.0"),
+        "'2.0' differs from the node '2' only in how a whole number is written; write",
+    ),
+    "a point in the nodes": (
+        ("1", "2.0"),
+        ("1", "2"),
+        "'2' differs from the node '2.0' only in how a whole number is written; write",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NEAR_MISSES)
+def test_unknown_ids_that_are_almost_known(folder: Path, case: str) -> None:
+    ids, ends, hint = NEAR_MISSES[case]
+    rows = "".join(f"{name},1\n" for name in ids)
+    edges = "source,target\n" + f"{ids[0]},{ids[0]}\n" + ",".join(ends)
+    write(folder, nodes=f"id,f\n{rows}", edges=edges)
+    begin = f"line 3 names node {ends[1]!r} (column 'target'), which is not in "
+    with pytest.raises(InputError) as caught:
+        read_graph(folder)
+    assert begin in str(caught.value)
+    assert f"--drop-unknown leaves such edges out. {hint}" in str(caught.value)
+    graph = read_graph(folder, options=TableOptions(drop_unknown=True))
+    assert graph.record.unknown_dropped == 1
+    assert graph.record.notes[-1].startswith(f"of the unknown nodes, {hint}")
+
+
+def test_each_way_in_which_ids_almost_match_is_told_once(folder: Path) -> None:
+    rows = "".join(f"{i},1\n" for i in range(5))
+    edges = "source,target\n zoe,1\n1.0,2\n 3,4\n2.,1\n 3,1\n0.0,1\n"
+    write(folder, nodes=f"id,f\n{rows}", edges=edges)
+    with pytest.raises(InputError) as caught:
+        read_graph(folder)
+    message = str(caught.value)
+    assert "line 2 names node ' zoe' (column 'source')" in message
+    assert "' 3' differs from the node '3' only by blanks around it; write" in message
+    assert "'1.0' differs from the node '1' only in how a whole" in message
+    assert "is written, and so do 2 more; write ids alike in both tables." in message
+
+
+def test_no_edge_at_all_that_matches_is_told_with_the_reason(folder: Path) -> None:
+    write(folder, nodes="id,f\n1,1\n2,2\n", edges="source,target\n1.0,2.0\n")
+    with pytest.raises(
+        InputError, match=r"do not match\. '1\.0' differs from the node"
+    ):
+        read_graph(folder, options=TableOptions(drop_unknown=True))
+
+
+def test_floats_of_parquet_are_the_integers_of_another_file(folder: Path) -> None:
+    write(folder, nodes="id,f\n1,1\n2,2\n")
+    ends = pa.table({"source": [1.0], "target": [2.0]})
+    pq.write_table(ends, folder / "e.parquet")
+    assert read_tables(folder / "nodes.csv", folder / "e.parquet").n_edges == 1
+
+
+# ---------------------------------------------------------------- separators
+
+
+@pytest.mark.parametrize(("mark", "said"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
+def test_other_separators_of_csv_are_recognised(
+    folder: Path, mark: str, said: str
+) -> None:
+    expected = read_graph(folder)
+    write(folder, nodes=NODES.replace(",", mark), edges=EDGES.replace(",", mark))
+    graph = read_graph(folder)
+    assert graph.node_ids.tolist() == expected.node_ids.tolist()
+    assert np.array_equal(graph.x, expected.x)
+    assert (graph.adj != expected.adj).nnz == 0
+    assert graph.record.notes == (
+        f"nodes.csv is separated by {said}, not by commas",
+        *expected.record.notes,
+        f"edges.csv is separated by {said}, not by commas",
+    )
+
+
+def test_a_comma_in_the_header_decides(folder: Path) -> None:
+    write(folder, nodes="id,a;b;c\n007,1\nb,2\nc,3\n")
+    graph = read_graph(folder)
+    assert graph.feature_names == ("a;b;c",)
+    assert graph.record.notes == ("nodes.csv has no label column: no node is labelled",)
+
+
+def test_records_must_bear_a_separator_out(folder: Path) -> None:
+    # One column whose name has marks in it.
+    write(folder, nodes="id;key|x\n007\nb\nc\n")
+    graph = read_graph(folder, options=TableOptions(id_column="id;key|x"))
+    assert graph.node_ids.tolist() == ["007", "b", "c"]
+    # One record that is short is a mistake, and told as such.
+    write(folder, nodes="id;f\n007;1\nb\nc;2\n")
+    with pytest.raises(InputError, match=r"line 3 has 1 cell, but the header has 2"):
+        read_graph(folder)
+    # The mark that makes more columns is the separator.
+    write(folder, nodes="id|a;b|c\n007|1|2\nb|3|4\nc|5|6\n")
+    assert read_graph(folder).feature_names == ("a;b", "c")
+
+
+@pytest.mark.parametrize("ages", ["1,5 2,5 3,5", "1 2 3,5", "1.234,5 -2,0 3"])
+def test_decimal_commas_are_not_guessed(folder: Path, ages: str) -> None:
+    cells = zip(("007", "b", "c"), ages.split(), strict=True)
+    write(folder, nodes="id;age\n" + "".join(f"{i};{age}\n" for i, age in cells))
+    hint = r"Numbers need a decimal point, not a comma\."
+    with pytest.raises(
+        InputError, match=rf"'age' holds numbers, but '[-\d.,]+,\d' at line .*{hint}$"
+    ):
+        read_graph(folder)
+    with pytest.raises(InputError, match=rf"'age' holds text, not numbers.*{hint}$"):
+        read_graph(folder, options=TableOptions(feature_columns=("age",)))
+
+
+def test_pairs_of_numbers_in_quotes_are_text_where_commas_separate(
+    folder: Path,
+) -> None:
+    write(folder, nodes='id,at\n007,"1,5"\nb,"2,5"\nc,"3,5"\n')
+    assert (
+        "column 'at' holds text and is not used" in read_graph(folder).record.notes[0]
+    )
+
+
+# ------------------------------------------------------- names with commas between
+
+
+def test_names_of_columns_with_commas_between_them(folder: Path) -> None:
+    nodes = 'id,a,b,"c,d",e,f\n007,1,2,x,u,p\nb,3,4,y,u,q\nc,5,6,y,v,q\n'
+    write(folder, nodes=nodes)
+    options = TableOptions(feature_columns=("b, a",), categorical=("c,d", "e,f,"))
+    graph = read_graph(folder, options=options)
+    names = ("b", "a", "c,d=x", "c,d=y", "e=u", "e=v", "f=p", "f=q")
+    assert graph.feature_names == names
+    kept = TableOptions.from_json(graph.record.tables)
+    assert kept.feature_columns == ("b", "a")
+    assert kept.categorical == ("c,d", "e", "f")
+    with pytest.raises(InputError, match=r"no column 'g'.*Columns: 'id', .*\.$") as e:
+        read_graph(folder, options=TableOptions(categorical=("e,g",)))
+    assert "'e,g'" not in str(e.value)
+
+
+# ------------------------------------------------------------ several mistakes
+
+
+def test_all_mistakes_are_told_together(folder: Path) -> None:
+    write(
+        folder,
+        nodes="person,pay,plan,debt\n007,,x,1\nb,2,y,\n",
+        edges="source,target\n007,\n,b\n",
+    )
+    with pytest.raises(InputError) as caught:
+        read_graph(folder, options=TableOptions(categorical=("town",)))
+    nodes, edges = folder / "nodes.csv", folder / "edges.csv"
+    columns = "Columns: 'person', 'pay', 'plan', 'debt'"
+    number = "must hold a finite number in each row, of 32 bits. Got a missing value at"
+    median = "--fill-missing puts the median of the column there"
+    assert str(caught.value) == (
+        f"{nodes}: no column of node ids (id, node, node_id) was found; name it with "
+        f"--id-column. {columns}; "
+        f"{nodes}: there is no column 'town'. {columns}; "
+        f"{nodes}: column 'pay' {number} line 2. {median}; "
+        f"{edges}: column 'source' is empty at line 3; "
+        f"{edges}: column 'target' is empty at line 2; and 1 more."
+    )
+
+
+def test_mistakes_of_ids_numbers_and_ends_are_told_together(folder: Path) -> None:
+    write(
+        folder,
+        nodes="id,pay,note\n007,,1\n007,2,2\nb,3,old\nc,4,4\n",
+        edges="source,target\n007,zoe\nyan,b\n",
+    )
+    with pytest.raises(InputError) as caught:
+        read_graph(folder)
+    said = str(caught.value).split(f"; {folder}")
+    for message, words in zip(
+        said,
+        (
+            "the node id '007' is there twice, at line 2 and line 3",
+            "column 'note' holds numbers, but 'old' at line 4; mend it, or make it",
+            "column 'pay' must hold a finite number in each row, of 32 bits. Got a "
+            "missing value at line 2, node '007'",
+            "line 3 names node 'yan' (column 'source')",
+            "line 2 names node 'zoe' (column 'target')",
+        ),
+        strict=True,
+    ):
+        assert words in message
+    assert "more" not in said[-1]
+
+
+def test_empty_and_unknown_ends_are_told_together(folder: Path) -> None:
+    write(folder, edges="source,target\n007,\nzoe,b\nb,yan\n")
+    with pytest.raises(InputError) as caught:
+        read_graph(folder)
+    for words in (
+        "column 'target' is empty at line 2; ",
+        "line 3 names node 'zoe' (column 'source')",
+        "line 4 names node 'yan' (column 'target')",
+    ):
+        assert words in str(caught.value)
+    with pytest.raises(InputError, match=r"edges\.csv: column 'target' is empty.*2\.$"):
+        read_graph(folder, options=TableOptions(drop_unknown=True))
+
+
+def test_of_many_mistakes_some_of_each_file_are_told(folder: Path) -> None:
+    names = [f"f{j}" for j in range(8)]
+    nodes = f"id,{','.join(names)}\na{',' * len(names)}\nb{',1' * len(names)}\n"
+    write(folder, nodes=nodes, edges="source,target\na,zoe\n")
+    with pytest.raises(InputError) as caught:
+        read_graph(folder)
+    message = str(caught.value)
+    assert [name for name in names if f"column {name!r} must" in message] == names[:4]
+    assert "line 2 names node 'zoe'" in message
+    assert message.endswith("; and 4 more.")
+
+
+def test_mistakes_that_follow_from_a_misspelt_name_are_not_told(folder: Path) -> None:
+    write(folder, nodes="id,species,f\n007,1,1\nb,,2\nc,0,3\n")
+    with pytest.raises(InputError) as caught:
+        read_graph(folder, options=TableOptions(label_column="specis"))
+    assert "no column 'specis'. Did you mean 'species'?" in str(caught.value)
+    assert "finite" not in str(caught.value)
+    # Of ids that are not known to be such, nothing is asked.
+    write(folder, nodes="key,f\n7,1\n8,2\nx9,3\n", edges="source,target\n7,8\n")
+    with pytest.raises(InputError, match=r"--id-column\. Columns: 'key', 'f'\.$"):
+        read_graph(folder)
+
+
+def test_tables_that_are_both_missing_or_broken(folder: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"gone\.csv: there is no such file; .*out\.csv: there is no"
+    ):
+        read_tables(folder / "gone.csv", folder / "out.csv")
+    write(folder, nodes="id,f\na,1\nb\n", edges="source,target\na,b,c\n")
+    with pytest.raises(
+        InputError, match=r"nodes\.csv: line 3 has 1 cell.*; .*edges\.csv: line 2 has 3"
+    ):
+        read_graph(folder)
+    write(folder)
+    options = TableOptions(source_column="a", target_column="b")
+    with pytest.raises(InputError, match=r"no column 'a'\. .*; .*no column 'b'\. "):
+        read_graph(folder, options=options)
+    for name in ("nodes.csv", "edges.csv"):
+        (folder / name).unlink()
+    with pytest.raises(
+        InputError,
+        match=r"one of nodes\.csv.*has none; .*one of edges\.csv.*has none\.",
+    ):
+        read_graph(folder)
+
+
+def test_the_name_of_the_id_column_is_remembered(folder: Path) -> None:
+    assert read_graph(folder).record.id_column == "id"
+    write(folder, nodes=NODES.replace("id,", "Node_ID,"))
+    graph = read_graph(folder)
+    assert graph.record.id_column == "Node_ID"
+    # It is not asked for of other tables.
+    assert graph.record.tables["id_column"] is None
 
 
 def test_booleans_and_integers_are_features(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.display import tables
 from h2gcn.experiments.display.result_files import read_result
-from h2gcn.io import atomic_write
+from h2gcn.io import atomic_write, check_not_stdout
 
 __all__ = ["RUNS", "check_protocol", "make_folder", "write_result"]
 
@@ -21,6 +21,7 @@ _WRITERS = {".md": tables.markdown, ".csv": tables.csv_text, ".tex": tables.late
 
 def make_folder(path: Path) -> Path:
     """Return a folder that can be written to, made if it was not there."""
+    check_not_stdout(path, "results need a folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

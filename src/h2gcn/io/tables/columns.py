@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn._validation import nearest
+from h2gcn._validation import close, nearest
 from h2gcn.exceptions import InputError
-from h2gcn.io.files import listed, one_line
+from h2gcn.io.files import Mistakes, listed, one_line
 from h2gcn.io.tables.files import TableFile
-from h2gcn.io.tables.options import TableOptions
+from h2gcn.io.tables.options import TableOptions, split_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ __all__ = [
     "ID_NAMES",
     "Roles",
     "as_text",
+    "as_written",
     "choose_ends",
     "choose_roles",
     "require_column",
@@ -39,57 +40,84 @@ class Roles:
     Parameters
     ----------
     id, label
-        Column of the ids; column of the labels or None.
+        Column of the ids, None where there is a mistake; column of the labels or None.
     numeric
         Columns asked for as features; None for all that are numeric.
     categorical
         Columns that are one-hot encoded.
+    unclear
+        Columns that may have been meant by names that none has; no others' mistakes
+        are to be looked for in them.
     """
 
-    id: str
+    id: str | None
     label: str | None
     numeric: tuple[str, ...] | None
     categorical: tuple[str, ...]
+    unclear: tuple[str, ...] = ()
 
     @property
     def text(self) -> tuple[str, ...]:
         """The columns that are read as they are written."""
-        label = () if self.label is None else (self.label,)
-        return (self.id, *label, *self.categorical)
+        roles = (self.id, self.label, *self.categorical)
+        return tuple(name for name in roles if name is not None)
 
 
-def choose_roles(file: TableFile, options: TableOptions) -> Roles:
-    """Return what each column of a node table is for, or raise."""
-    if options.id_column is not None:
-        id_column = require_column(file, options.id_column)
-    else:
-        found = _by_name(file, ID_NAMES)
-        if found is None:
-            raise InputError(
+def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> Roles:
+    """Return what each column of a node table is for.
+
+    Columns that are not there, or are something else, are mistakes and left out.
+    """
+    unclear: list[str] = []
+
+    def there(name: str) -> bool:
+        with mistakes.of(file.path):
+            require_column(file, name)
+            return True
+        unclear.extend(close(name, file.columns))
+        return False
+
+    def taken(name: str) -> bool:
+        if name not in (id_column, label):
+            return False
+        what = "ids" if name == id_column else "labels"
+        mistakes.add(
+            file.path,
+            f"{file.path}: column {name!r} holds the {what} and cannot be a feature.",
+        )
+        return True
+
+    id_column, label = options.id_column, options.label_column
+    if id_column is None:
+        id_column = _by_name(file, ID_NAMES)
+        if id_column is None:
+            mistakes.add(
+                file.path,
                 f"{file.path}: no column of node ids ({', '.join(ID_NAMES)}) was "
-                f"found; name it with --id-column. Columns: {listed(file.columns)}."
+                f"found; name it with --id-column. Columns: {listed(file.columns)}.",
             )
-        id_column = found
-    label = options.label_column
+    elif not there(id_column):
+        id_column = None
     if label is None:
         label = _by_name(file, LABEL_NAMES)
-    elif options.label_required or label in file.columns:
-        label = require_column(file, label)
-    else:
+    elif label not in file.columns:
+        if options.label_required:
+            there(label)
         label = None
-    categorical = tuple(dict.fromkeys(options.categorical))
-    numeric = options.feature_columns
-    if numeric is not None:
-        numeric = tuple(n for n in dict.fromkeys(numeric) if n not in categorical)
-    for name in (*(numeric or ()), *categorical):
-        require_column(file, name)
-        if name in (id_column, label):
-            what = "ids" if name == id_column else "labels"
-            raise InputError(
-                f"{file.path}: column {name!r} holds the {what} and cannot be a "
-                "feature."
-            )
-    return Roles(id_column, label, numeric, categorical)
+    categories = split_names(options.categorical, file.columns)
+    numbers = split_names(options.feature_columns or (), file.columns)
+    numbers = tuple(name for name in numbers if name not in categories)
+    categorical, numeric = (
+        tuple(n for n in dict.fromkeys(names) if there(n) and not taken(n))
+        for names in (categories, numbers)
+    )
+    return Roles(
+        id_column,
+        label,
+        None if options.feature_columns is None else numeric,
+        categorical,
+        tuple(unclear),
+    )
 
 
 def choose_ends(file: TableFile, options: TableOptions) -> tuple[str, str, bool]:
@@ -106,7 +134,12 @@ def choose_ends(file: TableFile, options: TableOptions) -> tuple[str, str, bool]
                 f"{file.path}: source and target must be two columns. Got {source!r} "
                 "for both."
             )
-        return require_column(file, source), require_column(file, target), False
+        mistakes = Mistakes()
+        for name in (source, target):
+            with mistakes.of(file.path):
+                require_column(file, name)
+        mistakes.tell()
+        return source, target, False
     for pair in END_NAMES:
         ends = [_by_name(file, (name,)) for name in pair]
         if ends[0] is not None and ends[1] is not None:
@@ -133,7 +166,14 @@ def _by_name(file: TableFile, names: tuple[str, ...]) -> str | None:
 
 
 def as_text(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the cells of a column as text without blanks around it.
+    """Return the cells of a column as text without blanks around it."""
+    import pyarrow.compute as pc
+
+    return pc.utf8_trim_whitespace(as_written(file, name, column))
+
+
+def as_written(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the cells of a column as text, as ids are: blanks are a part of them.
 
     Integers become their decimal digits; so do floats that are integers, which is
     what pandas makes of integers where one is missing.
@@ -146,7 +186,7 @@ def as_text(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.ChunkedAr
             column = pc.if_else(pc.is_nan(column), None, column)
             whole = pc.all(pc.equal(column, pc.round(column))).as_py()
             column = column.cast(pa.int64()) if whole in (True, None) else column
-        return pc.utf8_trim_whitespace(column.cast(pa.large_string()))
+        return column.cast(pa.large_string())
     except pa.ArrowException as error:
         raise InputError(
             f"{file.path}: column {name!r} cannot be read as text ({one_line(error)})."

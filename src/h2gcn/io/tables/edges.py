@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, ReadRecord
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.files import listed
-from h2gcn.io.tables.columns import as_text, choose_ends
+from h2gcn.io.files import Mistakes, listed
+from h2gcn.io.tables.columns import as_written, choose_ends
 from h2gcn.io.tables.files import TableFile
 from h2gcn.io.tables.options import TableOptions
 
@@ -20,54 +24,71 @@ if TYPE_CHECKING:
 
 __all__ = ["read_edges"]
 
+Edges = tuple[CSR, CSR | None, ReadRecord]
+"""As of `adjacency_from_edges`."""
+
 
 def read_edges(
-    file: TableFile, node_file: TableFile, ids: pa.ChunkedArray, options: TableOptions
-) -> tuple[CSR, CSR | None, ReadRecord]:
+    file: TableFile,
+    node_path: Path,
+    ids: pa.ChunkedArray | None,
+    options: TableOptions,
+    mistakes: Mistakes,
+) -> Edges | None:
     """Return the edges of a table between the nodes with the given ids.
 
     Parameters
     ----------
-    file, node_file
-        The edge table, and the node table for messages.
+    file, node_path
+        The edge table, and the file of the node table for messages.
     ids
-        The nodes' ids as text, [n], in the order of the nodes.
+        The nodes' ids as they are written, [n], in the order of the nodes; None where
+        they are not known, so that only the table itself can be looked at.
     options
         Names of the columns, and what is done about unknown nodes.
+    mistakes
+        Gets those of the table.
 
     Returns
     -------
     adj, one_way, record
-        As of `adjacency_from_edges`.
+        As of `adjacency_from_edges`; None where there is a mistake.
     """
+    with mistakes.of(file.path):
+        return _read_edges(file, node_path, ids, options, mistakes)
+    return None
+
+
+def _read_edges(
+    file: TableFile,
+    node_path: Path,
+    ids: pa.ChunkedArray | None,
+    options: TableOptions,
+    mistakes: Mistakes,
+) -> Edges | None:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     source, target, guessed = choose_ends(file, options)
-    if guessed:
+    if guessed and ids is not None:
         _check_header(file, ids, (source, target))
     table = file.read((source, target), (source, target))
     if table.num_rows == 0:
         raise InputError(f"{file.path}: the table has no edges.")
+    columns = {n: as_written(file, n, table[n]) for n in (source, target)}
+    empty = [_empty(file, name, cells, mistakes) for name, cells in columns.items()]
+    if ids is None:
+        return None
     value_set = pa.chunked_array(ids).combine_chunks()
-    ends, known = [], np.ones(table.num_rows, dtype=bool)
-    for name in (source, target):
-        column = as_text(file, name, table[name])
-        found = pc.fill_null(pc.index_in(column, value_set=value_set), -1).to_numpy()
-        unknown = found < 0
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            _check_unknown(file, node_file, name, column, row, options)
-            known &= ~unknown
-        ends.append(found)
-    n_unknown = int(np.count_nonzero(~known))
-    if n_unknown == table.num_rows:
-        raise InputError(
-            f"{file.path}: no edge joins two nodes of {node_file.path}; the ids of "
-            "the two tables do not match."
-        )
+    ends = [_rows(column, value_set) for column in columns.values()]
+    unknown = [(end < 0) & ~none for end, none in zip(ends, empty, strict=True)]
+    notes = list(file.notes)
+    notes += _look_at_unknown(
+        file, node_path, columns, unknown, value_set, options, mistakes
+    )
+    if mistakes.in_file(file.path):
+        return None
+    known = (ends[0] >= 0) & (ends[1] >= 0)
     rest = [name for name in file.named if name not in (source, target)]
-    notes: list[str] = []
     if guessed:
         n_ends = min(len(np.unique(end)) for end in ends)
         _check_guess(file, value_set, (source, target), rest, n_ends)
@@ -90,33 +111,118 @@ def read_edges(
     record = replace(
         record,
         edges_read=table.num_rows,
-        unknown_dropped=n_unknown,
+        unknown_dropped=int(np.count_nonzero(~known)),
         notes=tuple(notes),
     )
     return adj, one_way, record
 
 
-def _check_unknown(
-    file: TableFile,
-    node_file: TableFile,
-    name: str,
-    column: pa.ChunkedArray,
-    row: int,
-    options: TableOptions,
-) -> None:
-    """Raise for an end that is no node, unless such edges are to be dropped."""
+def _rows(column: pa.ChunkedArray, ids: pa.Array) -> NDArray[np.integer]:
+    """Return the row of the node that each cell names, [m]; -1 is none."""
     import pyarrow.compute as pc
 
-    empty = pc.fill_null(pc.equal(column, ""), True).to_numpy()
+    found: NDArray[np.integer] = pc.fill_null(
+        pc.index_in(column, value_set=ids), -1
+    ).to_numpy()
+    return found
+
+
+def _empty(
+    file: TableFile, name: str, column: pa.ChunkedArray, mistakes: Mistakes
+) -> NDArray[np.bool_]:
+    """Tell which cells hold nothing, [m]; the first such is a mistake."""
+    import pyarrow.compute as pc
+
+    blank = pc.equal(pc.utf8_trim_whitespace(column), "")
+    empty: NDArray[np.bool_] = pc.fill_null(blank, True).to_numpy()
     if empty.any():
         where = file.place(int(np.argmax(empty)))
-        raise InputError(f"{file.path}: column {name!r} is empty at {where}.")
+        mistakes.add(file.path, f"{file.path}: column {name!r} is empty at {where}.")
+    return empty
+
+
+def _look_at_unknown(
+    file: TableFile,
+    node_path: Path,
+    columns: dict[str, pa.ChunkedArray],
+    unknown: list[NDArray[np.bool_]],
+    ids: pa.Array,
+    options: TableOptions,
+    mistakes: Mistakes,
+) -> list[str]:
+    """Return notes on ends that are no nodes; mistakes unless these are dropped."""
+    import pyarrow as pa
+
+    if not any(is_none.any() for is_none in unknown):
+        return []
     if not options.drop_unknown:
-        raise InputError(
-            f"{file.path}: {file.place(row)} names node {column[row].as_py()!r} "
-            f"(column {name!r}), which is not in {node_file.path}; --drop-unknown "
-            "leaves such edges out."
+        for (name, column), is_none in zip(columns.items(), unknown, strict=True):
+            if is_none.any():
+                words = partial(_unknown, file, node_path, name, column, is_none, ids)
+                mistakes.add(file.path, words)
+        return []
+    cells = [
+        column.filter(pa.array(is_none))
+        for column, is_none in zip(columns.values(), unknown, strict=True)
+    ]
+    chunks = [chunk for column in cells for chunk in column.chunks]
+    hints = _near_misses(pa.chunked_array(chunks, cells[0].type), ids)
+    if (unknown[0] | unknown[1]).all():
+        mistakes.add(
+            file.path,
+            f"{file.path}: no edge joins two nodes of {node_path}; the ids of "
+            "the two tables do not match." + "".join(f" {hint}." for hint in hints),
         )
+    return [f"of the unknown nodes, {hint}" for hint in hints]
+
+
+def _unknown(
+    file: TableFile,
+    node_path: Path,
+    name: str,
+    column: pa.ChunkedArray,
+    unknown: NDArray[np.bool_],
+    ids: pa.Array,
+) -> str:
+    import pyarrow as pa
+
+    row = int(np.argmax(unknown))
+    hints = _near_misses(column.filter(pa.array(unknown)), ids)
+    return (
+        f"{file.path}: {file.place(row)} names node {column[row].as_py()!r} "
+        f"(column {name!r}), which is not in {node_path}; --drop-unknown "
+        "leaves such edges out." + "".join(f" {hint}." for hint in hints)
+    )
+
+
+def _near_misses(unknown: pa.ChunkedArray, ids: pa.Array) -> list[str]:
+    """Return how unknown ids are almost those of nodes, a sentence for each way."""
+    import pyarrow.compute as pc
+
+    def trimmed(cells: pa.Array) -> pa.Array:
+        return pc.utf8_trim_whitespace(cells)
+
+    def whole(cells: pa.Array) -> pa.Array:
+        return pc.replace_substring_regex(trimmed(cells), r"^([-+]?\d+)\.0*$", r"\1")
+
+    ways: dict[str, Callable[[pa.Array], pa.Array]] = {
+        "by blanks around it": trimmed,
+        "in how a whole number is written": whole,
+    }
+    left, said = pc.unique(unknown), []
+    for way, plain in ways.items():
+        rows = _rows(plain(left), plain(ids))
+        near = np.flatnonzero(rows >= 0)
+        if near.size:
+            first = int(near[0])
+            one, node = left[first].as_py(), ids[int(rows[first])].as_py()
+            more = f", and so do {near.size - 1:,} more" if near.size > 1 else ""
+            said.append(
+                f"{one!r} differs from the node {node!r} only {way}{more}; write ids "
+                "alike in both tables"
+            )
+        left = left.take(np.flatnonzero(rows < 0))
+    return said
 
 
 def _check_guess(
@@ -140,7 +246,7 @@ def _check_guess(
             return False
         if 2 * pc.count_distinct(column).as_py() <= n_ends:
             return False
-        found = pc.is_in(as_text(file, name, column), value_set=ids)
+        found = pc.is_in(as_written(file, name, column), value_set=ids)
         return bool(pc.all(found).as_py())
 
     alike = [name for name in rest if may_be_end(name)]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
 from h2gcn.io.features import worth_sparse
-from h2gcn.io.files import listed
+from h2gcn.io.files import Mistakes, listed
 from h2gcn.io.tables.columns import Roles, as_text, text_codes
 from h2gcn.io.tables.files import TableFile
 from h2gcn.io.tables.missing import Filler
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["read_features"]
 
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_DECIMAL_COMMA = r"^\s*[-+]?[\d.]*\d,\d+\s*$"
+
+MISSING = "(missing)"
+"""The category of cells that have none."""
 
 
 def read_features(
-    file: TableFile, table: pa.Table, roles: Roles, filler: Filler | None = None
+    file: TableFile,
+    table: pa.Table,
+    roles: Roles,
+    mistakes: Mistakes,
+    filler: Filler | None = None,
 ) -> tuple[Features, tuple[str, ...], tuple[str, ...]]:
     """Return the features of a node table.
 
@@ -36,6 +45,8 @@ def read_features(
         The node table, for messages, and what was read of it.
     roles
         What its columns are for.
+    mistakes
+        Gets those of each column; what is returned is then of no use.
     filler
         Fills cells without a number; None refuses them.
 
@@ -48,23 +59,27 @@ def read_features(
     feature_names
         The columns' names; `column=value` for categorical ones.
     notes
-        What was left out.
+        What was left out, and what was missing.
     """
     kept = {} if filler is None else filler.values
-    numeric, notes = _numeric_columns(file, table, roles, kept)
+    numeric, notes = _numeric_columns(file, table, roles, kept, mistakes)
     dense = np.empty((table.num_rows, len(numeric)), dtype=np.float32)
     for number, name in enumerate(numeric):
-        dense[:, number] = _numbers(file, table, roles, name, filler)
-    blocks, names = [], list(numeric)
+        dense[:, number] = _numbers(file, table, roles, name, filler, mistakes)
+    blocks, names, missing = [], list(numeric), {}
     for name in roles.categorical:
-        block, values = _one_hot(as_text(file, name, table[name]))
-        blocks.append(block)
-        names += [f"{name}={value}" for value in values]
-    if roles.categorical and not names:
-        raise InputError(
+        with mistakes.of(file.path):
+            block, values, n_missing = _one_hot(as_text(file, name, table[name]))
+            blocks.append(block)
+            names += [f"{name}={value}" for value in values]
+            missing[name] = n_missing
+    if missing and not numeric and min(missing.values()) == table.num_rows:
+        mistakes.add(
+            file.path,
             f"{file.path}: no feature is left: no cell of the categorical columns "
-            f"({listed(roles.categorical)}) is filled, and no column is numeric."
+            f"({listed(roles.categorical)}) is filled, and no column is numeric.",
         )
+    notes += _missing_notes(missing)
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)
     if worth_sparse(n_nonzero, shape):
@@ -74,8 +89,22 @@ def read_features(
     return x, tuple(names), notes + (() if filler is None else filler.notes())
 
 
+def _missing_notes(missing: dict[str, int]) -> tuple[str, ...]:
+    """Return how many cells of which columns have no category, as a note or none."""
+    total = sum(missing.values())
+    if not total:
+        return ()
+    said = ", ".join(f"{name!r} ({n:,})" for name, n in missing.items() if n)
+    own = "cell is a category of its" if total == 1 else "cells are a category of their"
+    return (f"{total:,} empty {own} own, {MISSING}, of {said}",)
+
+
 def _numeric_columns(
-    file: TableFile, table: pa.Table, roles: Roles, kept: Collection[str]
+    file: TableFile,
+    table: pa.Table,
+    roles: Roles,
+    kept: Collection[str],
+    mistakes: Mistakes,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the columns that are features as they are, and notes on the others.
 
@@ -85,7 +114,8 @@ def _numeric_columns(
     asked = roles.numeric is not None
     candidates = roles.numeric or ()
     if not asked:
-        candidates = tuple(n for n in table.column_names if n not in roles.text)
+        known = (*roles.text, *roles.unclear)
+        candidates = tuple(n for n in table.column_names if n not in known)
         unnamed = len(file.columns) - len(file.named)
         if unnamed:
             what = f"{unnamed} columns without names are"
@@ -96,15 +126,15 @@ def _numeric_columns(
         if kind == "numbers" or (kind == "nothing" and (asked or name in kept)):
             numeric.append(name)
         elif asked:
-            raise _not_numeric(file, name, table[name], kind)
+            words = partial(_not_numeric, file, name, table[name], kind)
+            mistakes.add(file.path, words)
         elif kind == "text":
-            where = _first_text(table[name], only_among_numbers=True)
-            if where is not None:
-                raise InputError(
-                    f"{file.path}: column {name!r} holds numbers, but "
-                    f"{table[name][where].as_py()!r} at {file.place(where)}; mend it, "
-                    f"or make it a category with --categorical {name}."
-                )
+            where = _first_slip(file, table[name])
+            # Without an id column, the ids themselves may be here.
+            if where is not None and roles.id is not None:
+                words = partial(_slip, file, name, table[name], where)
+                mistakes.add(file.path, words)
+                continue
             notes.append(
                 f"column {name!r} holds text and is not used; "
                 f"--categorical {name} one-hot encodes it"
@@ -134,35 +164,66 @@ def _kind(column: pa.ChunkedArray) -> str:
     return f"values of type {kind}"
 
 
-def _first_text(column: pa.ChunkedArray, only_among_numbers: bool) -> int | None:
-    """Return the first row of a text column that is no number, if any.
-
-    Among numbers: only where more cells are numbers than are not.
-    """
+def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+    """Tell which cells of a text column match a pattern, [n]."""
     import pyarrow.compute as pc
 
-    is_number = pc.match_substring_regex(column, _NUMBER)
-    is_number = pc.fill_null(pc.or_(is_number, pc.equal(column, "")), True).to_numpy()
-    filled = is_number & pc.fill_null(pc.not_equal(column, ""), False).to_numpy()
-    if is_number.all() or (only_among_numbers and filled.sum() <= (~is_number).sum()):
+    found = pc.fill_null(pc.match_substring_regex(column, pattern), False)
+    return np.asarray(found.to_numpy(), dtype=bool)
+
+
+def _first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
+    """Return the first row of a text column that is no number among numbers, if any.
+
+    Among numbers: more cells are numbers than are not. In a text file that commas do
+    not separate, a number with a decimal comma was meant as one.
+    """
+    number, empty = _matches(column, _NUMBER), ~_matches(column, ".")
+    meant = number
+    if file.delimiter not in (None, ","):
+        meant = number | _matches(column, _DECIMAL_COMMA)
+    others = ~(number | empty)
+    if not others.any() or meant.sum() <= (others & ~meant).sum():
         return None
-    return int(np.argmin(is_number))
+    return int(np.argmax(others))
 
 
-def _not_numeric(
-    file: TableFile, name: str, column: pa.ChunkedArray, kind: str
-) -> InputError:
-    where = _first_text(column, only_among_numbers=False) if kind == "text" else None
-    found = f"{kind}, not numbers"
-    if where is not None:
-        found += f": {column[where].as_py()!r} at {file.place(where)}"
-    return InputError(f"{file.path}: the feature column {name!r} holds {found}.")
+def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
+    cell = column[row].as_py()
+    return (
+        f"{file.path}: column {name!r} holds numbers, but {cell!r} at "
+        f"{file.place(row)}; mend it, or make it a category with --categorical {name}."
+        f"{_comma_hint(cell)}"
+    )
+
+
+def _not_numeric(file: TableFile, name: str, column: pa.ChunkedArray, kind: str) -> str:
+    found, hint = f"{kind}, not numbers", ""
+    others = np.zeros(0, dtype=bool)
+    if kind == "text":
+        others = _matches(column, ".") & ~_matches(column, _NUMBER)
+    if others.any():
+        row = int(np.argmax(others))
+        cell = column[row].as_py()
+        found += f": {cell!r} at {file.place(row)}"
+        hint = _comma_hint(cell)
+    return f"{file.path}: the feature column {name!r} holds {found}.{hint}"
+
+
+def _comma_hint(cell: str) -> str:
+    has_comma = re.search(_DECIMAL_COMMA, cell)
+    return " Numbers need a decimal point, not a comma." if has_comma else ""
 
 
 def _numbers(
-    file: TableFile, table: pa.Table, roles: Roles, name: str, filler: Filler | None
+    file: TableFile,
+    table: pa.Table,
+    roles: Roles,
+    name: str,
+    filler: Filler | None,
+    mistakes: Mistakes,
 ) -> NDArray[np.float32]:
-    """Return a numeric column, [n], or raise at the first cell without a number."""
+    """Return a numeric column, [n]; its first cell without a number is a mistake."""
     import pyarrow as pa
 
     column = table[name]
@@ -175,29 +236,40 @@ def _numbers(
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))
-        value = table[name][row].as_py()
-        empty = np.isnan(values[row])
-        found = "a missing value" if value is None else repr(value)
         hint = ""
-        if empty:
+        if np.isnan(values[row]):
             hint = " --fill-missing puts the median of the column there."
-        if empty and filler is not None:
-            hint = " No cell of the column has a number, so it has no median."
-        raise InputError(
-            f"{file.path}: column {name!r} must hold a finite number in each row, of "
-            f"32 bits. Got {found} at {file.place(row)}, node "
-            f"{table[roles.id][row].as_py()!r}.{hint}"
-        )
+            if filler is not None:
+                hint = " No cell of the column has a number, so it has no median."
+        words = partial(_not_finite, file, table, roles, name, row, hint)
+        mistakes.add(file.path, words)
     return values
 
 
-def _one_hot(column: pa.ChunkedArray) -> tuple[CSR, list[str]]:
-    """Return the one-hot matrix, [n, values], of a text column and its values."""
-    codes, values = text_codes(column)
+def _not_finite(
+    file: TableFile, table: pa.Table, roles: Roles, name: str, row: int, hint: str
+) -> str:
+    value = table[name][row].as_py()
+    found = "a missing value" if value is None else repr(value)
+    node = "" if roles.id is None else f", node {table[roles.id][row].as_py()!r}"
+    return (
+        f"{file.path}: column {name!r} must hold a finite number in each row, of "
+        f"32 bits. Got {found} at {file.place(row)}{node}.{hint}"
+    )
+
+
+def _one_hot(column: pa.ChunkedArray) -> tuple[CSR, list[str], int]:
+    """Return the one-hot matrix of a text column, [n, values], and its values.
+
+    Where cells are empty, `MISSING` is a value; how many are comes last.
+    """
+    import pyarrow.compute as pc
+
+    empty = pc.fill_null(pc.equal(column, ""), True)
+    codes, values = text_codes(pc.if_else(empty, MISSING, column))
     order = np.argsort(np.array(values, dtype=object))
     rank = np.empty(len(values), dtype=np.int32)
     rank[order] = np.arange(len(values))
-    rows = np.flatnonzero(codes >= 0)
-    ones = np.ones(rows.size, dtype=np.float32)
-    block = CSR((ones, (rows, rank[codes[rows]])), shape=(len(codes), len(values)))
-    return block, sorted(values)
+    ones, rows = np.ones(codes.size, dtype=np.float32), np.arange(codes.size)
+    block = CSR((ones, (rows, rank[codes])), shape=(len(codes), len(values)))
+    return block, sorted(values), int(pc.sum(empty).as_py())

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["TABLE_SUFFIXES", "TableFile", "open_table"]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
+"""What may separate the cells of a .csv file instead, and how it is told."""
+
+FIRST = 10
+"""How many records must bear such a separator out."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 """The kinds of table that are read."""
@@ -35,16 +40,22 @@ class TableFile:
         Names of its columns, without blanks around them.
     raw_columns
         The same as the file has them.
+    delimiter
+        What separates the cells of a text file; None for Parquet.
     """
 
     path: Path
     columns: tuple[str, ...]
     raw_columns: tuple[str, ...]
+    delimiter: str | None
 
     @property
-    def delimiter(self) -> str | None:
-        """What separates the cells of a text file; None for Parquet."""
-        return _DELIMITERS.get(self.path.suffix.lower())
+    def notes(self) -> tuple[str, ...]:
+        """What was found out about the file and is not what its name says."""
+        if self.delimiter == _DELIMITERS.get(self.path.suffix.lower()):
+            return ()
+        mark = _OTHER_DELIMITERS[str(self.delimiter)]
+        return (f"{self.path.name} is separated by {mark}, not by commas",)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -156,7 +167,8 @@ def open_table(path: str | Path) -> TableFile:
             f"{file}: a table must be one of {', '.join(TABLE_SUFFIXES)}. "
             f"Got {file.suffix!r} instead."
         )
-    if suffix == ".parquet":
+    delimiter = _DELIMITERS.get(suffix)
+    if delimiter is None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -167,20 +179,41 @@ def open_table(path: str | Path) -> TableFile:
                 f"{file}: the Parquet file cannot be read ({one_line(error)})."
             ) from None
     else:
-        raw = _header(file, _DELIMITERS[suffix])
+        (raw,) = _first_records(file, delimiter, 1)
+        if suffix == ".csv" and len(raw) == 1:
+            delimiter, raw = _other_delimiter(file, raw)
     columns = tuple(name.strip() for name in raw)
     for number, name in enumerate(columns):
         if name and name in columns[:number]:
             raise InputError(f"{file}: two columns are called {name!r}.")
-    return TableFile(file, columns, tuple(raw))
+    return TableFile(file, columns, tuple(raw), delimiter)
 
 
-def _header(file: Path, delimiter: str) -> list[str]:
+def _other_delimiter(file: Path, header: list[str]) -> tuple[str, list[str]]:
+    """Return what separates a .csv file, and its header.
+
+    It is a comma unless the header has another mark, and most of the first records
+    have as many cells by it as the header.
+    """
+    found = [(",", header)]
+    for mark in _OTHER_DELIMITERS:
+        if mark not in header[0]:
+            continue
+        names, *records = _first_records(file, mark, 1 + FIRST)
+        alike = sum(len(record) == len(names) for record in records)
+        if 2 * alike >= len(records):
+            found.append((mark, names))
+    return max(found, key=lambda one: len(one[1]))
+
+
+def _first_records(file: Path, delimiter: str, count: int) -> list[list[str]]:
+    """Return the header of a text file and what follows, `count` records if any."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as handle:
-            for record in csv.reader(handle, delimiter=delimiter):
-                if record:
-                    return record
+            records = filter(None, csv.reader(handle, delimiter=delimiter))
+            found = list(islice(records, count))
+            if found:
+                return found
     except UnicodeDecodeError:
         raise not_utf8(file) or InputError(f"{file}: the text is not UTF-8.") from None
     except csv.Error as error:

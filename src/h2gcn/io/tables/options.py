@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
 
-__all__ = ["TableOptions"]
+__all__ = ["TableOptions", "split_names"]
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,11 @@ class TableOptions:
     label_column
         The node's label; by default `label`, `class` or `y` where there is one.
     feature_columns
-        Numeric columns to use; by default all that are neither id nor label.
+        Numeric columns to use; by default all that are neither id nor label. A name
+        that no column has may be several, with commas between them.
     categorical
-        Columns that are one-hot encoded, beside the numeric ones.
+        Columns that are one-hot encoded, beside the numeric ones; likewise. A cell
+        that is empty, or says `(missing)`, is of the category `(missing)`.
     source_column, target_column
         The ends of an edge; by default `source`/`target`, `src`/`dst`, `from`/`to`,
         `u`/`v`, else the first two columns.
@@ -91,3 +93,25 @@ class TableOptions:
                     f"There is no table option {name!r}.{nearest(name, known)}"
                 )
         return cls(**values)
+
+
+def split_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return names one by one, also those that are given with commas between them.
+
+    Parameters
+    ----------
+    names
+        As a user gave them.
+    known
+        The names that there are: one of these may have a comma of its own.
+
+    Examples
+    --------
+    >>> split_names(("age, plan", "town, street"), ("age", "plan", "town, street"))
+    ('age', 'plan', 'town, street')
+    """
+    single = []
+    for name in names:
+        parts = [] if name in known else [part.strip() for part in name.split(",")]
+        single += [part for part in parts if part] or [name]
+    return tuple(single)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.features import structural_features
-from h2gcn.io.files import listed
+from h2gcn.io.files import Mistakes, listed
 from h2gcn.io.labels import doubtful_labels, order_classes
-from h2gcn.io.tables.columns import Roles, as_text, choose_roles, text_codes
+from h2gcn.io.tables.columns import Roles, as_text, as_written, choose_roles, text_codes
 from h2gcn.io.tables.edges import read_edges
 from h2gcn.io.tables.feature_file import map_features
 from h2gcn.io.tables.features import read_features
 from h2gcn.io.tables.files import TableFile, open_table
 from h2gcn.io.tables.missing import Filler
-from h2gcn.io.tables.options import TableOptions
+from h2gcn.io.tables.options import TableOptions, split_names
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ def read_tables(
     Parameters
     ----------
     nodes
-        A row a node: its id (always read as text), its label (empty: unlabelled),
+        A row a node: its id (text, as it is written), its label (empty: unlabelled),
         its features. Where no column is a feature, features are made of the
         degrees, and the record says so.
     edges
@@ -57,36 +57,29 @@ def read_tables(
         Its nodes are in the order of the node table. `record` tells what was
         merged, symmetrised, dropped and left out.
     """
-    given = options = TableOptions() if options is None else options
-    node_file, edge_file = open_table(nodes), open_table(edges)
-    if features is not None:
-        options = _without_features(options, features)
-    roles = choose_roles(node_file, options)
-    columns = node_file.named
-    if roles.numeric is not None:
-        columns = (*roles.text, *roles.numeric)
-    elif roles.id not in columns:
-        columns = (roles.id, *columns)
-    table = node_file.read(columns, roles.text)
-    if table.num_rows == 0:
-        raise InputError(f"{node_file.path}: the table has no rows, so no nodes.")
-    ids = _node_ids(node_file, table, roles)
-    x: Any
-    if features is None:
-        filler = Filler(options.fill_values) if options.fill_missing else None
-        x, names, notes = read_features(node_file, table, roles, filler)
-        if filler is not None:
-            given = replace(given, fill_values=filler.values)
-    else:
-        x, notes = map_features(features, node_file, table.num_rows)
-        names = tuple(map(str, range(x.shape[1])))
-    y, classes = _labels(node_file, table, roles)
-    adj, directed, record = read_edges(edge_file, node_file, ids, options)
+    options = TableOptions() if options is None else options
+    mistakes = Mistakes()
+    node_file = edge_file = found = edge_part = None
+    with mistakes.of(nodes):
+        node_file = open_table(nodes)
+    with mistakes.of(edges):
+        edge_file = open_table(edges)
+    if node_file is not None:
+        found = _read_nodes(node_file, options, features, mistakes)
+    if edge_file is not None:
+        node_path, ids = Path(nodes).expanduser(), None if found is None else found.ids
+        edge_part = read_edges(edge_file, node_path, ids, options, mistakes)
+    mistakes.tell()
+    assert node_file is not None
+    assert found is not None
+    assert edge_part is not None
+    x, names, notes = found.x, found.names, found.notes
+    adj, directed, record = edge_part
     if not names:
         x, names, note = structural_features(adj)
         notes += (note,)
-    notes += doubtful_labels(classes)
-    if roles.label is None:
+    notes += doubtful_labels(found.classes)
+    if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     path = node_file.path
     in_folder = path.stem.lower() == "nodes"
@@ -94,13 +87,88 @@ def read_tables(
         x=x,
         adj=adj,
         directed=directed,
-        y=y,
-        classes=classes,  # type: ignore[arg-type]
-        node_ids=text_array(ids),
+        y=found.y,
+        classes=found.classes,  # type: ignore[arg-type]
+        node_ids=text_array(found.ids),
         feature_names=names,
         name=path.resolve().parent.name if in_folder else path.stem,
-        record=replace(record, notes=notes + record.notes, tables=given.to_json()),
+        record=replace(
+            record,
+            notes=node_file.notes + notes + record.notes,
+            tables=found.options.to_json(),
+            id_column=found.roles.id,
+        ),
     )
+
+
+@dataclass
+class _Nodes:
+    """What a node table holds, as far as it could be read."""
+
+    roles: Roles
+    options: TableOptions
+    """For another table to be read alike."""
+    ids: pa.ChunkedArray | None = None
+    x: Any = None
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    y: Any = None
+    classes: NDArray[Any] | None = None
+
+
+def _read_nodes(
+    file: TableFile,
+    options: TableOptions,
+    features: str | Path | None,
+    mistakes: Mistakes,
+) -> _Nodes:
+    """Return the contents of a node table; what is wrong in it are mistakes."""
+    own = options
+    if features is not None:
+        with mistakes.of(features):
+            own = _without_features(options, features)
+    roles = choose_roles(file, own, mistakes)
+    columns = file.named
+    if roles.numeric is not None:
+        columns = tuple(dict.fromkeys((*roles.text, *roles.numeric)))
+    elif roles.id is not None and roles.id not in columns:
+        columns = (roles.id, *columns)
+    nodes = _Nodes(roles, _single_names(options, file))
+    table = None
+    with mistakes.of(file.path):
+        table = file.read(columns, roles.text)
+    if table is None:
+        return nodes
+    if table.num_rows == 0:
+        no_rows = f"{file.path}: the table has no rows, so no nodes."
+        mistakes.add(file.path, no_rows)
+        return nodes
+    if roles.id is not None:
+        with mistakes.of(file.path):
+            nodes.ids = as_written(file, roles.id, table[roles.id])
+            _check_ids(file, roles.id, nodes.ids)
+    if features is None:
+        filler = Filler(options.fill_values) if options.fill_missing else None
+        nodes.x, nodes.names, nodes.notes = read_features(
+            file, table, roles, mistakes, filler
+        )
+        if filler is not None:
+            nodes.options = replace(nodes.options, fill_values=filler.values)
+    else:
+        with mistakes.of(features):
+            nodes.x, nodes.notes = map_features(features, file, table.num_rows)
+            nodes.names = tuple(map(str, range(nodes.x.shape[1])))
+    with mistakes.of(file.path):
+        nodes.y, nodes.classes = _labels(file, table, roles)
+    return nodes
+
+
+def _single_names(options: TableOptions, file: TableFile) -> TableOptions:
+    numeric = options.feature_columns
+    if numeric is not None:
+        numeric = split_names(numeric, file.columns)
+    categorical = split_names(options.categorical, file.columns)
+    return replace(options, feature_columns=numeric, categorical=categorical)
 
 
 def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
@@ -113,26 +181,30 @@ def _without_features(options: TableOptions, features: str | Path) -> TableOptio
     return replace(options, feature_columns=())
 
 
-def _node_ids(file: TableFile, table: pa.Table, roles: Roles) -> pa.ChunkedArray:
-    """Return the ids as text, checked: none empty, none twice."""
-    ids = as_text(file, roles.id, table[roles.id])
-    codes, values = text_codes(ids)
+def _check_ids(file: TableFile, name: str, ids: pa.ChunkedArray) -> None:
+    """Raise where an id is empty, or there twice, be it with other blanks around it."""
+    import pyarrow.compute as pc
+
+    codes, values = text_codes(pc.utf8_trim_whitespace(ids))
     empty = codes < 0
     if empty.any():
         raise InputError(
-            f"{file.path}: the id (column {roles.id!r}) is empty at "
+            f"{file.path}: the id (column {name!r}) is empty at "
             f"{file.place(int(np.argmax(empty)))}."
         )
-    if len(values) < len(codes):
-        # Values are numbered as they come up, so a new one exceeds all before it.
-        highest = np.maximum.accumulate(codes)
-        again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
-        first = int(np.argmax(codes == codes[again]))
-        raise InputError(
-            f"{file.path}: the node id {values[codes[again]]!r} is there twice, at "
-            f"{file.place(first)} and {file.place(again)}."
-        )
-    return ids
+    if len(values) == len(codes):
+        return
+    # Values are numbered as they come up, so a new one exceeds all before it.
+    highest = np.maximum.accumulate(codes)
+    again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
+    first = int(np.argmax(codes == codes[again]))
+    one, other = ids[first].as_py(), ids[again].as_py()
+    what = f"the node id {one!r} is there twice"
+    if one != other:
+        what = f"the node ids {one!r} and {other!r} differ only by blanks around them"
+    raise InputError(
+        f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}."
+    )
 
 
 def _labels(

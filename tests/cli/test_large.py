@@ -9,7 +9,7 @@ import pytest
 
 from h2gcn.estimator import read_manifest
 from h2gcn.io import TableOptions, read_graph, read_tables
-from h2gcn.rings.advice import Needs
+from h2gcn.rings import Needs
 from support.commands import Run
 
 N = 40

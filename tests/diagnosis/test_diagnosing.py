@@ -1,23 +1,32 @@
 """What the diagnosis says, on graphs where the answer is plain."""
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given, strategies as st
 
 from h2gcn import Graph, Split, load_dataset
 from h2gcn.cli import main
 from h2gcn.cli.diagnosis_text import show
-from h2gcn.diagnosis import ClassShare, diagnose, heat_palette, render_html
+from h2gcn.cli.output import percent as score
+from h2gcn.diagnosis import ClassShare, diagnose, heat_palette, number, render_html
+from h2gcn.diagnosis.designs import _ring
 from h2gcn.diagnosis.diagnosing import MEASURES, DegreeBin
+from h2gcn.diagnosis.numbers import percent, percents
 from h2gcn.diagnosis.page import _luminance
+from h2gcn.diagnosis.verdicts import judge
 from h2gcn.diagnosis.words import card_facts
 from h2gcn.exceptions import InputError
-from h2gcn.homophily import DegreeRange
-from h2gcn.io import write_tables
+from h2gcn.experiments.display.report_cards import FACTS, card_views
+from h2gcn.homophily import DegreeRange, RingShare
+from h2gcn.io import write_npz, write_tables
+from support.commands import Run
 from support.graphs import NAMED, adjacency
 
 EVIL = "<script>alert(1)</script>"
@@ -210,6 +219,244 @@ def test_twins_and_leakage_are_cautions() -> None:
     assert twins.startswith("Twins: 100.0% of the test nodes")
     cautions = diagnose(GRAPHS["leaking split"]).verdict.cautions
     assert "worthless results: 1 node is in more than one part" in cautions[1]
+
+
+# ------------------------------------------------------------------- words and numbers
+
+NEAR_ENDS = st.sampled_from([0.0, 1e-9, 0.004, 0.495, 0.4951, 0.505, 0.996, 1 - 1e-9])
+SHARES = st.floats(0, 1) | st.integers(0, 100).map(lambda k: k / 100) | NEAR_ENDS
+
+
+def shown(text: str) -> float:
+    """Return the number of a text; a bound stands for what is a little inside it."""
+    inside = {"<": -1e-9, ">": 1e-9}.get(text[0], 0.0)
+    return float(text.strip("<>%")) + inside
+
+
+def verdict_of(share: float, chance: float, informativeness: float) -> tuple[str, ...]:
+    """Return the kind, and the two sentences that tell measures."""
+    adjusted = (share - chance) / (1 - chance)
+    rings = [RingShare(1, 200, True, share, chance, adjusted, "", 100)]
+    verdict = judge(bipartite(), adjusted, informativeness, rings, (), 100)
+    return (verdict.kind, *verdict.summary)
+
+
+@given(share=SHARES, chance=SHARES, informativeness=SHARES)
+def test_no_sentence_contradicts_its_numbers(
+    share: float, chance: float, informativeness: float
+) -> None:
+    assume(chance < 1 - 1e-6)
+    kind, alike, told = verdict_of(share, chance, informativeness)
+    found = re.search(
+        r"\((\S+) of the edges .* give (\S+); .* homophily (\S+)\)", alike
+    )
+    assert found is not None
+    own, by_chance, adjusted = map(shown, found.groups())
+    words = alike.partition("(")[0]
+    assert words.lower().startswith(kind)
+    assert ("most neighbours are unlike" in words) <= (own < 50)
+    assert ("most neighbours are alike" in words) <= (own >= 50)
+    assert ("about half" in words) <= (49 <= own <= 51)
+    assert sum(w in words for w in ("most", "about half")) == 1
+    assert ("more often than by chance" in words) == (
+        own > by_chance and "about as often" not in words
+    )
+    assert ("less often than by chance" in words) == (
+        own < by_chance and "about as often" not in words
+    )
+    assert ("about as often as by chance" in words) <= (abs(own - by_chance) <= 3)
+    assert ("without preference" in words) <= (abs(adjusted) <= 0.1 + 1e-6)
+    assert (kind == "homophilous") == (adjusted >= 0.5)
+    assert (kind == "heterophilous") <= (adjusted <= 0.1 and own <= 50)
+    assert (kind == "mixed") <= (adjusted < 0.5)
+    value = shown(re.search(r"informativeness (\S+?)\)", told)[1])  # type: ignore[index]
+    assert ("almost nothing" in told) <= (value < 0.02)
+    assert ("says little" in told) <= (value < 0.1)
+    assert ("says something" in told) == (0.1 <= value < 0.5)
+    assert ("says much" in told) == (value >= 0.5)
+    assert ("unlike" in told) <= (own < 50)
+    for text, exact in ((found[1], share), (found[2], chance)):
+        assert (text.startswith("0%")) <= (exact < 1e-11)
+        assert (text.startswith("100%")) <= (exact > 1 - 1e-11)
+
+
+@given(near=SHARES, far=SHARES, chance=SHARES)
+def test_the_second_rings_sentence_does_not_contradict_its_numbers(
+    near: float, far: float, chance: float
+) -> None:
+    assume(chance < 1 - 1e-6)
+    adjusted = (far - chance) / (1 - chance)
+    rings = [
+        RingShare(1, 2, True, near, 0.5, 2 * near - 1, "", 1),
+        RingShare(2, 2, True, far, chance, adjusted, "", 1),
+    ]
+    design = _ring(rings)
+    own = shown(design.reason.split()[0])
+    found = re.search(r"chance would give (\S+?%)", design.reason)
+    if found is not None:
+        by_chance = shown(found[1])
+        assert bool(design.helps) <= (own > by_chance)
+        assert ("no sign" in design.reason) <= (own <= by_chance + 3)
+        assert ("little sign" in design.reason) <= (own > by_chance)
+    assert ("sign of a gain" in design.reason) == (not design.helps)
+
+
+@pytest.mark.parametrize(
+    ("share", "chance", "kind", "said"),
+    [
+        (0.79, 0.77, "mixed", "most neighbours are alike, about as often as by chance"),
+        (0.94, 0.95, "mixed", "most neighbours are alike, but less often than by"),
+        (
+            0.06,
+            0.27,
+            "heterophilous",
+            "unlike, and alike less often than by chance",
+        ),
+        (
+            0.12,
+            0.02,
+            "heterophilous",
+            "unlike, but alike more often than by chance",
+        ),
+        (0.22, 0.21, "heterophilous", "are unlike, about as often as by chance (22%"),
+        (0.50, 0.50, "heterophilous", "about half of the neighbours are alike, about"),
+        (0.985, 0.98, "mixed", "more often than by chance (98.5% of the edges"),
+        (0.81, 0.18, "homophilous", "most neighbours are alike, more often than by"),
+    ],
+)
+def test_neighbours_are_told_against_one_half_and_against_chance(
+    share: float, chance: float, kind: str, said: str
+) -> None:
+    found, sentence, _ = verdict_of(share, chance, 0.3)
+    assert found == kind
+    assert said in sentence
+
+
+@given(value=st.floats(-1, 1), digits=st.integers(0, 4))
+def test_nothing_is_rounded_to_all_or_none(value: float, digits: int) -> None:
+    text = number(value, digits)
+    whole = min((0.0, 1.0, -1.0), key=lambda w: abs(value - w))
+    if text[0] in "<>":
+        bound = float(text[1:])
+        assert value < bound if text[0] == "<" else value > bound
+        assert abs(bound - whole) == pytest.approx(10.0**-digits)
+    else:
+        assert abs(float(text) - value) <= 0.5 * 10.0**-digits + 1e-12
+        assert float(text) not in (0, 1, -1) or abs(value - whole) <= 1e-12
+        assert not text.startswith("-0") or float(text) < 0
+
+
+def test_numbers_as_they_are_shown() -> None:
+    assert [number(v, 2) for v in (0.998, 1.0, 0.9949, 0.004, 0.0, -0.0, None)] == [
+        *(">0.99", "1.00", "0.99", "<0.01", "0.00", "0.00", "–"),
+    ]
+    assert number(1 / 3 + 1 / 3 + 1 / 3 - 1e-16, 2) == "1.00"
+    assert [percent(v) for v in (0.997, 1.0, 0.003, 0.0)] == [
+        *(">99%", "100%", "<1%", "0%"),
+    ]
+    assert percents(0.7949, 0.7946) == ("79.49%", "79.46%")
+    assert percents(0.9999, 0.9998) == ("99.99%", "99.98%")
+
+
+def test_a_share_near_one_is_not_all_of_it_anywhere(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # Two cliques of 40 joined by an edge: 1,560 of 1,561 edges join equal labels.
+    blocks = np.kron(np.eye(2), np.ones((40, 40))) - np.eye(80)
+    blocks[0, 40] = blocks[40, 0] = 1
+    names = ["first", "second"]
+    graph = Graph(x=np.eye(80), adj=blocks, y=np.arange(80) // 40, classes=names)
+    found = diagnose(graph)
+    show(found)
+    out = capsys.readouterr().out
+    assert ">99% of the edges join equal labels" in " ".join(out.split())
+    assert "adjusted homophily >0.99" in " ".join(out.split())
+    assert re.search(r"first +>0\.99 +<0\.01", out)
+    page = parse(render_html(found).partition("<body>")[2].partition("</body>")[0]).text
+    assert ">99% of the edges join equal labels" in page
+    for text in (out, page):
+        assert "100%" not in text
+        assert "1.00" not in text.replace("1.000", "")  # by degree: all alike, but two
+
+
+# ------------------------------------------------------------------------- large rings
+
+
+def hub_graph(n: int = 20_001) -> Graph:
+    """Return a star with a path through its leaves."""
+    leaves = np.arange(1, n)
+    ends = np.r_[np.zeros(n - 1, int), leaves[:-1]], np.r_[leaves, leaves[1:]]
+    half = sp.coo_array((np.ones(len(ends[0]), np.float32), ends), shape=(n, n))
+    x, names = np.ones((n, 1)), np.array(["ring_cap=hub", *map(str, leaves)])
+    return Graph(x=x, adj=(half + half.T).tocsr(), y=np.arange(n) % 2, node_ids=names)
+
+
+def test_a_hubs_ring_is_a_warning_with_its_size_its_reason_and_a_remedy() -> None:
+    found = diagnose(hub_graph())
+    (finding,) = [one for one in found.audit.findings if one.kind == "large_rings"]
+    assert (finding.severity, finding.count) == ("warning", found.forecast.entries[1])
+    assert finding.message in found.verdict.cautions
+    times = round(found.forecast.entries[1] / found.forecast.entries[0])
+    for told in (
+        f"The 2-hop ring holds about {finding.count:,} entries, {times:,} times those",
+        "takes about 9.3 GB",
+        "node ring_cap=hub is a hub of 20,000 neighbours",
+        "With ring_cap=64, which draws 64 entries a node, it is about",
+    ):
+        assert told in finding.message
+    severities = [one.severity for one in found.audit.findings]
+    assert severities == sorted(severities, key=("error", "warning", "note").index)
+    assert "large_rings" in json.dumps(found.to_json())
+    assert parse(render_html(found)).text.count(finding.message) == 2
+
+
+def test_the_command_line_names_its_own_option(tmp_path: Path, run: Run) -> None:
+    write_npz(hub_graph(), tmp_path / "hub.npz")
+    page = tmp_path / "hub.html"
+    _, out, _ = run("diagnose", tmp_path / "hub.npz", "--json", "--html", page)
+    told = json.loads(out)
+    (caution,) = told["verdict"]["cautions"]
+    assert caution in [one["message"] for one in told["audit"]["findings"]]
+    assert caution in told["verdict"]["sentences"]
+    assert "node ring_cap=hub is a hub" in caution
+    assert "With --ring-cap 64, which" in caution
+    assert caution in parse(page.read_text("utf-8")).text
+    _, out, _ = run("diagnose", tmp_path / "hub.npz")
+    assert " ".join(out.split()).count("With --ring-cap 64, which") == 2
+
+
+def test_rings_are_large_by_the_memory_there_is_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not diagnose(GRAPHS["bipartite"]).audit.findings
+    star = adjacency(80, [(0, leaf) for leaf in range(1, 80)])
+    graph = Graph(x=np.eye(80), adj=star, y=np.arange(80) % 2)
+    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 4 * 10**5)
+    found = diagnose(graph, hops=3)
+    (told,) = [f.message for f in found.audit.findings if f.severity == "warning"]
+    assert told.startswith("The rings of 2 to 3 hops hold 6,162 entries, 39 times")
+    # A cap of 64 would leave most of a ring of 78.
+    assert "With ring_cap=16" in told
+    # A ring of four entries a node is below every cap.
+    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 10**3)
+    path = Graph(x=np.eye(5), adj=NAMED["star"], y=[0, 1, 0, 1, 0])
+    (told,) = [f.message for f in diagnose(path).audit.findings if f.count == 12]
+    assert told.endswith(
+        "node 0 is a hub of 4 neighbours, at most two hops apart. "
+        "The model h2gcn-s1 leaves it out."
+    )
+
+
+def test_several_hubs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 10**3)
+    edges = [
+        (hub, leaf) for hub in range(3) for leaf in range(5 * hub + 3, 5 * hub + 8)
+    ]
+    graph = Graph(x=np.eye(18), adj=adjacency(18, edges), y=np.arange(18) % 2)
+    (told,) = [
+        f.message for f in diagnose(graph).audit.findings if f.severity != "note"
+    ]
+    assert "2 hubs have from 5 to 5 neighbours (node 0), at most two hops" in told
 
 
 # ------------------------------------------------------------------------------- parts
@@ -510,3 +757,13 @@ def test_sizes_of_several_splits_are_their_mean_and_told_as_such() -> None:
     ):
         found = diagnose(bipartite(splits=splits))
         assert dict(card_facts(found))["splits"] == expected
+
+
+def test_scores_and_cards_follow_the_same_rule() -> None:
+    assert [score(v) for v in (0.99998, 1.0, 0.00001, 0.0)] == [
+        *(">99.99", "100.00", "<0.01", "0.00"),
+    ]
+    assert score(0.5, 0.00001) == "50.00 ± <0.01"
+    (card,) = card_views([{"cards": {"g": {"h": 0.9999, "nodes": 1}}}])
+    told = dict(zip(FACTS, card.facts, strict=True))
+    assert (told["h"], told["nodes"]) == ((0.9999, ">0.99"), (1, "1"))

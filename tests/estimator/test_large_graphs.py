@@ -12,7 +12,7 @@ from h2gcn.estimator import find_work
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.models import MODELS, build_model
-from h2gcn.rings.advice import Needs
+from h2gcn.rings import Needs
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
 

@@ -13,6 +13,7 @@ from h2gcn.graph import Graph
 from h2gcn.models.h2gcn import ring_operators as exact_operators
 from h2gcn.rings import (
     BlockedRing,
+    Needs,
     RingOptions,
     Work,
     blocked as blocked_ring,
@@ -22,7 +23,6 @@ from h2gcn.rings import (
     plan_operators,
     plan_rings,
 )
-from h2gcn.rings.advice import Needs
 from h2gcn.rings.footprint import SLACK
 from h2gcn.sparse import Operator
 from support.graphs import NAMED, adjacency, random_adjacency

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.datasets.synthetic.attachment import circular_compatibility
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.theory.results import theory_result
+from h2gcn.experiments.theory.two_hop import leads_of
 from h2gcn.homophily.measures import edge_homophily, node_homophily
 from support.graphs import NAMED, adjacency
 
@@ -302,6 +304,62 @@ def test_block_models_that_cannot_be() -> None:
         theory.block_model_two_hop(2, 1.0, 1, 2)
 
 
+def test_pairs_at_distance_two_by_class() -> None:
+    # A path of the labels 0 1 2 0: its pairs are 0–2 and 1–0.
+    path = labelled(adjacency(4, [(0, 1), (1, 2), (2, 3)]), np.array([0, 1, 2, 0]))
+    pairs = theory.two_hop_pairs(path)
+    assert pairs.tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+    shares, errors = theory.two_hop_shares(np.stack([pairs, pairs]))
+    assert shares.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [1, 0, 0]]
+    assert errors.tolist() == [[0] * 3] * 3
+    assert np.isnan(theory.two_hop_shares(pairs[None])[1]).all()
+
+
+def test_a_class_without_pairs_has_no_shares() -> None:
+    pairs = np.array([[[2, 0], [0, 0]]] * 2)
+    shares, _ = theory.two_hop_shares(pairs)
+    assert shares[0].tolist() == [1, 0]
+    assert np.isnan(shares[1]).all()
+    assert (leads_of(pairs).smallest, leads_of(pairs).behind) == (1.0, 0)
+
+
+def test_the_error_of_a_lead_is_that_of_a_quotient_of_means() -> None:
+    """Against the spread of the same lead over many draws of as many graphs."""
+    rng = np.random.default_rng(0)
+    chances = np.array([[0.2, 0.1], [0.1, 0.6]])
+    pairs = rng.multinomial(100, chances.ravel(), size=(2000, 20)).reshape(-1, 20, 2, 2)
+    found = [theory.two_hop_shares(graphs) for graphs in pairs]
+    leads = np.array([shares[0, 0] - shares[0, 1] for shares, _ in found])
+    errors = np.array([errors[0, 1] for _, errors in found])
+    assert leads.mean() == pytest.approx(1 / 3, abs=0.005)
+    assert np.median(errors) == pytest.approx(leads.std(), rel=0.1)
+
+
+@pytest.mark.parametrize("h", [0.0, 0.2, 0.5, 0.9])
+def test_each_class_leads_each_other_on_trees(h: float) -> None:
+    p = theory.uniform_compatibility(4, h)
+    trees = [theory.broadcast_tree(800, p, seed=seed) for seed in range(30)]
+    pairs = np.stack([theory.two_hop_pairs(tree) for tree in trees])
+    shares, errors = theory.two_hop_shares(pairs)
+    squared = theory.two_hop_distribution(p)
+    leads = shares.diagonal()[:, None] - shares
+    assert shares.sum(axis=1) == pytest.approx(np.ones(4))
+    expected = squared.diagonal()[:, None] - squared
+    assert (abs(leads - expected) <= 4.5 * errors + 1e-12).all()
+    assert leads_of(pairs).behind == 0
+
+
+def test_one_class_behind_another_is_seen_where_the_mean_of_the_others_is_not() -> None:
+    """Class 0 has its own less often around it than class 1, but than the mean not."""
+    pairs = np.array([[[40, 50, 5], [50, 90, 10], [5, 10, 40]]] * 10)
+    pairs = pairs + np.random.default_rng(0).integers(0, 3, size=pairs.shape)
+    found = leads_of(pairs + pairs.transpose(0, 2, 1))
+    own = np.trace(pairs.sum(axis=0)) / pairs.sum()
+    assert own > (1 - own) / 2
+    assert found.behind == 1
+    assert found.smallest == found.shares[0, 0] - found.shares[0, 1] < -found.noise < 0
+
+
 def test_two_joined_cliques_break_the_theorem() -> None:
     clique = np.ones((10, 10)) - np.eye(10)
     joined = np.block([[clique, np.eye(10)], [np.eye(10), clique]])
@@ -309,6 +367,8 @@ def test_two_joined_cliques_break_the_theorem() -> None:
     assert edge_homophily(graph) == pytest.approx(0.9)
     assert theory.two_hop_distribution(theory.uniform_compatibility(2, 0.9))[0, 0] > 0.8
     assert theory.measured_two_hop(graph) == (0.0, 1.0)
+    pairs = np.stack([theory.two_hop_pairs(graph)] * 2)
+    assert (leads_of(pairs).behind, leads_of(pairs).smallest) == (2, -1.0)
 
 
 # Theorem 3
@@ -430,6 +490,32 @@ def test_result_has_every_theorem(result: dict[str, list[dict[str, object]]]) ->
     for table in result["tables"]:
         for row in table["rows"]:
             assert len(row["cells"]) == len(table["columns"])
+
+
+def test_result_has_each_class_beside_each_other(
+    result: dict[str, list[dict[str, Any]]],
+) -> None:
+    first, table = result["tables"][2:4]
+    assert (first["name"], table["name"]) == ("theorem-2", "theorem-2-classes")
+    rows = {
+        row["name"]: [cell["mean"] for cell in row["cells"]] for row in table["rows"]
+    }
+    for name, (by_p, *measured) in rows.items():
+        h = float(name.removeprefix("h = "))
+        assert by_p == pytest.approx((h - (1 - h) / 4) ** 2, abs=1e-12)
+        for smallest, noise, behind in (measured[:3], measured[3:]):
+            assert behind == 0
+            assert smallest >= -noise - 1e-12
+            assert smallest > 0 or by_p < 0.02  # near h = 1/C all leads are small
+    for matrices in table["matrices"].values():
+        assert list(matrices) == list(rows)
+        for matrix in matrices.values():
+            shares = np.array(matrix, dtype=float)
+            known = ~np.isnan(shares[:, 0])
+            assert shares[known].sum(axis=1) == pytest.approx(np.ones(known.sum()))
+    assert sum("no class is behind another" in note for note in result["notes"]) == 1
+    lead = result["figures"][3]["series"][4]
+    assert lead["mean"] == [means[1] for means in rows.values()]
 
 
 def test_result_agrees_with_the_closed_forms(

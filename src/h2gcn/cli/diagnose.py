@@ -41,6 +41,7 @@ def command(
     looks for what could mislead: twins across a split, classes too small,
     isolated nodes. Without labels only the structure can be told.
     """
+    from h2gcn.cli.diagnosis_text import in_options
     from h2gcn.cli.output import say
     from h2gcn.diagnosis import diagnose
     from h2gcn.io import atomic_write, check_suffix
@@ -58,7 +59,8 @@ def command(
         undirected,
         fill_missing,
     )
-    diagnosis = diagnose(src.load_source(source, nodes, edges, options, features))
+    graph = src.load_source(source, nodes, edges, options, features)
+    diagnosis = in_options(diagnose(graph))
     if html is not None:
         from h2gcn.diagnosis import render_html
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Literal
 
@@ -11,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from h2gcn.diagnosis import ClassShare, Diagnosis, words as words
+from h2gcn.diagnosis import LARGE_RINGS, ClassShare, Diagnosis, words as words
 
-__all__ = ["show"]
+__all__ = ["in_options", "show"]
 
 MAX_MATRIX = 12
 """Up to this many classes the compatibility matrix is printed."""
@@ -26,6 +27,26 @@ EXTREMES = 3
 _MARKS = {"error": "✗", "warning": "!", "note": "·"}
 _STYLES = {"error": "bold red", "warning": "yellow", "note": ""}
 _Justify = Literal["left", "right"]
+
+
+def in_options(diagnosis: Diagnosis) -> Diagnosis:
+    """Return a diagnosis that names options of the command line, not parameters."""
+    audit, verdict = diagnosis.audit, diagnosis.verdict
+    large = next((one for one in audit.findings if one.kind == LARGE_RINGS), None)
+    if large is None:
+        return diagnosis
+    # The last one: before it there are names of the user's.
+    before, named, after = large.message.rpartition("ring_cap=")
+    said = f"{before}{'--ring-cap ' if named else ''}{after}"
+    findings = (
+        replace(one, message=said) if one is large else one for one in audit.findings
+    )
+    cautions = (text.replace(large.message, said) for text in verdict.cautions)
+    return replace(
+        diagnosis,
+        audit=replace(audit, findings=tuple(findings)),
+        verdict=replace(verdict, cautions=tuple(cautions)),
+    )
 
 
 def show(diagnosis: Diagnosis) -> None:
@@ -95,25 +116,25 @@ def _matrix(console: Console, diagnosis: Diagnosis) -> None:
             console.print(_text(f"{title}: {', '.join(named)}"))
         console.print(f"{len(classes)} classes: the whole matrix is in --html, --json.")
         return
+    texts = [[words.number(share, 2) for share in row] for row in shares]
+    # "<0.01" is wider than the others.
+    width = max(len(text) for row in texts for text in row)
     names, letters = [found.name for found in classes], _letters(console, classes)
-    heads = letters or names
+    heads, corner = letters or names, "from \\ to"
     if letters:
         # The whole names are in the list of classes, by the same letters.
-        room = max(console.width - len(names) * (4 + _gap(classes)), 8)
+        room = max(console.width - len(names) * (width + _gap(classes)), 8)
         pairs = zip(letters, names, strict=True)
         names = [_cut(f"{letter}  {name}", room) for letter, name in pairs]
-    rows = [
-        (name, *(words.number(share, 2) for share in row))
-        for name, row in zip(names, shares, strict=True)
-    ]
-    heads = ["from \\ to", *heads]
+        corner = corner if room >= len(corner) else "from"
+    rows = [(name, *row) for name, row in zip(names, texts, strict=True)]
     align = "l" + "r" * len(names)
-    _table(console, heads, rows, align, tight=len(names) > ROOMY)
+    _table(console, [corner, *heads], rows, align, tight=len(names) > ROOMY)
 
 
 def _letters(console: Console, classes: Sequence[ClassShare]) -> list[str]:
     """Return letters for the classes if their names are too long for columns."""
-    widths = [max(len(found.name), 4) + _gap(classes) for found in classes]
+    widths = [max(len(found.name), 5) + _gap(classes) for found in classes]
     room = console.width - max(widths, default=0)
     return list(ascii_lowercase[: len(classes)]) if sum(widths) > room else []
 
@@ -150,7 +171,7 @@ def _classes(console: Console, classes: Sequence[ClassShare]) -> None:
         (
             mark + found.name,
             f"{found.size:,}",
-            f"{found.size / total:.1%}",
+            words.percent(found.size / total, 1),
             words.number(found.homophily),
         )
         for mark, found in listed

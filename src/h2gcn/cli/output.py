@@ -148,7 +148,9 @@ def table(
 
 def percent(value: float | None, deviation: float | None = None) -> str:
     """Return a fraction of 1 as percent, with its deviation if there is one."""
+    from h2gcn.diagnosis import NONE, rounded
+
     if value is None:
-        return "–"
-    text = f"{100 * value:.2f}"
-    return text if deviation is None else f"{text} ± {100 * deviation:.2f}"
+        return NONE
+    text = rounded(100 * value, 2, 100)
+    return text if deviation is None else f"{text} ± {rounded(100 * deviation, 2, 100)}"

@@ -12,6 +12,7 @@ import numpy as np
 from h2gcn import __version__
 from h2gcn.cli.output import SCORES, percent, table
 from h2gcn.cli.runs import Run, verdict
+from h2gcn.diagnosis import number
 from h2gcn.estimator import mean_and_deviation
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.graph import Graph
@@ -78,11 +79,10 @@ def _split_row(run: Run) -> dict[str, Any]:
 def show(result: Mapping[str, Any], graph: Graph) -> None:
     """Print the results as tables."""
     card = result["graph"]
-    h = "–" if card["h"] is None else f"{card['h']:.2f}"
     print(
         f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
-        f"{card['labelled']:,} labelled, {card['classes']} classes, h = {h}, "
-        f"checksum {card['checksum']}"
+        f"{card['labelled']:,} labelled, {card['classes']} classes, "
+        f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
     )
     if result["config"]["scaling"] == "auto" and find_model(result["model"]).trained:
         took = result["splits"][0]["scaling"]

@@ -4,6 +4,8 @@ from .diagnosing import (
     Diagnosis as Diagnosis,
     diagnose as diagnose,
 )
+from .hubs import LARGE_RINGS as LARGE_RINGS
+from .numbers import NONE as NONE, number as number, rounded as rounded
 from .page import (
     STEPS as STEPS,
     heat_palette as heat_palette,

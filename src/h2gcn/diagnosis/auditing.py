@@ -1,13 +1,14 @@
 """What to know about a graph and its splits before trusting a result on them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.diagnosis.findings import Finding, Severity, by_split, finding, first
 from h2gcn.diagnosis.leaks import label_features
+from h2gcn.diagnosis.numbers import percent
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Features, Graph, Split, canonical, equal_groups, row_keys
 
@@ -34,6 +35,10 @@ class Audit:
     def errors(self) -> tuple[Finding, ...]:
         """The findings that make results on these splits worthless."""
         return tuple(found for found in self.findings if found.severity == "error")
+
+    def joined(self, more: Sequence[Finding]) -> "Audit":
+        """Return the audit with more findings, the gravest first as before."""
+        return replace(self, findings=_gravest_first([*self.findings, *more]))
 
 
 def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
@@ -80,9 +85,12 @@ def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
         *_isolated(graph),
         *_features(graph),
     ]
+    return Audit(graph.name, len(splits), share, _gravest_first(findings))
+
+
+def _gravest_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     order = ("error", "warning", "note")
-    findings.sort(key=lambda found: order.index(found.severity))
-    return Audit(graph.name, len(splits), share, tuple(findings))
+    return tuple(sorted(findings, key=lambda found: order.index(found.severity)))
 
 
 def find_twins(graph: Graph, splits: Sequence[Split]) -> list[NDArray[np.int64]]:
@@ -125,8 +133,8 @@ def _twins(
     links = "neighbours" if graph.directed is None else "out-neighbours"
     examples = first(graph.node_ids[np.unique(np.concatenate(twins))])
     message = (
-        f"{share:.1%} of the test nodes{mean} have a training node with the same "
-        f"{links} and the same label: {examples}."
+        f"{percent(share, 1)} of the test nodes{mean} have a training node with the "
+        f"same {links} and the same label: {examples}."
     )
     severity: Severity = "warning" if share >= TWIN_WARNING else "note"
     return [Finding("twins", severity, message, count)]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from h2gcn.diagnosis.numbers import percent, percents
 from h2gcn.homophily import RingShare
 
 __all__ = ["Design", "Kind", "Neighbours", "expected_designs"]
@@ -54,7 +55,7 @@ def expected_designs(
 
 
 def _ego(kind: Kind, neighbours: Neighbours) -> Design:
-    reason = "neighbours are alike, so that mixing them in does little harm."
+    reason = "neighbours are alike often enough that mixing them in does little harm."
     if neighbours == "uninformative":
         reason = (
             "what comes from the neighbours can be weighed by itself, or set aside."
@@ -76,12 +77,15 @@ def _ring(rings: Sequence[RingShare]) -> Design:
         why = rings[1].note if len(rings) > 1 else "not looked at"
         return Design("D2", title, None, f"{why}.")
     near, far = rings[0].homophily, rings[1].homophily
-    reason = (
-        f"{far:.0%} of the pairs two hops apart are alike, "
-        f"against {near:.0%} of neighbours"
-    )
-    chance = f"at that distance chance would give {rings[1].chance:.0%}"
     excess = rings[1].adjusted or 0.0
+    alike, by_chance = percents(far, rings[1].chance or 0.0)
+    if excess < ABOVE_CHANCE:
+        alike, by_chance = percent(far), percent(rings[1].chance or 0.0)
+    reason = (
+        f"{alike} of the pairs two hops apart are alike, "
+        f"against {percent(near)} of neighbours"
+    )
+    chance = f"at that distance chance would give {by_chance}"
     if far >= near + RING_GAIN:
         helps = excess >= ABOVE_CHANCE
         reason += f"; {chance}." if helps else f", but {chance}: no sign of a gain."
@@ -90,7 +94,8 @@ def _ring(rings: Sequence[RingShare]) -> Design:
         reason += "; nodes with few neighbours may gain."
     else:
         helps = False
-        reason += f"; {chance}: no sign of a gain (h2gcn-s1 leaves the ring out)."
+        sign = "no" if excess < ABOVE_CHANCE else "little"
+        reason += f"; {chance}: {sign} sign of a gain (h2gcn-s1 leaves the ring out)."
     return Design("D2", title, helps, reason)
 
 

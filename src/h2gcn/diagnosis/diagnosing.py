@@ -15,6 +15,7 @@ from h2gcn import __version__, homophily
 from h2gcn._validation import check_integer
 from h2gcn.diagnosis.auditing import Audit, audit
 from h2gcn.diagnosis.designs import Design
+from h2gcn.diagnosis.hubs import large_rings
 from h2gcn.diagnosis.verdicts import Verdict, judge
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
@@ -91,7 +92,7 @@ class Diagnosis:
     forecast
         How large the rings are.
     audit
-        What could mislead.
+        What could mislead, or hardly fits in memory.
     record
         What the reader merged, symmetrised and dropped, a sentence each.
     """
@@ -155,7 +156,7 @@ def diagnose(
     sizes = np.bincount(graph.y[graph.labelled], minlength=graph.n_classes)
     forecast = forecast_ring(graph.adj, hops=hops)
     rings = ring_shares(graph, forecast, max_ring_entries)
-    report = audit(graph)
+    report = audit(graph).joined(large_rings(graph, forecast))
     return Diagnosis(
         card=graph_card(graph),
         verdict=judge(

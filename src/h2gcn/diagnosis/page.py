@@ -11,8 +11,8 @@ from h2gcn.diagnosis.diagnosing import Diagnosis
 
 __all__ = ["render_html"]
 
-WIDTH = 640
-"""Width of a chart in its own units; the page scales it to fit."""
+WIDTHS = (640, 350)
+"""Widths of a chart in its own units, for wide screens and for phones."""
 ROW = 24
 STEPS = 20
 """The heat map has this many colours and one more."""
@@ -48,8 +48,10 @@ class Chart:
     label: str
     rows: str
     axis: str
+    width: int
     left: float
     right: float
+    middle: float
     height: int
     bars: tuple[Bar, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -82,11 +84,11 @@ def render_html(diagnosis: Diagnosis) -> str:
     )
 
 
-def _degree_chart(diagnosis: Diagnosis) -> Chart:
+def _degree_chart(diagnosis: Diagnosis) -> list[Chart]:
     counts = [part.count for part in diagnosis.degrees]
     labels = [words.degrees(part.low, part.high) for part in diagnosis.degrees]
     top = _round_up(max(counts, default=0))
-    return _chart(
+    return _charts(
         "Histogram of the degree",
         ("degree", "nodes"),
         labels,
@@ -96,9 +98,9 @@ def _degree_chart(diagnosis: Diagnosis) -> Chart:
     )
 
 
-def _homophily_chart(diagnosis: Diagnosis) -> Chart:
+def _homophily_chart(diagnosis: Diagnosis) -> list[Chart]:
     parts = diagnosis.degree_homophily
-    return _chart(
+    return _charts(
         "Node homophily by degree",
         ("labelled neighbours", "mean node homophily"),
         [words.degrees(part.low, part.high) for part in parts],
@@ -112,9 +114,9 @@ def _homophily_chart(diagnosis: Diagnosis) -> Chart:
     )
 
 
-def _ring_chart(diagnosis: Diagnosis) -> Chart:
+def _ring_chart(diagnosis: Diagnosis) -> list[Chart]:
     known = [ring for ring in diagnosis.rings if ring.homophily is not None]
-    return _chart(
+    return _charts(
         "Equal labels by distance",
         ("hops", "share of pairs with equal labels"),
         [str(ring.hop) for ring in known],
@@ -127,33 +129,52 @@ def _ring_chart(diagnosis: Diagnosis) -> Chart:
     )
 
 
-def _chart(
+def _charts(
     title: str,
     axes: tuple[str, str],
     labels: Sequence[str],
     lengths: Sequence[float],
     texts: Sequence[str],
     ticks: Sequence[tuple[float, str]],
-) -> Chart:
-    """Lay out bars whose lengths are given as shares of the axis."""
-    left = 16 + _CHARACTER * max(map(len, labels), default=0)
-    right = WIDTH - 10 - _CHARACTER * max(map(len, texts), default=0)
+) -> list[Chart]:
+    """Lay out bars whose lengths are given as shares of the axis, in each width."""
     said = "; ".join(f"{a}: {b}" for a, b in zip(labels, texts, strict=True))
-    return Chart(
-        label=f"{title}. {axes[0]}: {axes[1]}. {said}.",
-        rows=axes[0],
-        axis=axes[1],
-        left=round(left, 1),
-        right=round(right, 1),
-        height=ROW * len(labels),
-        bars=tuple(
-            Bar(label, ROW * row, round(length * (right - left), 1), text)
-            for row, (label, length, text) in enumerate(
-                zip(labels, lengths, texts, strict=True)
+    label = f"{title}. {axes[0]}: {axes[1]}. {said}."
+    left = 16 + _CHARACTER * max(map(len, labels), default=0)
+    charts = []
+    for width in WIDTHS:
+        right = width - 10 - _CHARACTER * max(map(len, texts), default=0)
+        half = _CHARACTER * len(axes[1]) / 2
+        rows = zip(labels, lengths, texts, strict=True)
+        charts.append(
+            Chart(
+                label=label,
+                rows=axes[0],
+                axis=axes[1],
+                width=width,
+                left=round(left, 1),
+                right=round(right, 1),
+                middle=round(max((left + right) / 2, half), 1),
+                height=ROW * len(labels),
+                bars=tuple(
+                    Bar(name, ROW * row, round(length * (right - left), 1), text)
+                    for row, (name, length, text) in enumerate(rows)
+                ),
+                ticks=tuple(
+                    (round(left + at * (right - left), 1), text)
+                    for at, text in _spaced(ticks, right - left)
+                ),
             )
-        ),
-        ticks=tuple((round(left + at * (right - left), 1), text) for at, text in ticks),
-    )
+        )
+    return charts
+
+
+def _spaced(
+    ticks: Sequence[tuple[float, str]], room: float
+) -> Sequence[tuple[float, str]]:
+    """Return the ticks, only the first and the last where the others have no room."""
+    widest = _CHARACTER * max((len(text) + 1 for _, text in ticks), default=0)
+    return ticks if room >= widest * (len(ticks) - 1) else [ticks[0], ticks[-1]]
 
 
 def _round_up(count: int) -> int:

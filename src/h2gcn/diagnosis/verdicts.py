@@ -1,7 +1,9 @@
 """What the measures of a graph mean to someone who has to choose a model for it.
 
 The kind is read off adjusted homophily: the plain share of alike edges depends on how
-many classes there are and how even their sizes are, the adjusted one does not.
+many classes there are and how even their sizes are, the adjusted one does not. Nothing
+is heterophilous, however, where most edges join equal labels. Measures are judged as
+they are shown, with two decimals, and no sentence says what its numbers do not.
 """
 
 from collections.abc import Sequence
@@ -11,6 +13,8 @@ import numpy as np
 
 from h2gcn.diagnosis.designs import Design, Kind, Neighbours, expected_designs
 from h2gcn.diagnosis.findings import Finding
+from h2gcn.diagnosis.hubs import LARGE_RINGS
+from h2gcn.diagnosis.numbers import number, percent, percents
 from h2gcn.graph import Graph
 from h2gcn.homophily import RingShare
 
@@ -19,11 +23,20 @@ __all__ = ["Verdict", "judge"]
 HOMOPHILOUS = 0.5
 """From this adjusted homophily on, a graph is homophilous."""
 HETEROPHILOUS = 0.1
-"""Up to this adjusted homophily, a graph is heterophilous."""
+"""Up to this adjusted homophily, a graph is heterophilous.
+
+It is mixed nevertheless where more than half of the edges join equal labels.
+"""
+TELLING = 0.5
+"""From this label informativeness on, a neighbour's label says much."""
 INFORMATIVE = 0.1
 """From this label informativeness on, a neighbour's label is informative."""
 UNINFORMATIVE = 0.02
 """Below this label informativeness, a neighbour's label says almost nothing."""
+HALF = 0.0051
+"""A share that is nearer to one half is about half, and may be shown as 50 %."""
+NEAR_CHANCE, NEAR_RATIO = 0.0201, 0.25
+"""A share is about chance if neither the gap is larger, nor its part of the larger."""
 FEW_EDGES = 50
 """Measures that rest on fewer labelled edges are only a hint."""
 
@@ -35,7 +48,7 @@ class Verdict:
     Parameters
     ----------
     kind
-        What adjusted homophily says.
+        What adjusted homophily says, and whether most neighbours are alike.
     neighbours
         What label informativeness says; None where it has no value.
     summary
@@ -94,16 +107,9 @@ def judge(
     cautions = tuple(_cautions(findings))
     if adjusted is None or informativeness is None:
         return _unknown(graph, labelled_edges, cautions)
-    kind: Kind = "mixed"
-    if adjusted >= HOMOPHILOUS:
-        kind = "homophilous"
-    elif adjusted <= HETEROPHILOUS:
-        kind = "heterophilous"
-    neighbours: Neighbours = "weak"
-    if informativeness >= INFORMATIVE:
-        neighbours = "informative"
-    elif informativeness < UNINFORMATIVE and abs(adjusted) <= HETEROPHILOUS:
-        neighbours = "uninformative"
+    share, chance = rings[0].homophily or 0.0, rings[0].chance or 0.0
+    kind = _kind(share, adjusted)
+    neighbours = _neighbours(adjusted, informativeness)
     if labelled_edges < FEW_EDGES:
         edges = "1 edge" if labelled_edges == 1 else f"{labelled_edges} edges"
         few = f"All this rests on {edges} between labelled nodes: a hint, no more."
@@ -112,8 +118,8 @@ def judge(
     models = ("h2gcn-1", "h2gcn-2", "mlp", *gcn)
     designs = expected_designs(kind, neighbours, rings)
     summary = (
-        _kind_sentence(kind, neighbours, adjusted, rings[0]),
-        _neighbour_sentence(kind, neighbours, informativeness),
+        _kind_sentence(kind, share, chance, adjusted),
+        _neighbour_sentence(neighbours, share, informativeness),
     )
     advice = f"Compare {', '.join(models[:-1])} and {models[-1]}."
     if neighbours == "uninformative":
@@ -121,44 +127,68 @@ def judge(
     return Verdict(kind, neighbours, summary, designs, models, advice, cautions)
 
 
-def _kind_sentence(
-    kind: Kind, neighbours: Neighbours, adjusted: float, ring: RingShare
-) -> str:
-    numbers = (
-        f"{ring.homophily:.0%} of the edges join equal labels, where chance would give "
-        f"{ring.chance:.0%}; adjusted homophily {adjusted:z.2f}"
-    )
-    if kind == "homophilous":
-        return f"Homophilous: most neighbours are alike ({numbers})."
-    if kind == "mixed":
-        return f"Mixed: neighbours are alike more often than by chance ({numbers})."
-    # Among many classes chance itself is near 0, and so is what lies below it.
-    if adjusted < -HETEROPHILOUS or neighbours == "informative":
-        return f"Heterophilous: neighbours are mostly unlike ({numbers})."
+def _kind(share: float, adjusted: float) -> Kind:
+    shown = round(adjusted, 2)
+    if shown >= HOMOPHILOUS:
+        return "homophilous"
+    return "heterophilous" if shown <= HETEROPHILOUS and share <= 0.5 else "mixed"
+
+
+def _neighbours(adjusted: float, informativeness: float) -> Neighbours:
+    shown = round(informativeness, 2)
+    if shown >= INFORMATIVE:
+        return "informative"
+    without = shown < UNINFORMATIVE and round(abs(adjusted), 2) <= HETEROPHILOUS
+    return "uninformative" if without else "weak"
+
+
+def _kind_sentence(kind: Kind, share: float, chance: float, adjusted: float) -> str:
+    """Say how alike neighbours are, against one half and against chance."""
+    name, gap = kind.capitalize(), abs(share - chance)
+    alike = "most neighbours are alike"
+    if abs(share - 0.5) < HALF:
+        alike = "about half of the neighbours are alike"
+    elif share < 0.5:
+        alike = "most neighbours are unlike"
+    unlike = alike.endswith("unlike")
+    texts = percents(share, chance)
+    near = gap <= NEAR_CHANCE and gap <= NEAR_RATIO * max(share, chance)
+    near = near and round(abs(adjusted), 2) <= HETEROPHILOUS
+    if near or texts[0] == texts[1]:
+        name += ", or rather without preference for the own class"
+        alike += ", about as often as by chance"
+        texts = percent(share), percent(chance)
+    elif share > chance:
+        alike += f", {'but alike ' if unlike else ''}more often than by chance"
+    elif unlike:
+        alike += ", and alike less often than by chance"
+    else:
+        alike += ", but less often than by chance"
     return (
-        "Heterophilous, or rather without preference: neighbours are alike about as "
-        f"often as by chance ({numbers})."
+        f"{name}: {alike} ({texts[0]} of the edges join equal labels, where chance "
+        f"would give {texts[1]}; adjusted homophily {number(adjusted, 2)})."
     )
 
 
-def _neighbour_sentence(kind: Kind, neighbours: Neighbours, value: float) -> str:
-    number = f"(label informativeness {value:z.2f})"
+def _neighbour_sentence(neighbours: Neighbours, share: float, value: float) -> str:
+    told = f"(label informativeness {number(value, 2)})"
     if neighbours == "uninformative":
         return (
-            f"Neighbours' labels say almost nothing about a node's own {number}: the "
+            f"Neighbours' labels say almost nothing about a node's own {told}: the "
             "features, its own and perhaps theirs, have to decide."
         )
     if neighbours == "weak":
         return (
-            f"A neighbour's label says little about a node's own {number}; many "
+            f"A neighbour's label says little about a node's own {told}; many "
             "neighbours together may say more."
         )
-    if kind == "heterophilous":
+    says = "much" if round(value, 2) >= TELLING else "something"
+    if share <= 0.5 - HALF:
         return (
-            f"Informative although unlike: which class a neighbour is of says "
-            f"something about a node's own {number}."
+            "Informative although mostly unlike: which class a neighbour is of says "
+            f"{says} about a node's own {told}."
         )
-    return f"A neighbour's label says much about a node's own {number}."
+    return f"A neighbour's label says {says} about a node's own {told}."
 
 
 def _cautions(findings: Sequence[Finding]) -> list[str]:
@@ -173,6 +203,8 @@ def _cautions(findings: Sequence[Finding]) -> list[str]:
                 f"Twins: {found.message} Whoever copies a twin's label gets these "
                 "right whatever the features say: look at the score without them too."
             )
+        elif found.kind == LARGE_RINGS:
+            cautions.append(found.message)
     return cautions
 
 

@@ -1,7 +1,9 @@
 """The numbers of a diagnosis as short texts, for the terminal and the HTML page."""
 
 from h2gcn.diagnosis.diagnosing import MEASURES, Diagnosis
+from h2gcn.diagnosis.numbers import NONE, number, percent
 from h2gcn.rings import RingForecast
+from h2gcn.sparse import gigabytes
 
 __all__ = [
     "NEIGHBOURS",
@@ -11,29 +13,16 @@ __all__ = [
     "expectation",
     "measures",
     "number",
+    "percent",
     "rings",
 ]
 
-NONE = "–"
-"""What is shown where there is no value."""
 NEIGHBOURS = {
     "informative": "neighbours informative",
     "weak": "neighbours weakly informative",
     "uninformative": "neighbours uninformative",
 }
 """What `Verdict.neighbours` says, in two or three words."""
-_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
-
-
-def number(value: float | None, digits: int = 3) -> str:
-    """Return a share or measure with a fixed number of decimals, never "-0.00".
-
-    Examples
-    --------
-    >>> number(-0.0001, 2), number(None)
-    ('0.00', '–')
-    """
-    return NONE if value is None else f"{value:z.{digits}f}"
 
 
 def degrees(low: int, high: int) -> str:
@@ -73,7 +62,7 @@ def rings(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
         (
             str(ring.hop),
             ("" if ring.exact else "about ") + f"{ring.entries // 2:,}",
-            "–" if ring.labelled is None else f"{ring.labelled:,}",
+            NONE if ring.labelled is None else f"{ring.labelled:,}",
             number(ring.homophily),
             number(ring.chance),
             number(ring.adjusted),
@@ -87,6 +76,7 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """Return the card's counts, a name and a text each."""
     card = diagnosis.card
     directed = card["directed_edges"]
+    degree = float(card["mean_degree"])  # type: ignore[arg-type]
     given = "" if directed is None else f" ({directed:,} with directions)"
     sizes = card["split_sizes"]
     mean = ", the mean of them" if card["splits"] != 1 else ""
@@ -98,7 +88,7 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("features", f"{card['features']:,}"),
         ("edges", f"{card['edges']:,}{given}"),
         ("edges between labelled nodes", f"{diagnosis.labelled_edges:,}"),
-        ("degree", f"mean {card['mean_degree']:.1f}, highest {card['max_degree']:,}"),
+        ("degree", f"mean {number(degree, 1)}, highest {card['max_degree']:,}"),
         ("nodes without neighbours", f"{card['isolated']:,}"),
         ("splits", f"{card['splits']:,}{parts}"),
         ("rings", _forecast(diagnosis.forecast)),
@@ -108,8 +98,7 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 def _forecast(forecast: RingForecast) -> str:
     about = "" if forecast.exact else "about "
-    unit, size = next((u for u in _UNITS if forecast.bytes >= u[1]), _UNITS[-1])
     return (
         f"{about}{sum(forecast.entries):,} entries up to {len(forecast.entries)} hops, "
-        f"{forecast.bytes / size:,.1f} {unit} to train on them"
+        f"{gigabytes(forecast.bytes)} to train on them"
     )

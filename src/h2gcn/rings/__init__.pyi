@@ -1,7 +1,13 @@
+from .advice import CAPS as CAPS, Needs as Needs
 from .blocked import BlockedRing as BlockedRing
 from .exact import exact_rings as exact_rings, normalise as normalise
 from .footprint import RingOptions as RingOptions, Work as Work
-from .forecast import RingForecast as RingForecast, forecast_ring as forecast_ring
+from .forecast import (
+    TRAIN as TRAIN,
+    VAL as VAL,
+    RingForecast as RingForecast,
+    forecast_ring as forecast_ring,
+)
 from .plan import (
     CAPPED as CAPPED,
     DISK as DISK,

@@ -27,5 +27,7 @@ from .two_hop import (
     is_homophily_dominant as is_homophily_dominant,
     measured_two_hop as measured_two_hop,
     two_hop_distribution as two_hop_distribution,
+    two_hop_pairs as two_hop_pairs,
+    two_hop_shares as two_hop_shares,
     uniform_compatibility as uniform_compatibility,
 )

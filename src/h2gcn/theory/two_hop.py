@@ -29,7 +29,8 @@ from scipy.special import xlog1py
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph
-from h2gcn.homophily import ring_homophily
+from h2gcn.homophily import edge_ends, ring_homophily
+from h2gcn.rings import exact_rings
 
 __all__ = [
     "block_model_two_hop",
@@ -37,6 +38,8 @@ __all__ = [
     "is_homophily_dominant",
     "measured_two_hop",
     "two_hop_distribution",
+    "two_hop_pairs",
+    "two_hop_shares",
     "uniform_compatibility",
 ]
 
@@ -135,11 +138,72 @@ def broadcast_tree(
     )
 
 
+def two_hop_pairs(graph: Graph) -> NDArray[np.int64]:
+    """Count the ordered pairs at shortest distance exactly 2 by their labels, [C, C].
+
+    Examples
+    --------
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> two_hop_pairs(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
+    array([[2, 0],
+           [0, 0]])
+    """
+    return edge_ends(exact_rings(graph.adj, hops=2)[1], graph)
+
+
+def two_hop_shares(
+    pairs: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the labels around each class at distance 2, over graphs of one kind.
+
+    With e_ij the pairs of the labels i and j in a graph, over those of all labels, the
+    share is Σ e_ij / Σ_j Σ e_ij, the outer sums over the graphs. Its expectation is
+    [P²]_ij on a tree whose labels have no influence on who is joined, as in
+    `broadcast_tree`; the mean of each graph's own shares would be biased by the hubs,
+    which decide how many pairs a class takes part in.
+
+    Parameters
+    ----------
+    pairs
+        What `two_hop_pairs` returns for each graph, [graphs, C, C]; in each at least
+        one pair.
+
+    Returns
+    -------
+    shares : ndarray
+        Row i: the labels two hops from class i, [C, C]; a row of NaN where no graph
+        has a pair of that class.
+    errors : ndarray
+        The standard errors of share(i, i) − share(i, j), [C, C], of a quotient of sums
+        over graphs; NaN where there is a single graph.
+
+    Examples
+    --------
+    >>> shares, errors = two_hop_shares(np.array([[[2, 1], [1, 0]], [[2, 1], [1, 0]]]))
+    >>> shares.round(3), errors
+    (array([[0.667, 0.333],
+           [1.   , 0.   ]]), array([[0., 0.],
+           [0., 0.]]))
+    """
+    counts = np.asarray(pairs, dtype=np.float64)
+    joint = counts / counts.sum(axis=(1, 2), keepdims=True)
+    rows = joint.sum(axis=2)
+    n = len(joint)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = joint.mean(axis=0) / rows.mean(axis=0)[:, None]
+        leads = shares.diagonal()[:, None] - shares
+        own = np.diagonal(joint, axis1=1, axis2=2)[:, :, None]
+        rest = own - joint - leads * rows[:, :, None]
+        errors = np.sqrt((rest**2).sum(axis=0) / (n * (n - 1.0)))
+        return shares, errors / rows.mean(axis=0)[:, None]
+
+
 def measured_two_hop(graph: Graph) -> tuple[float, float]:
     """Measure how often a node two hops away is of one's own class, and of another.
 
     Over all ordered pairs at shortest distance exactly 2; NaN, with a warning, where
-    there is none.
+    there is none. This is the mean over classes; `two_hop_shares` has each pair of
+    classes by itself, which is what homophily-dominance is about.
 
     Returns
     -------
@@ -155,8 +219,6 @@ def measured_two_hop(graph: Graph) -> tuple[float, float]:
     >>> measured_two_hop(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     (1.0, 0.0)
     """
-    # One share over all pairs: with a row for each class, the few hubs, which decide
-    # how many pairs a class takes part in, would bias the mean of the rows.
     own = ring_homophily(graph, hops=2)[1]
     return own, (1 - own) / max(graph.n_classes - 1, 1)
 

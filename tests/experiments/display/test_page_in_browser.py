@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from h2gcn import Graph
+from h2gcn.diagnosis import diagnose, page as diagnosis_page
 from h2gcn.experiments import read_results, render_html
-from support.example_results import EVIL, as_paper, figure, leave, small
+from support.example_results import EVIL, as_paper, card, figure, leave, small
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
@@ -24,7 +27,10 @@ def browser() -> Iterator[Any]:
         pytest.skip("left out: Playwright is not installed (pip install playwright)")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
+            executable_path=CHROMIUM,
+            args=["--no-sandbox"],
+            # Whether a container shows its scrollbar is one of the questions.
+            ignore_default_args=["--hide-scrollbars"],
         )
         yield started
         started.close()
@@ -188,10 +194,124 @@ def test_names_do_not_run_and_are_shown(page: Any) -> None:
     assert page.locator("#tip").inner_text().startswith(EVIL)
 
 
-@pytest.mark.parametrize("width", [1280, 400])
-def test_the_page_is_not_wider_than_the_screen(page: Any, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") == width
+WIDTHS = (390, 768, 1100, 1440)
+OUTSIDE = """() => [...document.querySelectorAll('body *')].filter(el => {
+  const box = el.getBoundingClientRect();
+  return box.width && (box.right > innerWidth + 1 || box.left < -1)
+    && !el.closest('.scroll') && getComputedStyle(el).position !== 'absolute';
+}).map(el => `${el.tagName} ${el.textContent.trim().slice(0, 40)}`)"""
+"""What is beyond the screen's edges, but for what can be scrolled to."""
+COLLIDING = """() => [...document.querySelectorAll('thead tr')].flatMap(row => {
+  const boxes = [...row.cells].map(cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return [cell.textContent.trim(), range.getBoundingClientRect()];
+  });
+  return boxes.slice(1).flatMap(([name, box], i) => {
+    const [before, left] = boxes[i];
+    const apart = left.right <= box.left + 0.5 || !left.width || !box.width;
+    return apart ? [] : [`${before} | ${name}`];
+  });
+})"""
+"""Heads of neighbouring columns whose contents overlap."""
+CUT = """() => [...document.querySelectorAll('.scroll')]
+  .filter(el => el.scrollWidth > el.clientWidth + 1)
+  .map(el => [el.offsetHeight - el.clientHeight,
+              getComputedStyle(el).backgroundAttachment])"""
+"""Of containers with more than they show: height of the scrollbar, and the shadow."""
+
+
+@pytest.fixture(scope="module")
+def wide_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report with cards of graphs and long names."""
+    folder = tmp_path_factory.mktemp("wide")
+    long = small()
+    name = "a graph with a rather long name/h0.10-r1"
+    long["cards"] |= {name: card(name, 12), "syn-products/h1.00-r1": card("syn", 20)}
+    for one in long["cards"].values():
+        one |= {"checksum": "c5ee5156ee71bb43", "nodes": 10_000, "edges": 198_353}
+    leave(folder, long, as_paper("real"), as_paper("syn-cora"))
+    page = folder / "report.html"
+    page.write_text(render_html(read_results(folder)), encoding="utf-8")
+    return page
+
+
+@pytest.fixture(scope="module")
+def diagnosis_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a diagnosis with long names, a hub, and a ring that was left out."""
+    n = 300
+    names = ["a class whose name is longer than a phone is wide, by far", "b", "c" * 70]
+    star = np.zeros((n, n))
+    star[0, 1:] = star[1:, 0] = 1
+    star[range(1, n - 1), range(2, n)] = star[range(2, n), range(1, n - 1)] = 1
+    ids = np.array([f"a node with a long name, number {k}" for k in range(n)])
+    graph = Graph(
+        x=np.ones((n, 3)), adj=star, y=np.arange(n) % 3, classes=names, node_ids=ids
+    )
+    page = tmp_path_factory.mktemp("diagnosis") / "diagnosis.html"
+    found = diagnose(graph, hops=3, max_ring_entries=100)
+    page.write_text(diagnosis_page.render_html(found), encoding="utf-8")
+    return page
+
+
+@pytest.fixture(params=["report", "diagnosis"])
+def any_page(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """Open either page, with all that is folded unfolded."""
+    of = {"report": "wide_report", "diagnosis": "diagnosis_file"}
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.goto(request.getfixturevalue(of[request.param]).as_uri())
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    yield opened
+    context.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_wider_than_the_screen(any_page: Any, width: int) -> None:
+    any_page.set_viewport_size({"width": width, "height": 900})
+    assert any_page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert any_page.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_heads_of_columns_do_not_collide(any_page: Any, width: int) -> None:
+    any_page.set_viewport_size({"width": width, "height": 900})
+    assert any_page.evaluate(COLLIDING) == []
+
+
+def test_what_is_cut_off_shows_that_it_can_be_scrolled(any_page: Any) -> None:
+    any_page.set_viewport_size({"width": 390, "height": 900})
+    cut = any_page.evaluate(CUT)
+    assert cut
+    for bar, shadow in cut:
+        assert bar > 0
+        assert shadow == "local, local, scroll, scroll"
+
+
+def test_cards_of_graphs_are_whole_on_a_laptop(browser: Any, wide_report: Path) -> None:
+    opened = browser.new_page(viewport={"width": 1100, "height": 900})
+    opened.goto(wide_report.as_uri())
+    cards = opened.get_by_role("region", name="Cards of the graphs")
+    assert cards.evaluate("el => el.scrollWidth <= el.clientWidth")
+    opened.close()
+
+
+def test_a_phone_gets_a_chart_that_fits_it(browser: Any, diagnosis_file: Path) -> None:
+    opened = browser.new_page(viewport={"width": 390, "height": 900})
+    opened.goto(diagnosis_file.as_uri())
+    wide, narrow = opened.locator(".wide"), opened.locator(".narrow")
+    assert not wide.first.is_visible()
+    assert narrow.count() == wide.count() == 3
+    for text in narrow.first.locator("text").all():
+        drawn, box = narrow.first.bounding_box(), text.bounding_box()
+        # The box has the line around the letters too.
+        assert drawn["x"] - 4 <= box["x"]
+        assert box["x"] + box["width"] <= drawn["x"] + drawn["width"] + 4
+        assert box["height"] > 9
+    opened.set_viewport_size({"width": 768, "height": 900})
+    assert wide.first.is_visible()
+    assert not narrow.first.is_visible()
+    opened.close()
 
 
 def test_dark_is_dark_and_paper_is_white(page: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from h2gcn.diagnosis import STEPS
+from h2gcn.diagnosis import STEPS, number
 from h2gcn.experiments.display import table_words as words
 
 __all__ = ["FACTS", "CardView", "card_views"]
@@ -67,7 +67,7 @@ def _card(name: str, card: Mapping[str, Any]) -> CardView:
         classes=tuple(map(str, named)),
         matrix=tuple(
             tuple(
-                (words.number(share), None if share is None else _step(share, top))
+                (_text(share), None if share is None else _step(share, top))
                 for share in row
             )
             for row in matrix
@@ -82,5 +82,9 @@ def _step(share: float, top: float) -> int:
 
 def _fact(value: object) -> tuple[float | None, str]:
     if isinstance(value, (int, float)):
-        return value, words.number(value)
+        return value, _text(value)
     return None, words.NONE if value is None else str(value)
+
+
+def _text(value: float | None) -> str:
+    return words.number(value) if isinstance(value, int) else number(value, 2)

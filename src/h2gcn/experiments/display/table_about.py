@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from h2gcn.diagnosis import number
 from h2gcn.experiments.display import table_words as words
 
 __all__ = ["about", "cell_notes", "reading"]
@@ -109,7 +110,7 @@ def _card(card: Mapping[str, Any]) -> str:
         if card.get(name) is not None
     ]
     if card.get("h") is not None:
-        facts.append(f"h {words.number(float(card['h']))}")
+        facts.append(f"h {number(float(card['h']), 2)}")
     return ", ".join([*facts, f"checksum {card.get('checksum', words.NONE)}"])
 
 

@@ -12,7 +12,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from h2gcn.diagnosis import LARGE_RINGS, ClassShare, Diagnosis, words as words
+from h2gcn.diagnosis import (
+    LARGE_RINGS,
+    ClassShare,
+    Diagnosis,
+    card_facts,
+    degree_range,
+    expectation,
+    measure_rows,
+    number,
+    percent,
+    ring_rows,
+)
 
 __all__ = ["in_options", "show"]
 
@@ -56,13 +67,13 @@ def show(diagnosis: Diagnosis) -> None:
     console.print(_text(f"Diagnosis of {diagnosis.name}", "bold"))
     _verdict(console, diagnosis)
     _heading(console, "Card")
-    _list(console, words.card_facts(diagnosis))
+    _list(console, card_facts(diagnosis))
     _heading(console, "How alike neighbours are")
-    _table(console, ("measure", "value", "meaning"), words.measures(diagnosis), "lrl")
+    _table(console, ("measure", "value", "meaning"), measure_rows(diagnosis), "lrl")
     if diagnosis.compatibility is not None:
         _matrix(console, diagnosis)
         _heading(console, "By distance")
-        rings = words.rings(diagnosis)
+        rings = ring_rows(diagnosis)
         noted = any(row[-1] for row in rings)
         heads = ("hops", "pairs", "labelled", "alike", "by chance", "adjusted", "note")
         if noted:
@@ -93,7 +104,7 @@ def _verdict(console: Console, diagnosis: Diagnosis) -> None:
     if verdict.designs:
         console.print()
     for design in verdict.designs:
-        said = f"{design.title} ({words.expectation(design.helps)}): {design.reason}"
+        said = f"{design.title} ({expectation(design.helps)}): {design.reason}"
         _bullet(console, design.name, said)
     if verdict.advice:
         console.print()
@@ -112,11 +123,11 @@ def _matrix(console: Console, diagnosis: Diagnosis) -> None:
             ("most alike within", known[:EXTREMES]),
             ("least alike within", known[: -EXTREMES - 1 : -1]),
         ):
-            named = (f"{c.name} {words.number(c.homophily, 2)}" for c in some)
+            named = (f"{c.name} {number(c.homophily, 2)}" for c in some)
             console.print(_text(f"{title}: {', '.join(named)}"))
         console.print(f"{len(classes)} classes: the whole matrix is in --html, --json.")
         return
-    texts = [[words.number(share, 2) for share in row] for row in shares]
+    texts = [[number(share, 2) for share in row] for row in shares]
     # "<0.01" is wider than the others.
     width = max(len(text) for row in texts for text in row)
     names, letters = [found.name for found in classes], _letters(console, classes)
@@ -150,11 +161,11 @@ def _cut(name: str, room: int) -> str:
 def _by_degree(console: Console, diagnosis: Diagnosis) -> None:
     _heading(console, "By degree (labelled neighbours)")
     rows = [
-        (words.degrees(part.low, part.high), f"{part.nodes:,}", part.homophily)
+        (degree_range(part.low, part.high), f"{part.nodes:,}", part.homophily)
         for part in diagnosis.degree_homophily
     ]
     if rows:
-        shown = [(*row[:2], words.number(row[2]), _bar(row[2])) for row in rows]
+        shown = [(*row[:2], number(row[2]), _bar(row[2])) for row in rows]
         _table(console, ("degree", "nodes", "homophily", ""), shown, "rrrl")
     else:
         console.print("No edge joins two labelled nodes.")
@@ -171,8 +182,8 @@ def _classes(console: Console, classes: Sequence[ClassShare]) -> None:
         (
             mark + found.name,
             f"{found.size:,}",
-            words.percent(found.size / total, 1),
-            words.number(found.homophily),
+            percent(found.size / total, 1),
+            number(found.homophily),
         )
         for mark, found in listed
     ]

@@ -5,9 +5,21 @@ from .diagnosing import (
     diagnose as diagnose,
 )
 from .hubs import LARGE_RINGS as LARGE_RINGS
-from .numbers import NONE as NONE, number as number, rounded as rounded
+from .numbers import (
+    NONE as NONE,
+    number as number,
+    percent as percent,
+    rounded as rounded,
+)
 from .page import (
     STEPS as STEPS,
     heat_palette as heat_palette,
     render_html as render_html,
+)
+from .words import (
+    card_facts as card_facts,
+    degree_range as degree_range,
+    expectation as expectation,
+    measure_rows as measure_rows,
+    ring_rows as ring_rows,
 )

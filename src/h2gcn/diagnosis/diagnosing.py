@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from h2gcn import __version__, homophily
 from h2gcn._validation import check_integer
+from h2gcn.diagnosis.advice import Design, Verdict, judge
 from h2gcn.diagnosis.auditing import Audit, audit
-from h2gcn.diagnosis.designs import Design
 from h2gcn.diagnosis.hubs import large_rings
-from h2gcn.diagnosis.verdicts import Verdict, judge
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
 from h2gcn.homophily import DegreeRange, RingShare, edge_ends, graph_card, ring_shares

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from h2gcn.diagnosis.findings import Finding
+from h2gcn.diagnosis.auditing import Finding
 from h2gcn.graph import Graph
 from h2gcn.rings import CAPS, TRAIN, VAL, Needs, RingForecast, Work
 from h2gcn.sparse import available_memory, gigabytes

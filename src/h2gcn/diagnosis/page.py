@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from h2gcn import __version__
-from h2gcn.diagnosis import words as words
+from h2gcn.diagnosis import words
 from h2gcn.diagnosis.diagnosing import Diagnosis
 
 __all__ = ["render_html"]
@@ -86,7 +86,7 @@ def render_html(diagnosis: Diagnosis) -> str:
 
 def _degree_chart(diagnosis: Diagnosis) -> list[Chart]:
     counts = [part.count for part in diagnosis.degrees]
-    labels = [words.degrees(part.low, part.high) for part in diagnosis.degrees]
+    labels = [words.degree_range(part.low, part.high) for part in diagnosis.degrees]
     top = _round_up(max(counts, default=0))
     return _charts(
         "Histogram of the degree",
@@ -103,7 +103,7 @@ def _homophily_chart(diagnosis: Diagnosis) -> list[Chart]:
     return _charts(
         "Node homophily by degree",
         ("labelled neighbours", "mean node homophily"),
-        [words.degrees(part.low, part.high) for part in parts],
+        [words.degree_range(part.low, part.high) for part in parts],
         [part.homophily for part in parts],
         [
             f"{words.number(part.homophily, 2)} ({part.nodes:,} "

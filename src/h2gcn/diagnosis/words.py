@@ -9,12 +9,12 @@ __all__ = [
     "NEIGHBOURS",
     "NONE",
     "card_facts",
-    "degrees",
+    "degree_range",
     "expectation",
-    "measures",
+    "measure_rows",
     "number",
     "percent",
-    "rings",
+    "ring_rows",
 ]
 
 NEIGHBOURS = {
@@ -25,12 +25,12 @@ NEIGHBOURS = {
 """What `Verdict.neighbours` says, in two or three words."""
 
 
-def degrees(low: int, high: int) -> str:
+def degree_range(low: int, high: int) -> str:
     """Return a range of degrees.
 
     Examples
     --------
-    >>> degrees(1, 1), degrees(2, 3)
+    >>> degree_range(1, 1), degree_range(2, 3)
     ('1', '2–3')
     """
     return str(low) if low == high else f"{low}–{high}"
@@ -41,7 +41,7 @@ def expectation(helps: bool | None) -> str:
     return {True: "helps", False: "little to gain", None: "not known"}[helps]
 
 
-def measures(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
+def measure_rows(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     """Return name, value and meaning of each measure, or why it has no value."""
     return [
         (
@@ -53,7 +53,7 @@ def measures(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     ]
 
 
-def rings(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+def ring_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     """Return a row for each ring.
 
     Hops, pairs, those with two labels, their share alike, chance, adjusted, and note.
@@ -91,7 +91,7 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("degree", f"mean {number(degree, 1)}, highest {card['max_degree']:,}"),
         ("nodes without neighbours", f"{card['isolated']:,}"),
         ("splits", f"{card['splits']:,}{parts}"),
-        ("rings", _forecast(diagnosis.forecast)),
+        ("ring_rows", _forecast(diagnosis.forecast)),
         ("checksum", str(card["checksum"])),
     ]
 

@@ -2,17 +2,15 @@ from .by_ring import RingShare as RingShare, ring_shares as ring_shares
 from .card import graph_card as graph_card
 from .counts import edge_ends as edge_ends
 from .measures import (
+    DegreeRange as DegreeRange,
     adjusted_homophily as adjusted_homophily,
+    class_homophily as class_homophily,
     class_insensitive_homophily as class_insensitive_homophily,
+    compatibility_matrix as compatibility_matrix,
+    degree_homophily as degree_homophily,
     edge_homophily as edge_homophily,
     homophily_with_loops as homophily_with_loops,
     label_informativeness as label_informativeness,
     node_homophily as node_homophily,
-)
-from .parts import (
-    DegreeRange as DegreeRange,
-    class_homophily as class_homophily,
-    compatibility_matrix as compatibility_matrix,
-    degree_homophily as degree_homophily,
     ring_homophily as ring_homophily,
 )

@@ -1,16 +1,14 @@
-from .flipping import (
+from .perturbation import (
     edges_to_flip as edges_to_flip,
     fit_layer as fit_layer,
     found_perturbation as found_perturbation,
     found_threshold as found_threshold,
-    smallest_perturbation as smallest_perturbation,
-)
-from .perturbation import (
     homophily_threshold as homophily_threshold,
     optimal_weights as optimal_weights,
     perturbation_needed as perturbation_needed,
+    regular_graph as regular_graph,
+    smallest_perturbation as smallest_perturbation,
 )
-from .regular import regular_graph as regular_graph
 from .spectrum import (
     Signal as Signal,
     distinct_cuts as distinct_cuts,

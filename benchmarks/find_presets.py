@@ -22,8 +22,7 @@ from h2gcn import load_dataset
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.experiments import Store, find_grid, tune
 from h2gcn.experiments.running.store import read_records
-from h2gcn.experiments.tuning.searching import rank
-from h2gcn.experiments.tuning.trials import sum_up
+from h2gcn.experiments.tuning.trials import rank, sum_up
 from h2gcn.models import MODELS
 
 ROOT = Path(__file__).parents[1]

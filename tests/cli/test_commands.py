@@ -1,8 +1,15 @@
 """The command line, in process: results on stdout, one line for a mistake."""
 
 import csv
+import importlib
+import io
 import json
+import os
 import re
+import signal
+import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from h2gcn import __version__
+from h2gcn.cli.interrupts import sigterm_as_ctrl_c
 from h2gcn.graph import ReadRecord
 from h2gcn.io import read_graph, write_npz
 from h2gcn.training import signed
@@ -715,10 +724,117 @@ def test_ctrl_c_keeps_the_best_so_far(
 
     monkeypatch.setattr(training, "score", interrupt)
     code, out, notes = run("train", folder, "--out", tmp_path / "m", "--epochs", 50)
-    assert code == 0
-    assert "interrupted" in notes
-    assert (tmp_path / "m" / "bundle.json").is_file()
+    assert code == 130
+    assert "h2gcn: interrupted in epoch 5; the best so far is kept\n" in notes
+    assert notes.count("interrupted") == 1
+    first = "interrupted in epoch 5: these are the scores of the best so far\n"
+    assert out.startswith(first)
     assert "accuracy" in out
+    assert f"saved to {tmp_path / 'm'} (split 0)" in out
+    assert saved_ending(tmp_path / "m") == (True, "interrupted in epoch 5", 5)
+
+
+def saved_ending(model: Path) -> tuple[bool, str, int]:
+    """Return what a saved model says of how its training ended."""
+    extra = json.loads((model / "bundle.json").read_text())["extra"]
+    return extra["interrupted"], extra["ending"], extra["epochs"]
+
+
+def test_a_finished_training_says_that_it_is(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    command = ("train", folder, "--out", tmp_path / "m", "--epochs", 3, "-q")
+    code, out, _ = run(*command, "--json")
+    assert code == 0
+    result = json.loads(out)
+    assert result["interrupted"] is False
+    assert result["splits"][0]["interrupted"] is False
+    assert saved_ending(tmp_path / "m") == (False, "finished", 3)
+    assert "interrupted" not in run(*command, "--force")[1]
+
+
+def test_sigterm_does_what_ctrl_c_does(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.training import loop as training
+
+    score, calls = training.score, []
+
+    def end(*arguments: Any) -> float:
+        calls.append(arguments)
+        if len(calls) == 6:
+            # Twice, as timeout(1) sends it.
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+        return score(*arguments)
+
+    monkeypatch.setattr(training, "score", end)
+    model = tmp_path / "m"
+    code, out, notes = run("train", folder, "--out", model, "--epochs", 50, "--json")
+    assert code == 143
+    assert "interrupted in epoch 5; the best so far is kept" in notes
+    assert json.loads(out)["interrupted"] is True
+    assert saved_ending(model)[:2] == (True, "interrupted in epoch 5")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_before_anything_is_done(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.cli import runs
+
+    monkeypatch.setattr(
+        runs, "find_splits", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+    )
+    code, out, notes = run("train", folder, "-q")
+    assert (code, out, notes) == (143, "", "h2gcn: interrupted\n")
+
+
+def test_sigterm_waits_for_the_end_of_an_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import os, signal, time\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "time.sleep(0.5)\n"
+        "done = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load_and_wait() -> None:
+        assert importlib.import_module("slow").done
+        time.sleep(60)
+
+    with sigterm_as_ctrl_c() as received, pytest.raises(KeyboardInterrupt):
+        load_and_wait()
+    assert received
+    assert "slow" in sys.modules, "it was loaded whole"
+
+
+def test_what_others_do_with_sigterm_is_left_to_them() -> None:
+    def theirs(*_: object) -> None:
+        pass
+
+    signal.signal(signal.SIGTERM, theirs)
+    try:
+        with sigterm_as_ctrl_c():
+            assert signal.getsignal(signal.SIGTERM) is theirs
+        assert signal.getsignal(signal.SIGTERM) is theirs
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def test_another_thread_sets_no_handler() -> None:
+    found: list[object] = []
+
+    def look() -> None:
+        with sigterm_as_ctrl_c():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [signal.SIG_DFL]
 
 
 @pytest.mark.data
@@ -786,10 +902,16 @@ def test_ctrl_c_keeps_the_splits_that_are_done(
         return evaluate(*arguments)
 
     monkeypatch.setattr(runs, "evaluate", interrupt)
-    code, out, notes = run("train", folder, "--split", "all", "--json", *QUICK)
-    assert code == 0
+    command = ("train", folder, "--split", "all", *QUICK)
+    code, out, notes = run(*command, "--json")
+    assert code == 130
+    assert json.loads(out)["interrupted"] is True
     assert "interrupted; 2 of 10 splits are kept" in notes
     assert json.loads(out)["test_accuracy"]["n"] == 2
+    calls.clear()
+    assert run(*command, "-q")[1].startswith(
+        "interrupted; 2 of 10 splits are whole: these are the scores of the best"
+    )
 
 
 def test_what_auto_took_is_told(run: Run, folder: Path) -> None:
@@ -920,7 +1042,8 @@ def test_checkpoints_of_all_splits(
     with monkeypatch.context() as patch:
         patch.setattr(training, "score", interrupt)
         code, out, notes = run(*kept)
-    assert code == 0
+    assert code == 130
+    assert [row["interrupted"] for row in json.loads(out)["splits"]] == [0, 0, 1]
     assert "interrupted in epoch 14; the best so far is kept, and --resume" in notes
     assert len(json.loads(out)["splits"]) == 3
     fails(run(*kept), "split-0: already holds a checkpoint", "--resume", "another")
@@ -998,3 +1121,198 @@ def test_rings_that_do_not_fit_are_refused_with_a_way_out(
     fails(result, "will not fit in memory", "entries", "kB", "--model h2gcn-s1")
     # The way out leads somewhere.
     assert run("train", folder, "--model", "h2gcn-s1", "-q", *QUICK)[0] == 0
+
+
+# ------------------------------------------------------------------ what is replaced
+
+
+def test_a_model_is_replaced_only_by_force(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn import NodeClassifier
+
+    model = tmp_path / "m"
+    command = ("train", folder, "--out", model, "--epochs", 3, "-q")
+    assert run(*command)[0] == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeClassifier, "fit", None)
+        fails(run(*command), f"{model}: holds a model already; --force replaces it")
+    assert run(*command, "--force", "--seed", 7)[0] == 0
+    assert NodeClassifier.load(model).random_state == 7
+    # Whatever is no model is never replaced.
+    (model / "mine.txt").write_text("mine")
+    fails(run(*command, "--force"), "holds other files")
+
+
+def test_resume_replaces_the_model_that_it_goes_on_from(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.training import loop as training
+
+    model, score, calls = tmp_path / "m", training.score, []
+
+    def interrupt(*arguments: Any) -> float:
+        calls.append(arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    kept = ("--checkpoint", tmp_path / "c", "--out", model, "-q", "--epochs", 6)
+    command = ("train", folder, *kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "score", interrupt)
+        assert run(*command)[0] == 130
+    assert saved_ending(model) == (True, "interrupted in epoch 3", 3)
+    fails(run(*command), "holds a model already")
+    assert run(*command, "--resume")[0] == 0
+    assert saved_ending(model) == (False, "finished", 6)
+    # It is finished: what goes on from here would be another model.
+    fails(run(*command, "--resume", "--epochs", 8), "holds a model already")
+
+
+def test_a_graph_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
+    for name, file in [("g.npz", "g.npz"), ("g", "g/nodes.csv")]:
+        command = ("generate", "--nodes", 60, "--out", tmp_path / name)
+        assert run(*command)[0] == 0
+        before = (tmp_path / file).read_bytes()
+        result = run(*command, "--seed", 1)
+        fails(result, f"{tmp_path / file}: is there already; --force replaces it")
+        assert (tmp_path / file).read_bytes() == before
+        assert run(*command, "--seed", 1, "--force")[0] == 0
+        assert (tmp_path / file).read_bytes() != before
+
+
+def test_predictions_and_pages_are_replaced(
+    run: Run, folder: Path, model: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        assert run("predict", model, folder, "--out", tmp_path / "p.csv")[0] == 0
+        assert run("diagnose", folder, "--html", tmp_path / "g.html")[0] == 0
+
+
+def test_predictions_never_replace_what_they_are_made_of(
+    run: Run, folder: Path, model: Path
+) -> None:
+    nodes, edges = folder / "nodes.csv", folder / "edges.csv"
+    before = nodes.read_bytes()
+    tables = ("--nodes", nodes, "--edges", edges)
+    for source in ((folder,), tables):
+        result = run("predict", model, *source, "--out", nodes)
+        fails(result, f"{nodes}: this command reads it; --out must be another file")
+    assert nodes.read_bytes() == before
+
+
+# ------------------------------------------------------------------- one JSON object
+
+
+def test_predict_json_is_one_object(
+    run: Run, folder: Path, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "p.csv"
+    command = ("predict", model, folder, "--out", out, "--device", "cpu", "--json")
+    code, said, _ = run(*command)
+    assert code == 0
+    result = json.loads(said)
+    assert result.pop("seconds") > 0
+    agreed = result.pop("agreed")
+    assert 24 < agreed <= 48
+    assert [note.partition(":")[0] for note in result.pop("notes")] == ["people"]
+    assert result == {
+        "model": str(model),
+        "name": "h2gcn-1",
+        "dataset": "people",
+        "out": str(out),
+        "nodes": 12,
+        "known": 48,
+        "unseen_labels": [],
+        "classes": ["fraud", "honest"],
+        "device": "cpu",
+        "version": __version__,
+    }
+    change(folder, "nodes.csv", "honest", "saint")
+    result = json.loads(run(*command, "-q")[1])
+    assert (result["known"], result["unseen_labels"]) == (47, ["saint"])
+
+
+def test_predict_on_a_device_that_is_not_there(
+    run: Run, folder: Path, model: Path
+) -> None:
+    fails(run("predict", model, folder, "--device", "gpu"), "device", "gpu")
+
+
+def test_generate_json_is_one_object(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "g.npz"
+    code, said, _ = run("generate", "--nodes", 60, "--seed", 3, "--out", out, "--json")
+    assert code == 0
+    result = json.loads(said)
+    assert (result["out"], result["seed"]) == (str(out), 3)
+    assert (result["graph"]["name"], result["graph"]["nodes"]) == ("g", 60)
+    assert len(result["graph"]["checksum"]) == 16
+
+
+# ------------------------------------------------------------ a model that is not there
+
+
+def test_a_model_that_is_not_there(
+    run: Run, folder: Path, model: Path, tmp_path: Path
+) -> None:
+    near = model.with_name("modle")
+    line = f"{near}: this folder does not exist. Did you mean 'model'?"
+    fails(run("predict", near, folder), line)
+    far = tmp_path / "x" / "model"
+    fails(run("predict", far, folder), f"{far}: the folder {far.parent} does not exist")
+    (tmp_path / "tuned").mkdir()
+    model.rename(tmp_path / "tuned" / "model")
+    line = f"(no bundle.json in it); there is one in {tmp_path}/tuned/model"
+    fails(run("predict", tmp_path / "tuned", folder), line)
+
+
+# ----------------------------------------------------------------------- what is shown
+
+
+def test_progress_has_no_score_before_the_first_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from h2gcn.cli.output import progress_bar
+    from h2gcn.training import Epoch
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar("title", 5, show=True) as on_epoch:
+        assert on_epoch is not None
+        time.sleep(0.2)
+        before = terminal.getvalue()
+        on_epoch(Epoch(1, 0.25, 0.5, 0.1))
+        time.sleep(0.2)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", before)
+    assert "epoch 0/5" in plain
+    assert "nan" not in plain
+    assert "loss" not in plain
+    after = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.getvalue())
+    assert "loss 0.250  val 0.500" in after
+
+
+COMMANDS = "demo diagnose train predict tune generate reproduce report datasets models"
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS.split()])
+def test_the_help_is_readable(
+    run: Run, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERMINAL_WIDTH", "80")
+    code, said, _ = run(*command.split(), "--help")
+    assert code == 0
+    assert "<bool>" not in said, "a flag takes no value"
+    assert "list[" not in said
+    above = said.split("╭")[0].strip().split("\n")
+    short = [line for line in above if 0 < len(line.split()) < 3]
+    paragraphs = "\n".join(line.strip() for line in above).split("\n\n")
+    last = {paragraph.split("\n")[-1] for paragraph in paragraphs}
+    assert {line.strip() for line in short} <= last, "a line is broken in the middle"

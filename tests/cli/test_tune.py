@@ -2,7 +2,9 @@
 
 import csv
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from h2gcn.experiments.running.store import read_records
 from h2gcn.experiments.tuning import trials
 from h2gcn.io import write_tables
 from h2gcn.models import MODELS
+from h2gcn.training import loop as training
 from support.commands import fails
 
 Run = Callable[..., tuple[int, str, str]]
@@ -123,29 +126,47 @@ def test_a_second_start_does_only_what_is_missing(
     out = tmp_path / "t"
     command = ("tune", source, "--out", out, "--model", "mlp", *PLAIN)
     assert run(*command)[0] == 0
-    assert len(fits) == 4 * 2 + 1, "four settings, two splits; then the winner"
+    assert len(fits) == 4 * 2, "four settings, two splits; the winner is one of them"
     lines = (out / "trials.jsonl").read_text().splitlines(keepends=True)
     (out / "trials.jsonl").write_text("".join(lines[:5]))
     code, first, notes = run(*command)
     assert code == 0
     assert "5 of 8 runs are there from before" in notes
-    assert len(fits) == 9 + 3, "the same winner: its model is there"
+    assert len(fits) in (8 + 3, 8 + 4), "and the best of those there, if not saved"
+    n = len(fits)
     code, second, notes = run(*command)
     assert "8 of 8 runs are there from before" in notes
-    assert len(fits) == 12
+    assert len(fits) == n
     assert first == second
     (out / "best.json").unlink()
     assert run(*command)[0] == 0
-    assert len(fits) == 13
+    assert len(fits) == n + 1
     assert (out / "best.json").is_file()
 
 
-def test_another_winner_replaces_the_saved_one(
-    run: Run, source: Path, tmp_path: Path
+def test_another_search_replaces_the_saved_one_only_by_force(
+    run: Run, source: Path, tmp_path: Path, fits: list[int]
 ) -> None:
+    options = ("--out", tmp_path / "t", "-q", "--model", "mlp", *QUICK)
+    assert run("tune", source, *options)[0] == 0
+    n = len(fits)
+    held = "t: holds the best of another search"
+    fails(
+        run("tune", source, *options, "--seed", 1),
+        f"{held} (its seed is 0, not 1); --force replaces it, another --out keeps it",
+    )
+    result = run("tune", source, *options, "--model", "gcn")
+    fails(result, f"{held} (its model is mlp, not gcn); --force")
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in source.iterdir():
+        text = file.read_text().replace("0,1\n", "0,9\n", 1)
+        (other / file.name).write_text(text)
+    fails(run("tune", other, *options), f"{held} (its graph is ")
+    assert len(fits) == n
     for seed in (0, 1):
-        options = ("--out", tmp_path / "t", "-q", "--model", "mlp", "--seed", seed)
-        assert run("tune", source, *options, *QUICK)[0] == 0
+        more = ("--force", "--seed", seed)
+        assert run("tune", source, *options, *more)[0] == 0
         assert json.loads((tmp_path / "t" / "best.json").read_text())["seed"] == seed
         assert NodeClassifier.load(tmp_path / "t" / "model").random_state == seed
 
@@ -166,11 +187,113 @@ def test_ctrl_c_keeps_the_finished_runs(
 
         patch.setattr(trials.NodeClassifier, "fit", interrupt)
         code, said, notes = run(*command)
-    assert (code, said) == (130, "")
-    assert f"3 finished runs are in {out}/trials.jsonl; the same command" in notes
+    assert code == 130
+    assert f"interrupted; 3 finished runs are in {out}/trials.jsonl; the same" in notes
+    assert notes.count("interrupted") == 1
+    assert said.startswith("interrupted, with 5 runs to go: this is the ranking so far")
+    assert "1 setting(s)" in said
     assert len(read_records(out / "trials.jsonl")) == 3
+    # The best so far is there, and is marked as that.
+    best = json.loads((out / "best.json").read_text())
+    assert best["interrupted"] is True
+    assert NodeClassifier.load(out / "model").l2 == best["settings"]["l2"]
+    code, said, notes = run(*command, "--json")
+    assert code == 0
+    assert "3 of 8 runs are there" in notes
+    assert json.loads(said)["interrupted"] is False
+    assert json.loads((out / "best.json").read_text())["interrupted"] is False
+
+
+@pytest.mark.parametrize("search", [(), ("--search", "optuna", "--trials", 6)])
+def test_sigterm_leaves_the_best_so_far(
+    run: Run,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    search: tuple[object, ...],
+) -> None:
+    if search:
+        pytest.importorskip("optuna")
+    out, score, calls = tmp_path / "t", training.score, []
+
+    def end(*given: Any) -> float:
+        calls.append(given)
+        if len(calls) == 23:  # in the fifth run, of the third setting
+            os.kill(os.getpid(), signal.SIGTERM)
+        return score(*given)
+
+    monkeypatch.setattr(training, "score", end)
+    options = ("--out", out, "--model", "mlp", "--json", *QUICK, *search)
+    code, said, _ = run("tune", source, *options)
+    assert code == 143
+    result = json.loads(said)
+    assert (result["interrupted"], result["saved"]) == (True, True)
+    assert result["runs_missing"] == (8 if search else 12)
+    assert len(result["ranking"]) == 2
+    best = json.loads((out / "best.json").read_text())
+    assert best["settings"] == result["best"]["settings"]
+    assert NodeClassifier.load(out / "model").l2 == best["settings"]["l2"]
+
+
+def test_a_kill_leaves_the_best_so_far(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    out, fit, calls = tmp_path / "t", NodeClassifier.fit, []
+
+    def die(self: NodeClassifier, *given: Any) -> NodeClassifier:
+        calls.append(given)
+        if len(calls) == 4:
+            raise Killed
+        return fit(self, *given)
+
+    monkeypatch.setattr(trials.NodeClassifier, "fit", die)
+    with pytest.raises(Killed):
+        run("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
+    assert json.loads((out / "best.json").read_text())["interrupted"] is True
+    assert NodeClassifier.load(out / "model").model == "mlp"
+
+
+def test_ctrl_c_while_the_winner_is_fitted_again(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "t"
+    command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
+    assert run(*command)[0] == 0
+    (out / "best.json").unlink()
+
+    def interrupt(*_: Any, **__: Any) -> NodeClassifier:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trials.NodeClassifier, "fit", interrupt)
+    code, said, _ = run(*command)
+    assert code == 130
+    assert "8 setting(s)" in said
+    assert "the model of rank 1 is not fitted yet, the same command does it" in said
+    assert "h2gcn train" not in said
     assert not (out / "best.json").exists()
-    assert "3 of 8 runs are there" in run(*command)[2]
+
+
+def test_ctrl_c_before_a_setting_is_done(
+    run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, fit, calls = tmp_path / "t", NodeClassifier.fit, []
+
+    def interrupt(self: NodeClassifier, *given: Any) -> NodeClassifier:
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return fit(self, *given)
+
+    monkeypatch.setattr(trials.NodeClassifier, "fit", interrupt)
+    command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
+    code, said, notes = run(*command)
+    assert (code, said) == (130, "")
+    assert f"1 finished runs are in {out}/trials.jsonl" in notes
+    assert notes.endswith("h2gcn: interrupted\n")
+    assert not (out / "best.json").exists()
 
 
 def test_tune_json_is_one_object(run: Run, source: Path, tmp_path: Path) -> None:

@@ -398,7 +398,12 @@ def test_a_path_that_is_not_a_bundle(tmp_path: Path, kind: str) -> None:
         path.mkdir()
     elif kind == "file":
         path.write_text("text", encoding="utf-8")
-    with pytest.raises(InputError, match=r"thing: not a saved model"):
+    why = {
+        "nothing": r"thing: this folder does not exist\.$",
+        "empty folder": r"thing: not a saved model \(no bundle\.json in it\)$",
+        "file": r"thing: not a saved model \(a file; a model is a folder\)$",
+    }
+    with pytest.raises(InputError, match=why[kind]):
         NodeClassifier.load(path)
 
 
@@ -455,6 +460,18 @@ def test_a_bundle_json_of_another_tool_is_left_alone(
     (tmp_path / "main.js").write_text("years of work", encoding="utf-8")
     with pytest.raises(InputError, match="holds other files"):
         clf.save(tmp_path)
+
+
+@pytest.mark.parametrize("name", [MANIFEST, WEIGHTS])
+def test_a_file_of_another_tool_with_one_of_our_names_is_left_alone(
+    clf: NodeClassifier, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / name).write_text('{"entry": "main.js"}', encoding="utf-8")
+    with pytest.raises(InputError, match="theirs: holds other files"):
+        clf.save(folder)
+    assert (folder / name).read_text(encoding="utf-8") == '{"entry": "main.js"}'
 
 
 def test_a_file_is_left_alone(clf: NodeClassifier, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from h2gcn.cli.settings import in_range
+
 __all__ = ["command"]
 
 MODELS = ("mlp", "gcn", "h2gcn-2")
@@ -16,7 +18,10 @@ SEPARATION = 2.35
 
 def command(
     seed: Annotated[
-        int, typer.Option(help="Of the graphs and the weights.", min=0, max=2**31)
+        int,
+        typer.Option(
+            help="Of the graphs and the weights.", callback=in_range(0, 2**31)
+        ),
     ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:

@@ -20,7 +20,9 @@ def command(
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page to this .html file."),
+        typer.Option(
+            metavar="FILE", help="Write a page to this .html file, or replace it."
+        ),
     ] = None,
     nodes: src.Nodes = None,
     edges: src.Edges = None,

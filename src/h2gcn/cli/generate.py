@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from h2gcn.cli.settings import in_range
+
 __all__ = ["command"]
 
 OTHER_FILES = {
@@ -24,6 +26,9 @@ def command(
             show_default=False,
         ),
     ],
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a graph that is there already.")
+    ] = False,
     preset: Annotated[
         str | None, typer.Option(help="The paper's: syn-cora or syn-products.")
     ] = None,
@@ -40,7 +45,9 @@ def command(
     n_nodes: Annotated[
         int | None,
         typer.Option(
-            "--nodes", help="Number of nodes (default: 1490).", max=1_000_000_000
+            "--nodes",
+            help="Number of nodes (default: 1490).",
+            callback=in_range(high=1_000_000_000),
         ),
     ] = None,
     n_classes: Annotated[
@@ -57,7 +64,8 @@ def command(
         ),
     ] = None,
     n_features: Annotated[
-        int, typer.Option(help="Columns of the Gaussians.", max=65_536)
+        int,
+        typer.Option(help="Columns of the Gaussians.", callback=in_range(high=65_536)),
     ] = 100,
     separation: Annotated[
         float, typer.Option(help="Length of the Gaussians' class means.")
@@ -66,10 +74,16 @@ def command(
         float, typer.Option(help="Share of nodes whose label is left out.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same graph.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Grow a graph by the paper's rule: preferential attachment with a taste."""
+    import json
+
     import numpy as np
 
+    from h2gcn import __version__
     from h2gcn._validation import check_choice, check_real
     from h2gcn.datasets import (
         PRESETS,
@@ -79,9 +93,12 @@ def command(
         generate_graph,
         load_dataset,
     )
+    from h2gcn.homophily import graph_card
     from h2gcn.io import write_npz, write_tables
 
     check_out(out)
+    if not force:
+        _check_new(out)
     shape: dict[str, Any] = {}
     if preset is not None:
         check_choice("generate", "preset", preset, PRESETS)
@@ -118,7 +135,23 @@ def command(
         write_npz(graph, out)
     else:
         write_tables(graph, out)
-    print(f"{graph!r} written to {out}")
+    if as_json:
+        result = {"out": str(out), "seed": seed, "graph": graph_card(graph)}
+        print(json.dumps(result | {"version": __version__}, allow_nan=False))
+    else:
+        print(f"{graph!r} written to {out}")
+
+
+def _check_new(out: Path) -> None:
+    """Refuse to replace a graph: it may be somebody's data."""
+    from h2gcn.exceptions import InputError
+
+    files = [out] if out.suffix == ".npz" else [out / "nodes.csv", out / "edges.csv"]
+    for file in files:
+        if file.expanduser().is_file():
+            raise InputError(
+                f"{file}: is there already; --force replaces it, another --out keeps it"
+            )
 
 
 def check_out(out: Path) -> None:

@@ -21,7 +21,7 @@ _DESIGNS = "D1 ego and neighbours apart · D2 two-hop ring · D3 all rounds comb
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(help="One model, in full.", show_default=False),
+        typer.Argument(metavar="NAME", help="One model, in full.", show_default=False),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")

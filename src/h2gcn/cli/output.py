@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCORES",
+    "notes_of",
     "percent",
     "progress_bar",
     "runs_bar",
@@ -47,14 +48,21 @@ def say(message: str) -> None:
 
 def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
     """Tell what the reader did to the input and what the audit finds in it."""
+    for note in notes_of(graph, splits):
+        say(f"note: {note}")
+
+
+def notes_of(graph: Graph, splits: Sequence[Split] = ()) -> list[str]:
+    """Return what the reader did to the input and what the audit finds in it."""
     from h2gcn.diagnosis import audit
 
     said = graph.record.sentences()
-    if said:
-        say(f"note: {graph.name}: {'; '.join(said)}")
-    for finding in audit(graph, splits or None).findings:
-        if (finding.kind, finding.severity) in _TOLD:
-            say(f"note: {finding.message}")
+    notes = [f"{graph.name}: {'; '.join(said)}"] if said else []
+    return notes + [
+        finding.message
+        for finding in audit(graph, splits or None).findings
+        if (finding.kind, finding.severity) in _TOLD
+    ]
 
 
 @contextmanager
@@ -72,16 +80,15 @@ def progress_bar(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("loss {task.fields[loss]:.3f}  val {task.fields[val]:.3f}"),
+        TextColumn("{task.fields[scores]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=epochs, loss=float("nan"), val=float("nan"))
+        task = bar.add_task(title, total=epochs, scores="")
 
         def update(epoch: Epoch) -> None:
-            bar.update(
-                task, completed=epoch.number, loss=epoch.loss, val=epoch.val_score
-            )
+            scores = f"loss {epoch.loss:.3f}  val {epoch.val_score:.3f}"
+            bar.update(task, completed=epoch.number, scores=scores)
 
         yield update
 

@@ -24,10 +24,13 @@ def command(
     ],
     source: src.Source = None,
     out: Annotated[
-        Path, typer.Option(help="The file to write, .csv or .parquet.")
+        Path, typer.Option(help="The file to write or replace, .csv or .parquet.")
     ] = Path("predictions.csv"),
     every_node: Annotated[
         bool, typer.Option("--all", help="Every node, not only the unlabelled ones.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
     nodes: src.Nodes = None,
@@ -40,13 +43,20 @@ def command(
     batch_size: Annotated[
         int | None,
         large(
-            "Nodes that are predicted together, with the rows that they need.",
-            show_default="as in training",
+            "Nodes that are predicted together, with the rows that they need; else as "
+            "in training.",
             min=1,
         ),
     ] = None,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="auto, cpu, cuda or mps (default: as in training).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Predict the unlabelled nodes of SOURCE with the model in DIR.
 
@@ -55,15 +65,19 @@ def command(
     each node: its id, in a column called as in the node table (else 'node'), the
     label, a probability for each class.
     """
+    import json
+    import time
     import warnings
     from dataclasses import replace
 
     import numpy as np
 
-    from h2gcn.cli.output import percent, say_what_was_read
+    from h2gcn import __version__
+    from h2gcn.cli.output import notes_of, percent, say
     from h2gcn.estimator import (
         check_batches,
         check_rings,
+        find_device,
         load_bundle,
         probabilities,
         translate_labels,
@@ -73,8 +87,13 @@ def command(
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
+    start = time.perf_counter()
     check_suffix(out, (".csv", ".parquet"))
+    src.check_not_read(out, source, nodes, edges, features)
     classifier = load_bundle(model_dir)
+    if device is not None:
+        classifier.device_ = find_device(device)
+        classifier.module_ = classifier.module_.to(classifier.device_)
     here = machine(ring_store, memory_limit) | {"batch_size": batch_size}
     given = {name: value for name, value in here.items() if value is not None}
     classifier.params_ = classifier.params_ | given
@@ -105,8 +124,9 @@ def command(
             H2GCNWarning,
             stacklevel=2,
         )
-    if not quiet:
-        say_what_was_read(graph)
+    notes = notes_of(graph) if as_json or not quiet else []
+    for note in () if quiet else notes:
+        say(f"note: {note}")
     agreed = 0
 
     def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
@@ -124,10 +144,29 @@ def command(
         blocks(),
         id_column=graph.record.id_column,
     )
+    n_written = int(np.count_nonzero(wanted))
+    if as_json:
+        result = {
+            "model": str(model_dir),
+            "name": classifier.params_["model"],
+            "dataset": graph.name,
+            "out": str(out),
+            "nodes": n_written,
+            "known": n_known,
+            "agreed": agreed,
+            "unseen_labels": unseen,
+            "classes": [str(label) for label in classifier.classes_],
+            "device": str(classifier.device_),
+            "notes": notes,
+            "seconds": round(time.perf_counter() - start, 3),
+            "version": __version__,
+        }
+        print(json.dumps(result, allow_nan=False))
+        return
     known = ""
     if n_known:
         known = (
             f"; {percent(agreed / n_known)} % of {n_known:,} known labels agree "
             "(any training nodes included)"
         )
-    print(f"{np.count_nonzero(wanted):,} nodes written to {out}{known}")
+    print(f"{n_written:,} nodes written to {out}{known}")

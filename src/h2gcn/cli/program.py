@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-import re
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import typer
+import typer.core
 
 from h2gcn.cli import (
     datasets,
@@ -23,6 +25,8 @@ from h2gcn.cli import (
     train,
     tune,
 )
+from h2gcn.cli.interrupts import INTERRUPTED, KEPT, sigterm_as_ctrl_c
+from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["app", "entry_point", "main"]
@@ -31,8 +35,25 @@ __all__ = ["app", "entry_point", "main"]
 # make an epoch several times slower as soon as another program wants a core.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+
+def _plain_flags(base: Any) -> Any:
+    """Return a class of commands in whose help a flag does not seem to take a value."""
+
+    class Plain(base):  # type: ignore[misc]
+        def get_params(self, ctx: Any) -> Any:
+            params = super().get_params(ctx)
+            for param in params:
+                if getattr(param, "is_flag", False) and param.metavar is None:
+                    param.metavar = ""
+            return params
+
+    return Plain
+
+
+_Command = _plain_flags(typer.core.TyperCommand)
 app = typer.Typer(
     name="h2gcn",
+    cls=_plain_flags(typer.core.TyperGroup),
     help="Classify the nodes of a graph, whether neighbours are alike or not.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,10 +63,11 @@ for _module in (
     *(demo, diagnose, train, predict, tune, generate),
     *(reproduce, report, datasets, models),
 ):
-    app.command(_module.__name__.rpartition(".")[2])(_module.command)
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+    # Lines of a paragraph are joined: their breaks would be kept on a screen.
+    _text = (inspect.getdoc(_module.command) or "").split("\n\n")
+    _help = "\n\n".join(" ".join(paragraph.split()) for paragraph in _text)
+    _name = _module.__name__.rpartition(".")[2]
+    app.command(_name, cls=_Command, help=_help)(_module.command)
 
 # The base of all that typer's parser raises; its home differs by version.
 _ParserError: Any = typer.BadParameter.__mro__[2]
@@ -69,15 +91,21 @@ def _options(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; a user's mistake is one line and 2."""
+    """Run a command and return its exit code.
+
+    A user's mistake is one line and 2; after Ctrl-C it is 130, after SIGTERM 143, as
+    shells have it, whether the best so far was kept or nothing was done yet.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    with warnings.catch_warnings():
+    command: Any = typer.main.get_command(app)
+    spoken = speaking(command.commands.get(arguments[0]), arguments)
+    with spoken, sigterm_as_ctrl_c() as received, warnings.catch_warnings():
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said()
         try:
             result = app(arguments, prog_name="h2gcn", standalone_mode=False)
         except InputError as error:
-            return _fail(_by_options(str(error), arguments))
+            return _fail(as_flags(str(error)))
         except _ParserError as error:
             return _fail(error.format_message())
         except (KeyboardInterrupt, typer.Abort):
@@ -86,6 +114,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _fail("the machine has not enough memory for this")
     if result == INTERRUPTED:
         print("h2gcn: interrupted", file=sys.stderr)
+    if result in (INTERRUPTED, KEPT):
+        return 128 + signal.SIGTERM if received else INTERRUPTED
     return result if isinstance(result, int) else 0
 
 
@@ -95,30 +125,6 @@ def entry_point() -> None:
 
     keep_freed_memory()
     sys.exit(main())
-
-
-def _by_options(message: str, arguments: Sequence[str]) -> str:
-    """Name parameters of the library as the command line does, by its options."""
-    command: Any = typer.main.get_command(app)
-    options: dict[str, str] = {
-        option.name: option.opts[0]
-        for option in getattr(command.commands.get(arguments[0]), "params", ())
-        if option.opts[0].startswith("--")
-    }
-    used = {word.partition("=")[0] for word in arguments}
-
-    def by_option(name: str) -> str | None:
-        if name in options and (options[name] in used or "--settings" not in used):
-            return options[name]
-        if "option" in options and any(w.startswith(f"{name}=") for w in arguments):
-            return f"--option {name}"
-        return f"'{name}' of --settings" if "--settings" in used else None
-
-    def named(found: re.Match[str]) -> str:
-        names = [by_option(name) for name in found.groups() if name]
-        return found[0] if None in names else " and ".join(map(str, names))
-
-    return re.sub(r"The '(\w+)'(?: and '(\w+)')? parameters? of \w+", named, message)
 
 
 def _fail(message: str) -> int:
@@ -137,4 +143,4 @@ class _Said:
     ) -> None:
         if issubclass(category, H2GCNWarning) and str(message) not in self._messages:
             self._messages.add(str(message))
-            print(f"h2gcn: note: {message}", file=sys.stderr)
+            print(f"h2gcn: note: {as_flags(str(message))}", file=sys.stderr)

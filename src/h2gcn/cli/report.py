@@ -18,17 +18,24 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The .html file to write; RESULTS/report.html if none."
+            metavar="FILE",
+            help="The .html file to write or replace; RESULTS/report.html if none.",
         ),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
 ) -> None:
     """Make one HTML page of all results in the folder RESULTS.
 
     It shows every table and figure beside the paper's, the graphs, what was not run
     and what failed. The page needs no network and no other file.
     """
+    import json
+
+    from h2gcn import __version__
     from h2gcn.cli.output import say
-    from h2gcn.experiments import read_results, render_html, summary_line
+    from h2gcn.experiments import count_cells, read_results, render_html, summary_line
     from h2gcn.io import atomic_write, check_suffix
 
     file = results / "report.html" if out is None else out
@@ -38,4 +45,13 @@ def command(
     with atomic_write(file) as beside:
         beside.write_text(page, encoding="utf-8")
     say(f"wrote {file}")
-    print(summary_line(found))
+    if as_json:
+        result = {
+            "report": str(file),
+            "experiments": [one["experiment"] for one in found],
+            "cells": count_cells(found),
+            "version": __version__,
+        }
+        print(json.dumps(result))
+    else:
+        print(summary_line(found))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
-    from h2gcn.experiments import Pool, Run
+    from h2gcn.experiments import Pool
 
 __all__ = ["command"]
 
@@ -23,6 +22,7 @@ def command(
     name: Annotated[
         str,
         typer.Argument(
+            metavar="NAME",
             help="table-1, syn-cora, syn-cora-own, syn-products, ablation, degree, "
             "real, ranks, statistics, theory or all.",
             show_default=False,
@@ -37,9 +37,9 @@ def command(
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Processes side by side, one thread each.",
+            help="Processes side by side, one thread each (default: one a core).",
             min=1,
-            show_default="one a core",
+            show_default=False,
         ),
     ] = None,
     ray: Annotated[
@@ -54,29 +54,34 @@ def command(
         list[str] | None,
         typer.Option(
             metavar="BENCHMARK",
-            help="Of the real benchmarks run this one; may be given again for more.",
-            show_default="all",
+            help="Of the real benchmarks run this one; repeat for more (default: all).",
+            show_default=False,
         ),
     ] = None,
     only_tables: Annotated[
         bool,
         typer.Option("--no-run", help="Train nothing: tables of what is in the store."),
     ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, and no tables.")
+    ] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress, no tables.")
     ] = False,
-) -> int:
+) -> int | str:
     """Rebuild a table or figure of the paper, ours beside the paper's.
 
     Settings are chosen on validation nodes. Finished runs are kept one by one in
     OUT/runs.jsonl; the same command does only what is missing. Tables come as
     Markdown, CSV and LaTeX, figures as SVG and PNG, all of it in OUT/report.html.
+    After Ctrl-C or SIGTERM they are of the runs that are done.
     """
+    import json
     import warnings
-    from functools import partial
 
+    from h2gcn.cli.interrupts import KEPT
     from h2gcn.cli.output import say
-    from h2gcn.cli.reproduced import plan_bar
+    from h2gcn.cli.reproduced import Reproduction
     from h2gcn.exceptions import H2GCNWarning
     from h2gcn.experiments import (
         REAL,
@@ -88,61 +93,36 @@ def command(
         find_experiments,
         find_protocol,
         make_folder,
-        read_results,
-        render_html,
-        reproduce,
-        run_plan,
-        show,
-        write_result,
     )
-    from h2gcn.io import atomic_write
 
     names, how = find_experiments(name), find_protocol(protocol)
     left_out = set(REAL) - find_benchmarks(only, names, how) if only else set()
     out = make_folder(out.expanduser())
     check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
-    failed: set[str] = set()
-    with Store(out / RUNS) as store, _pool(jobs, ray) as pool:
+    with Store(out / RUNS) as store:
         check_records(store)
-        # What the store has of the others stays in the tables.
-        needless = {*REAL} if only_tables else left_out
-        unopened = needless - {record["dataset"] for record in store.records}
-        for experiment in names:
-
-            def execute(runs: Sequence[Run], title: str = experiment) -> None:
-                # One that has failed would fail again: that is for the next start.
-                fresh = [
-                    run
-                    for run in runs
-                    if run.key not in failed and run.dataset not in left_out
-                ]
-                if only_tables or not fresh:
-                    return
-                with plan_bar(title, show=not quiet) as on_event:
-                    outcome = run_plan(fresh, store, pool=pool, on_event=on_event)
-                failed.update(run.key for run in outcome.failed)
-
-            save = partial(write_result, out)
-            result = reproduce(experiment, how, store, execute, save, unopened)
-            save(result)
-            for reason in result["not_run"]:
-                say(f"not run: {reason}")
-            for failure in result["failed"]:
-                failed.add(failure["key"])
-                say(
-                    "failed: {dataset} {model} split {split}: {error}".format(**failure)
-                )
-            if not quiet:
-                for table in result["tables"]:
-                    show(result, table)
-                print(f"{experiment}: tables and figures are in {out / experiment}")
-    with atomic_write(out / "report.html") as beside:
-        beside.write_text(render_html(read_results(out)), encoding="utf-8")
-    print(f"everything on one page: {out / 'report.html'}")
-    if failed:
-        say(f"{len(failed)} runs failed; the same command tries them again")
-    return FAILED if failed else 0
+        work = Reproduction(
+            out, how, store, left_out, quiet=quiet, tables=not (quiet or as_json)
+        )
+        try:
+            with _pool(jobs, ray) as pool:
+                for experiment in names:
+                    work.make(experiment, None if only_tables else pool)
+        except KeyboardInterrupt:
+            work.sum_up_interrupted()
+    page = work.write_page()
+    if as_json:
+        print(json.dumps(work.to_json(), allow_nan=False))
+    else:
+        if work.interrupted:
+            print("interrupted: the tables are of the runs that are done")
+        print(f"everything on one page: {page}")
+    if work.failed:
+        say(f"{len(work.failed)} runs failed; the same command tries them again")
+    if work.interrupted:
+        return KEPT
+    return FAILED if work.failed else 0
 
 
 def _pool(jobs: int | None, ray: str | None) -> AbstractContextManager[Pool]:

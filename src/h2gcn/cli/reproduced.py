@@ -1,21 +1,167 @@
-"""How far a plan is, as a bar on a terminal and as lines in a log."""
+"""What `h2gcn reproduce` does with its experiments, and how far it is with them."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from h2gcn import __version__
 from h2gcn.cli.output import say
 
 if TYPE_CHECKING:
-    from h2gcn.experiments import Event
+    from h2gcn.experiments import Event, Pool, Protocol, Run, Store
 
-__all__ = ["plan_bar", "words_of"]
+__all__ = ["Reproduction", "plan_bar", "words_of"]
 
 SECONDS_BETWEEN_LINES = 60.0
+_UNTRAINED = ("statistics", "theory")
+"""Experiments without runs: of those there is all or nothing."""
+
+
+@dataclass
+class Reproduction:
+    """Experiments of one protocol, kept in one folder.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    protocol
+        How thoroughly they are run.
+    store
+        The runs of the folder.
+    left_out
+        Benchmarks that are not run.
+    quiet
+        Without progress.
+    tables
+        Whether tables are printed.
+    """
+
+    out: Path
+    protocol: Protocol
+    store: Store
+    left_out: set[str]
+    quiet: bool
+    tables: bool
+    made: list[dict[str, Any]] = field(default_factory=list)
+    """The results so far."""
+    failed: set[str] = field(default_factory=set)
+    """Keys of the runs that failed."""
+    n_new: int = 0
+    """Runs that the store did not have at the start."""
+    interrupted: bool = False
+    """Whether it was ended before all was done."""
+    _under_way: str = ""
+
+    def make(self, name: str, pool: Pool | None) -> None:
+        """Run what is missing of an experiment, and make its tables and figures.
+
+        Without a pool nothing is run, and no benchmark opened that the store has no
+        run of.
+        """
+        from h2gcn.experiments import REAL, reproduce, show
+
+        self._under_way = name
+        # What the store has of the others stays in the tables.
+        needless = {*REAL} if pool is None else self.left_out
+        unopened = needless - {record["dataset"] for record in self.store.records}
+
+        def execute(runs: Sequence[Run]) -> None:
+            if pool is not None:
+                self._run(name, runs, pool)
+
+        how = self.protocol
+        result = reproduce(name, how, self.store, execute, self._write, unopened)
+        self._write(result)
+        self.made.append(result)
+        self._under_way = ""
+        for reason in result["not_run"]:
+            say(f"not run: {reason}")
+        for failure in result["failed"]:
+            self.failed.add(failure["key"])
+            say("failed: {dataset} {model} split {split}: {error}".format(**failure))
+        if self.tables:
+            for table in result["tables"]:
+                show(result, table)
+            print(f"{name}: tables and figures are in {self.out / name}")
+
+    def sum_up_interrupted(self) -> None:
+        """Make what there is of the experiment under way, after Ctrl-C.
+
+        Where there is nothing to show, the interruption is raised again.
+        """
+        name, n_runs = self._under_way, len(self.store)
+        partly = bool(name and name not in _UNTRAINED and n_runs)
+        if not (partly or self.made):
+            raise KeyboardInterrupt
+        self.interrupted = True
+        say(f"interrupted; {n_runs} runs are kept, and the same command goes on")
+        if partly:
+            self.make(name, None)
+
+    def write_page(self) -> Path:
+        """Make one page of all results of the folder; return the file."""
+        from h2gcn.experiments import read_results, render_html
+        from h2gcn.io import atomic_write
+
+        page = self.out / "report.html"
+        with atomic_write(page) as beside:
+            beside.write_text(render_html(read_results(self.out)), encoding="utf-8")
+        return page
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was made, as one object for JSON."""
+        from h2gcn.experiments import count_cells
+
+        return {
+            "folder": str(self.out),
+            "protocol": self.protocol.name,
+            "experiments": [
+                {
+                    "name": one["experiment"],
+                    "cells": count_cells([one]),
+                    "not_run": one["not_run"],
+                    "failed": one["failed"],
+                }
+                for one in self.made
+            ],
+            "runs": {"new": self.n_new, "failed": len(self.failed)},
+            "interrupted": self.interrupted,
+            "version": __version__,
+        }
+
+    def _run(self, title: str, runs: Sequence[Run], pool: Pool) -> None:
+        from h2gcn.experiments import run_plan
+
+        # One that has failed would fail again: that is for the next start.
+        fresh = [
+            run
+            for run in runs
+            if run.key not in self.failed and run.dataset not in self.left_out
+        ]
+        if not fresh:
+            return
+        before = len(self.store)
+        try:
+            with plan_bar(title, show=not self.quiet) as on_event:
+                done = run_plan(fresh, self.store, pool=pool, on_event=on_event)
+            self.failed.update(run.key for run in done.failed)
+        finally:
+            self.n_new += len(self.store) - before
+
+    def _write(self, result: dict[str, Any]) -> None:
+        from h2gcn.experiments import write_result
+
+        if self.interrupted:
+            note = "Interrupted: what was not run by then is missing."
+            result |= {"interrupted": True, "notes": [*result["notes"], note]}
+        write_result(self.out, result)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from h2gcn.homophily import graph_card
 from h2gcn.models import find_model
 from h2gcn.training import Epoch
 
-__all__ = ["Run", "find_splits", "run_splits", "verdict"]
+__all__ = ["Run", "find_splits", "interruption", "run_splits", "verdict"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,11 @@ class Run:
     test: Evaluation | None
     seconds: float
 
-    def save(self, path: Path, graph: Graph) -> None:
-        """Save the classifier with what it learned on and how well."""
+    def save(self, path: Path, graph: Graph, interrupted: str | None = None) -> None:
+        """Save the classifier with what it learned on and how well.
+
+        `interrupted` says how it ended before its time, if it did.
+        """
         extra = {
             "graph": graph_card(graph),
             "split": self.split,
@@ -47,6 +50,9 @@ class Run:
             "test_accuracy": None if self.test is None else self.test.accuracy,
             "split_sizes": list(self.classifier.split_.sizes),
             **verdict([self]).to_json(),
+            "epochs": self.classifier.n_iter_,
+            "interrupted": interrupted is not None,
+            "ending": interrupted or "finished",
         }
         save_bundle(self.classifier, path, extra=extra)
 
@@ -103,6 +109,30 @@ def run_splits(
         if checkpoints is not None:
             checkpoints.close()
     return runs
+
+
+def interruption(runs: Sequence[Run], asked: int) -> str | None:
+    """Return how runs on so many splits ended before their time; None if they did not.
+
+    Parameters
+    ----------
+    runs
+        What `run_splits` returned.
+    asked
+        How many splits it was given.
+    """
+    last = runs[-1]
+    whole = len(runs) - last.classifier.interrupted_
+    if whole == asked:
+        return None
+    said = "interrupted"
+    if last.classifier.interrupted_:
+        said += f" in epoch {last.classifier.n_iter_}"
+    if asked == 1:
+        return said
+    if last.classifier.interrupted_:
+        said += f" of split {last.split}"
+    return f"{said}; {whole} of {asked} splits are whole"
 
 
 def _fit(

@@ -67,6 +67,7 @@ def _split_row(run: Run) -> dict[str, Any]:
         "val_macro_f1": run.val.macro_f1,
         "test_macro_f1": None if run.test is None else run.test.macro_f1,
         "seconds": round(run.seconds, 3),
+        "interrupted": run.classifier.interrupted_,
         "sizes": list(run.classifier.split_.sizes),
         "scaling": run.classifier.scaler_.kind,
     }

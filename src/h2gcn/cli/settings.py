@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,21 +20,45 @@ __all__ = [
     "Model",
     "RingCap",
     "RingStore",
+    "Seed",
     "check_given",
     "find_settings",
+    "in_range",
     "large",
     "machine",
     "merge",
     "parse_options",
 ]
 
+
+def in_range(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:
+    """Return a check of an option; typer's own takes the room of the help's words."""
+    ends = [f"at least {low:,}"] if low > -math.inf else []
+    ends += [f"at most {high:,}"] if high < math.inf else []
+
+    def check(value: Any) -> Any:
+        if value is not None and not low <= value <= high:
+            raise typer.BadParameter(f"must be {' and '.join(ends)}. Got {value}.")
+        return value
+
+    return check
+
+
 DEFAULT_MODEL = "h2gcn-1"
 Model = Annotated[
     str | None,
-    typer.Option(help="A name of 'h2gcn models'.", show_default=DEFAULT_MODEL),
+    typer.Option(
+        help=f"A name of 'h2gcn models' (default: {DEFAULT_MODEL}).",
+        show_default=False,
+    ),
 ]
 Device = Annotated[
-    str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default="auto")
+    str | None,
+    typer.Option(help="auto, cpu, cuda or mps (default: auto).", show_default=False),
+]
+Seed = Annotated[
+    int,
+    typer.Option(help="Of split, weights and dropout.", callback=in_range(0, 2**31)),
 ]
 
 

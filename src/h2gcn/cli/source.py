@@ -27,6 +27,7 @@ __all__ = [
     "SourceColumn",
     "TargetColumn",
     "Undirected",
+    "check_not_read",
     "load_source",
     "table_options",
 ]
@@ -35,6 +36,7 @@ _TABLES = "Tables"
 Source = Annotated[
     str | None,
     typer.Argument(
+        metavar="SOURCE",
         help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; or a folder "
         "with nodes.* and edges.* (csv, tsv, parquet).",
         show_default=False,
@@ -50,6 +52,7 @@ IdColumn = Annotated[
     str | None,
     typer.Option(
         "--id-column",
+        metavar="COLUMN",
         help="Column of the node ids (default: id, node or node_id).",
         rich_help_panel=_TABLES,
     ),
@@ -58,6 +61,7 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(
         "--label-column",
+        metavar="COLUMN",
         help="Column of the labels (default: label, class or y).",
         rich_help_panel=_TABLES,
     ),
@@ -74,6 +78,7 @@ Feature = Annotated[
     list[str] | None,
     typer.Option(
         "--feature-column",
+        metavar="COLUMN",
         help="Feature columns: a,b or repeated (default: all numbers).",
         rich_help_panel=_TABLES,
     ),
@@ -82,6 +87,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
+        metavar="COLUMN",
         help="Columns to one-hot encode: a,b or repeated.",
         rich_help_panel=_TABLES,
     ),
@@ -90,6 +96,7 @@ SourceColumn = Annotated[
     str | None,
     typer.Option(
         "--source-column",
+        metavar="COLUMN",
         help="Column where edges start (default: source, src, from, u).",
         rich_help_panel=_TABLES,
     ),
@@ -98,6 +105,7 @@ TargetColumn = Annotated[
     str | None,
     typer.Option(
         "--target-column",
+        metavar="COLUMN",
         help="Column where edges end (default: target, dst, to, v).",
         rich_help_panel=_TABLES,
     ),
@@ -153,6 +161,22 @@ def table_options(
         undirected=undirected,
         fill_missing=fill_missing,
     )
+
+
+def check_not_read(
+    out: Path,
+    source: str | None,
+    nodes: Path | None,
+    edges: Path | None,
+    features: Path | None,
+) -> None:
+    """Refuse to write a file in the place of one that the same command reads."""
+    given = [None if source is None else Path(source), nodes, edges, features]
+    read = [path.expanduser() for path in given if path is not None]
+    read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
+    target = out.expanduser()
+    if target.is_file() and any(p.is_file() and p.samefile(target) for p in read):
+        raise InputError(f"{out}: this command reads it; --out must be another file")
 
 
 def load_source(

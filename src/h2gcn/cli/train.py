@@ -16,8 +16,10 @@ from h2gcn.cli.settings import (
     Model,
     RingCap,
     RingStore,
+    Seed,
     check_given,
     find_settings,
+    in_range,
     machine,
     merge,
     parse_options,
@@ -31,10 +33,8 @@ N_RANDOM_SPLITS = 10
 """How many splits `--split all` draws for data that bring none."""
 
 
-def _setting(help_text: str, *names: str) -> Any:
-    return typer.Option(
-        *names, help=help_text, rich_help_panel=_SETTINGS, show_default=False
-    )
+def _setting(help_text: str) -> Any:
+    return typer.Option(help=help_text, rich_help_panel=_SETTINGS, show_default=False)
 
 
 def command(
@@ -42,6 +42,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Save the model to this folder.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a model that is there already.")
+    ] = False,
     model: Model = None,
     settings: Annotated[
         Path | None,
@@ -50,9 +53,7 @@ def command(
     split: Annotated[
         str, typer.Option(help="Number of one of the data's splits, or 'all'.")
     ] = "0",
-    seed: Annotated[
-        int, typer.Option(help="Of split, weights and dropout.", min=0, max=2**31)
-    ] = 0,
+    seed: Seed = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Keep the state of the training here, to go on from."),
@@ -62,7 +63,11 @@ def command(
     ] = False,
     checkpoint_minutes: Annotated[
         float | None,
-        typer.Option(help="How often to keep it.", min=0, show_default="2"),
+        typer.Option(
+            help="How often to keep it (default: 2).",
+            callback=in_range(0),
+            show_default=False,
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
@@ -113,23 +118,30 @@ def command(
     ] = None,
     option: Annotated[
         list[str] | None,
-        _setting("NAME=VALUE, of the model's own; repeat for more.", "--option"),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of the model's own; repeat for more.",
+            rich_help_panel=_SETTINGS,
+            show_default=False,
+        ),
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
-) -> None:
+) -> str | None:
     """Train a model on SOURCE, report how good it is, and save it.
 
     Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
-    split 60/20/20, each class alike; 'all' then means ten such splits.
+    split 60/20/20, each class alike; 'all' then means ten such splits. Ctrl-C and
+    SIGTERM keep the best so far, and say so.
     """
     import warnings
 
     from h2gcn.cli.checkpoints import find_checkpoints
-    from h2gcn.cli.runs import run_splits
+    from h2gcn.cli.interrupts import KEPT
+    from h2gcn.cli.runs import interruption, run_splits
     from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
     from h2gcn.estimator import check_target
     from h2gcn.experiments import TO_THE_END, find_preset
@@ -169,6 +181,8 @@ def command(
     )
     if out is not None:
         check_target(out)
+        if not force:
+            _check_new(out, resume)
     checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
     graph = src.load_source(source, nodes, edges, options, features)
     if base is None:
@@ -177,17 +191,34 @@ def command(
     config = merge(base, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
+    interrupted = interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        best.save(out, graph)
-    result = report(graph, model, runs)
+        best.save(out, graph, interrupted)
+    result = report(graph, model, runs) | {"interrupted": interrupted is not None}
     warn_of_missed_classes(result)
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:
+        if interrupted is not None:
+            print(f"{interrupted}: these are the scores of the best so far")
         show(result, graph)
         if out is not None:
             say_saved(out, best, graph)
+    return None if interrupted is None else KEPT
+
+
+def _check_new(out: Path, resume: bool) -> None:
+    """Refuse to replace a model, unless it is one that `--resume` goes on from."""
+    from h2gcn.estimator import holds_model, read_manifest
+
+    if not holds_model(out):
+        return
+    if resume and read_manifest(out)["extra"].get("interrupted"):
+        return
+    raise InputError(
+        f"{out}: holds a model already; --force replaces it, another --out keeps it"
+    )
 
 
 def _split_numbers(text: str, n_splits: int) -> list[int]:

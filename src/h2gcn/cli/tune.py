@@ -16,6 +16,7 @@ from h2gcn.cli.settings import (
     Model,
     RingCap,
     RingStore,
+    Seed,
     check_given,
     find_settings,
     machine,
@@ -38,17 +39,23 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The folder for everything.", show_default="tuned-<name>-<model>"
+            help="The folder for everything (default: tuned-<name>-<model>).",
+            show_default=False,
         ),
     ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace the best of another search in there."),
+    ] = False,
     model: Model = None,
     n_splits: Annotated[
         int | None,
         typer.Option(
             "--splits",
-            help="On the first so many splits.",
+            help=f"On the first so many splits (default: {N_SPLITS}, or all if the "
+            "data bring fewer).",
             min=1,
-            show_default=f"{N_SPLITS}, or all if the data bring fewer",
+            show_default=False,
         ),
     ] = None,
     search: Annotated[
@@ -57,14 +64,12 @@ def command(
     trials: Annotated[
         int | None,
         typer.Option(
-            help="With --search optuna: settings to try, in all.",
+            help=f"Of --search optuna: settings to try, in all (default: {N_TRIALS}).",
             min=1,
-            show_default=str(N_TRIALS),
+            show_default=False,
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="Of split, weights and dropout.", min=0, max=2**31)
-    ] = 0,
+    seed: Seed = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
@@ -109,15 +114,17 @@ def command(
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
-) -> None:
+) -> str | None:
     """Find good settings of a model for SOURCE, by their scores on validation nodes.
 
-    Test nodes are not looked at. Every run is kept as it ends, and the same command
-    goes on where an earlier one was stopped. Data that bring no split are split
+    Test nodes are not looked at. Every run is kept as it ends, and so is the best
+    setting with its model; the same command goes on where an earlier one was stopped,
+    by Ctrl-C, SIGTERM or otherwise. Data that bring no split are split
     60/20/20, each class alike, as many times as --splits says.
     """
     import warnings
 
+    from h2gcn.cli.interrupts import KEPT
     from h2gcn.cli.output import say_what_was_read
     from h2gcn.cli.runs import find_splits
     from h2gcn.cli.tuned import Folder, Work
@@ -161,6 +168,8 @@ def command(
     graph = src.load_source(source, nodes, edges, options, features)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
+    if not force:
+        folder.check_search(model, seed, graph)
     numbers = range(_count_splits(n_splits, len(graph.splits)))
     # By the name that was asked for: one's own file may be called texas.npz.
     scalings = other_scalings(graph.x) if scaling is None else ()
@@ -179,15 +188,15 @@ def command(
     if not quiet:
         say_what_was_read(graph, splits)
     work = Work(graph, model, splits, seed, device or "auto", folder, quiet, here)
-    ranking = work.rank(grid, n_trials)
-    work.save(ranking[0])
-    result = result_of(work, ranking, search)
+    work.rank(grid, n_trials)
+    result = result_of(work, search, saved=work.save())
     if as_json:
         print(json.dumps(result, allow_nan=False))
     else:
         paths = {"--nodes": nodes, "--edges": edges, "--features": features}
         again = source_arguments(source, paths, options)
         show(result, graph, " ".join([again, *machine_arguments(here)]))
+    return KEPT if work.interrupted else None
 
 
 def _count_splits(asked: int | None, own: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 from h2gcn import __version__
 from h2gcn.cli.output import progress_bar, runs_bar, say
 from h2gcn.cli.runs import Run
-from h2gcn.estimator import check_target, evaluate, read_manifest
+from h2gcn.estimator import NodeClassifier, check_target, evaluate, read_manifest
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import (
     Progress,
@@ -23,9 +22,10 @@ from h2gcn.experiments import (
     search,
     tune,
 )
-from h2gcn.graph import Graph, Split
+from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.homophily import graph_card
 from h2gcn.io import atomic_write, check_not_stdout
+from h2gcn.models import ALIASES
 
 __all__ = ["Folder", "Work"]
 
@@ -67,6 +67,36 @@ class Folder:
         if self.path.is_dir():
             check_target(self.model)
 
+    def check_search(self, model: str, seed: int, graph: Graph) -> None:
+        """Refuse a folder that holds the best of another search than this one."""
+        best = self.read_best()
+        card = best.get("dataset")
+        before = {
+            "graph": card.get("checksum") if isinstance(card, dict) else None,
+            "model": _resolved(best.get("model")),
+            "seed": best.get("seed"),
+        }
+        now = {
+            "graph": fingerprint(graph)[:16],
+            "model": _resolved(model),
+            "seed": seed,
+        }
+        for name, value in before.items():
+            if value is not None and value != now[name]:
+                raise InputError(
+                    f"{self.path}: holds the best of another search (its {name} is "
+                    f"{value}, not {now[name]}); --force replaces it, another --out "
+                    "keeps it"
+                )
+
+    def read_best(self) -> dict[str, Any]:
+        """Return what best.json holds; nothing if it is not there, or no JSON."""
+        try:
+            best = json.loads(self.best.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return best if isinstance(best, dict) else {}
+
     def make(self) -> None:
         """Make the folder if it is not there."""
         try:
@@ -74,6 +104,11 @@ class Folder:
         except OSError as error:
             why = error.strerror or error
             raise InputError(f"{self.path}: cannot make this folder ({why})") from None
+
+
+def _resolved(model: Any) -> Any:
+    """Return a model's own name where it is called by another."""
+    return ALIASES.get(model, model) if isinstance(model, str) else None
 
 
 @dataclass
@@ -91,9 +126,17 @@ class Work:
     """Parameters of the classifiers about this machine, which settings leave out."""
     last: Progress | None = None
     """How far it is, or came."""
+    ranking: list[Ranked] = field(default_factory=list)
+    """The settings done so far, the best first."""
+    interrupted: bool = False
+    """Whether it was ended before all was done."""
 
-    def rank(self, grid: Sequence[Setting], n_trials: int | None) -> list[Ranked]:
-        """Run the grid, or a search of so many settings; the best comes first."""
+    def rank(self, grid: Sequence[Setting], n_trials: int | None) -> None:
+        """Run the grid, or a search of so many settings; the best comes first.
+
+        The best so far is saved whenever there is a new one, whatever ends the
+        program. Ctrl-C ends the search, if there is a best.
+        """
         self.folder.make()
         title = f"{self.graph.name} {self.model}"
         with (
@@ -110,45 +153,78 @@ class Work:
 
             given: dict[str, Any] = {"seed": self.seed, "store": store}
             given |= {"device": self.device, "machine": self.machine}
-            given |= {"on_run": on_run}
+            given |= {"on_run": on_run, "on_ranking": self._keep}
             what = (self.graph, self.model, grid, self.splits)
             try:
                 if n_trials is None:
-                    ranking = tune(*what, **given)
+                    self.ranking = tune(*what, **given)
                 else:
-                    ranking = search(*what, n_trials=n_trials, **given)
+                    self.ranking = search(*what, n_trials=n_trials, **given)
             except KeyboardInterrupt:
                 if len(store):
                     say(
-                        f"{len(store)} finished runs are in {self.folder.trials}; the "
-                        "same command goes on from there"
+                        f"interrupted; {len(store)} finished runs are in "
+                        f"{self.folder.trials}; the same command goes on from there"
                     )
-                raise
-        if ranking[0].mean is None:
-            raise InputError(f"no setting can be used: {ranking[0].error}")
-        return ranking
+                if not self.ranking or self.ranking[0].mean is None:
+                    raise
+                self.interrupted = True
+        if self.ranking[0].mean is None:
+            raise InputError(f"no setting can be used: {self.ranking[0].error}")
 
-    def save(self, winner: Ranked) -> None:
-        """Fit the winner on the first split and save it, if it is not there yet."""
-        if self._is_saved(winner):
-            return
+    def save(self) -> bool:
+        """Save the winner, and that it is the winner; return whether it is saved.
+
+        After an interruption nothing is fitted for it any more.
+        """
+        winner = self.ranking[0]
+        if not self.interrupted:
+            try:
+                if not self._is_saved(winner):
+                    self._save(winner, self._fit(winner, show=not self.quiet))
+                if self.folder.read_best().get("interrupted"):
+                    self._write_best(winner, interrupted=False)
+            except KeyboardInterrupt:
+                say("interrupted; the same command goes on from there")
+                self.interrupted = True
+        return self._is_saved(winner)
+
+    def _keep(self, ranking: list[Ranked], fitted: NodeClassifier | None) -> None:
+        """Save the best so far."""
+        self.ranking = ranking
+        if ranking[0].mean is not None and not self._is_saved(ranking[0]):
+            # A bar is on the screen already, and there is room for one.
+            self._save(ranking[0], fitted or self._fit(ranking[0], show=False))
+
+    def _fit(self, winner: Ranked, *, show: bool) -> NodeClassifier:
+        """Fit the winner on the first split."""
         more = {**self.machine, "device": self.device, "random_state": self.seed}
         fitted = classifier_of(self.model, winner.setting, **more)
         title = f"{self.graph.name} {self.model} the best setting"
-        start = time.perf_counter()
-        with progress_bar(title, fitted.epochs, show=not self.quiet) as on_epoch:
+        with progress_bar(title, fitted.epochs, show=show) as on_epoch:
             fitted.fit(self.graph, self.splits[0], on_epoch=on_epoch)
         if fitted.interrupted_:
             raise KeyboardInterrupt
-        seconds = time.perf_counter() - start
+        return fitted
+
+    def _save(self, winner: Ranked, fitted: NodeClassifier) -> None:
+        """Save a model, and its settings."""
         val = evaluate(fitted, self.graph, fitted.split_.val)
-        run = Run(0, fitted, val, None, seconds)
+        run = Run(0, fitted, val, None, fitted.seconds_)
+        # Removed first and written last, so that it never names another setting than
+        # the model's.
+        self.folder.best.unlink(missing_ok=True)
         run.save(self.folder.model, self.graph)
+        self._write_best(winner, interrupted=True)
+
+    def _write_best(self, winner: Ranked, *, interrupted: bool) -> None:
+        """Write the settings of the winner; `interrupted` until all is done."""
         best = {
             "model": self.model,
             "settings": winner.setting,
+            "interrupted": interrupted,
             "validation": {
-                "metric": fitted.metric,
+                "metric": classifier_of(self.model, winner.setting).metric,
                 "mean": winner.mean,
                 "std": winner.deviation,
                 "n": winner.n,
@@ -158,16 +234,15 @@ class Work:
             "dataset": graph_card(self.graph),
             "version": __version__,
         }
-        # Last, so that it never names another setting than the model's.
         with atomic_write(self.folder.best) as beside:
             text = json.dumps(best, indent=1, ensure_ascii=False, allow_nan=False)
             beside.write_text(text + "\n", encoding="utf-8")
 
     def _is_saved(self, winner: Ranked) -> bool:
-        try:
-            best = json.loads(self.folder.best.read_text(encoding="utf-8"))
-            tables = read_manifest(self.folder.model)["extra"]["tables"]
-        except (OSError, ValueError, KeyError):
+        if self.folder.read_best().get("runs") != list(winner.runs):
             return False
-        known = best.get("runs") if isinstance(best, dict) else None
-        return known == list(winner.runs) and tables == self.graph.record.tables
+        try:
+            tables = read_manifest(self.folder.model)["extra"]["tables"]
+        except (InputError, KeyError):
+            return False
+        return bool(tables == self.graph.record.tables)

@@ -33,8 +33,9 @@ _FLAGS = {
 }
 
 
-def result_of(work: Work, ranking: Sequence[Ranked], search: str) -> dict[str, Any]:
+def result_of(work: Work, search: str, *, saved: bool) -> dict[str, Any]:
     """Return all results as one object for JSON; scores are fractions of 1."""
+    ranking = work.ranking
     best = classifier_of(work.model, ranking[0].setting)
     assert work.last is not None
     return {
@@ -46,9 +47,12 @@ def result_of(work: Work, ranking: Sequence[Ranked], search: str) -> dict[str, A
         "scaling_auto": _scaling_auto(work.graph, ranking),
         "seed": work.seed,
         "runs": {"found": work.last.found, "new": work.last.done - work.last.found},
+        "runs_missing": work.last.total - work.last.done,
+        "interrupted": work.interrupted,
         "best": _row(1, ranking[0]),
         "ranking": [_row(place, result) for place, result in enumerate(ranking, 1)],
         "folder": str(work.folder.path),
+        "saved": saved,
         "graph": graph_card(work.graph),
         "version": __version__,
     }
@@ -95,6 +99,11 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
         f"{result['model']} on {result['dataset']}: {len(ranking)} setting(s), "
         f"validation nodes of {result['splits']} split(s)"
     )
+    if result["interrupted"]:
+        print(
+            f"interrupted, with {result['runs_missing']} runs to go: this is the "
+            "ranking so far"
+        )
     columns = ("#", *names, score, "±", "s")
     table(title, columns, rows[:MAX_SHOWN], text=2 if names == ["setting"] else 0)
     folder = Path(result["folder"])
@@ -137,6 +146,12 @@ def _columns(
 def _say_saved(
     result: Mapping[str, Any], folder: Path, graph: Graph, source: str
 ) -> None:
+    if not result["saved"]:
+        print(
+            f"saved to {folder}: trials.jsonl (every run); the model of rank 1 is not "
+            "fitted yet, the same command does it"
+        )
+        return
     print(
         f"saved to {folder}: best.json (the settings of rank 1), model (fitted with "
         "them on split 0), trials.jsonl (every run)"

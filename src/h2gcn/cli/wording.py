@@ -7,10 +7,12 @@ H2GCN", `ring_cap=64`, or 'id_column' in quotes. Who typed a command knows flags
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["flags_of", "in_flags"]
+__all__ = ["as_flags", "flags_of", "in_flags", "speaking"]
 
 _PARAMETERS = re.compile(r"The '(\w+)'(?: and '(\w+)')? parameters? of \w+")
 _ARGUMENT = re.compile(
@@ -19,6 +21,25 @@ _ARGUMENT = re.compile(
 )
 # Without an underscore it may be anything of the user's, such as a column.
 _QUOTED = re.compile(r"'([a-z]+(?:_[a-z]+)+)'")
+
+_SPOKEN: ContextVar[tuple[dict[str, str], Sequence[str]]] = ContextVar(
+    "flags and arguments of the command that runs", default=({}, ())
+)
+
+
+@contextmanager
+def speaking(command: Any, arguments: Sequence[str]) -> Iterator[None]:
+    """Have `as_flags` speak of a command and its arguments, as long as it runs."""
+    before = _SPOKEN.set((flags_of(command), arguments))
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(before)
+
+
+def as_flags(message: str) -> str:
+    """Return a message of the library in the words of the command that runs."""
+    return in_flags(message, *_SPOKEN.get())
 
 
 def flags_of(command: Any) -> dict[str, str]:

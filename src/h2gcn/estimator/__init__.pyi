@@ -23,6 +23,7 @@ from .parameters import (
 from .prediction import probabilities as probabilities
 from .saved_model import (
     check_target as check_target,
+    holds_model as holds_model,
     load_bundle as load_bundle,
     read_manifest as read_manifest,
     save_bundle as save_bundle,

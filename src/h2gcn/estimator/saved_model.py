@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -13,12 +14,13 @@ import numpy as np
 import torch
 
 from h2gcn import __version__
+from h2gcn._validation import nearest
 from h2gcn.estimator.checks import find_device
 from h2gcn.estimator.known_labels import Seeds, Seen
 from h2gcn.estimator.parameters import blank_module
 from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
-from h2gcn.io import cannot_write, check_folder
+from h2gcn.io import cannot_read, cannot_write, check_folder
 from h2gcn.training import (
     OF_THE_MACHINE,
     plain,
@@ -31,7 +33,7 @@ from h2gcn.training import (
 if TYPE_CHECKING:
     from h2gcn.estimator.classifier import NodeClassifier
 
-__all__ = ["load_bundle", "read_manifest", "save_bundle"]
+__all__ = ["check_target", "holds_model", "load_bundle", "read_manifest", "save_bundle"]
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
@@ -118,8 +120,18 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
 
 def check_target(path: Path) -> None:
     """Refuse a folder that a bundle cannot be written to, before the work is done."""
-    check_folder(path, "a model", {MANIFEST, WEIGHTS}.__contains__)
+    own = {MANIFEST, WEIGHTS} if holds_model(path) else set()
+    check_folder(path, "a model", own.__contains__)
     _check_writable(path)
+
+
+def holds_model(path: Path) -> bool:
+    """Return whether a folder is one that `save_bundle` wrote, damaged or not."""
+    try:
+        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.keys() >= _KEYS
 
 
 def _check_writable(path: Path) -> None:
@@ -133,8 +145,27 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read and check the manifest of a bundle."""
     file = path / MANIFEST
     if not file.is_file():
-        raise InputError(f"{path}: not a saved model (no {MANIFEST} in it)")
+        raise _not_a_model(path)
     return read_signed(file, "a saved model", FORMAT)
+
+
+def _not_a_model(path: Path) -> InputError:
+    """Return the error of a place where no model is, with where one may be."""
+    try:
+        if path.is_dir():
+            inside = path / "model"  # as 'h2gcn tune' has it
+            hint = f"; there is one in {inside}" if holds_model(inside) else ""
+            why = f"not a saved model (no {MANIFEST} in it){hint}"
+        elif path.exists():
+            why = "not a saved model (a file; a model is a folder)"
+        elif not path.parent.is_dir():
+            why = f"the folder {path.parent} does not exist"
+        else:
+            models = [file.parent.name for file in path.parent.glob(f"*/{MANIFEST}")]
+            why = f"this folder does not exist.{nearest(path.name, models)}"
+    except OSError as error:
+        return cannot_read(path, error)
+    return InputError(f"{path}: {why}")
 
 
 def load_bundle(path: Path) -> NodeClassifier:

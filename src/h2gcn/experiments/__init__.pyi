@@ -1,6 +1,7 @@
 from .definition import (
     REAL as REAL,
     TO_THE_END as TO_THE_END,
+    Protocol as Protocol,
     Setting as Setting,
     classifier_of as classifier_of,
     find_benchmarks as find_benchmarks,
@@ -14,6 +15,7 @@ from .definition import (
 from .display import (
     RUNS as RUNS,
     check_protocol as check_protocol,
+    count_cells as count_cells,
     make_folder as make_folder,
     read_results as read_results,
     render_html as render_html,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from h2gcn.experiments import Run
+from h2gcn.experiments import Protocol, Run
 from h2gcn.experiments.analysis.degree_ranges import count, merge_ranges
 from h2gcn.experiments.analysis.results import (
     accuracy_table,
@@ -14,7 +14,7 @@ from h2gcn.experiments.analysis.results import (
 )
 from h2gcn.experiments.analysis.selection import choose, final_runs, selection_runs
 from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
-from h2gcn.experiments.definition.protocols import PROTOCOLS, Protocol
+from h2gcn.experiments.definition.protocols import PROTOCOLS
 
 STANDARD, PAPER, QUICK = (PROTOCOLS[n] for n in ("standard", "paper", "quick"))
 REAL = Experiment("real", "real", ("gcn", "gat"), ("texas", "pubmed"), paper="real")

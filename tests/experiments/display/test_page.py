@@ -413,6 +413,17 @@ def test_the_command_writes_the_page(
     assert (folder / "report.html").read_bytes() == page.read_bytes()
 
 
+def test_the_command_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = leave(tmp_path / "r", small())
+    assert run(folder, "--json") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["report"] == str(folder / "report.html")
+    assert result["experiments"] == [small()["experiment"]]
+    assert result["cells"]["better"] == 1
+
+
 def test_without_a_folder_it_is_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,25 +2,33 @@
 
 import csv
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Run, Store, reproduce
+from h2gcn.experiments import Protocol, Run, Store, reproduce
 from h2gcn.experiments.definition import experiments as definitions, protocols
 from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
-from h2gcn.experiments.definition.protocols import PROTOCOLS, Protocol
+from h2gcn.experiments.definition.protocols import PROTOCOLS
 from h2gcn.experiments.driver.trained import _select, graph_checksums, trained
 from h2gcn.experiments.running import available as at_hand
 from h2gcn.experiments.running.available import with_the_graphs_there
 from h2gcn.experiments.running.execute import execute as execute_one, failure
 from h2gcn.experiments.running.runner import Outcome
 from h2gcn.experiments.running.store import read_records
+
+PATIENCE = 120.0
+"""Seconds after which what should happen never will."""
 
 TINY = Protocol(
     "tiny",
@@ -426,3 +434,110 @@ def test_every_experiment_has_a_line_in_the_documentation() -> None:
         assert f"| `{name}` |" in page
     for name in ("paper", "standard", "quick"):
         assert f"| `{name}` |" in page
+
+
+# ------------------------------------------------------------------------- interrupted
+
+
+def stop_after(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Ctrl-C come after so many runs, which are done here."""
+
+    def some(runs: Any, store: Store, **_: object) -> Outcome:
+        missing = [one for one in runs if one.key not in store]
+        for one in missing[:n]:
+            store.append(execute_one(one))
+        if len(missing) > n:
+            raise KeyboardInterrupt
+        return Outcome(len(runs), 0, len(missing), (), 0.0)
+
+    monkeypatch.setattr("h2gcn.experiments.running.runner.run_plan", some)
+
+
+def test_ctrl_c_leaves_the_tables_of_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("degree", "--out", tmp_path, "--jobs", 1)
+    with monkeypatch.context() as patch:
+        stop_after(3, patch)
+        assert run(*command) == 130
+    said = capsys.readouterr()
+    assert (
+        "h2gcn: interrupted; 3 runs are kept, and the same command goes on" in said.err
+    )
+    assert said.err.count("interrupted") == 1
+    assert "interrupted: the tables are of the runs that are done\n" in said.out
+    assert f"everything on one page: {tmp_path / 'report.html'}" in said.out
+    result = json.loads((tmp_path / "degree" / "result.json").read_text("utf-8"))
+    assert result["interrupted"] is True
+    assert result["notes"][-1] == "Interrupted: what was not run by then is missing."
+    assert (tmp_path / "report.html").is_file()
+    assert run(*command, "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["interrupted"], shown["folder"]) == (False, str(tmp_path))
+    assert [one["name"] for one in shown["experiments"]] == ["degree"]
+    assert shown["runs"] == {"new": 5, "failed": 0}
+    result = json.loads((tmp_path / "degree" / "result.json").read_text("utf-8"))
+    assert "interrupted" not in result
+    assert "Interrupted" not in " ".join(result["notes"])
+
+
+def test_an_interrupted_reproduction_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop_after(3, monkeypatch)
+    assert run("degree", "--out", tmp_path, "--jobs", 1, "--json") == 130
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["interrupted"] is True
+    assert shown["runs"] == {"new": 3, "failed": 0}
+
+
+def test_ctrl_c_before_a_run_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop_after(0, monkeypatch)
+    assert run("degree", "--out", tmp_path, "--jobs", 1) == 130
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "h2gcn: interrupted\n")
+    assert not (tmp_path / "report.html").exists()
+
+
+PROGRAM = """
+import sys
+from dataclasses import replace
+from h2gcn.cli import main
+from h2gcn.experiments.protocols import PROTOCOLS
+from test_reproduce import TINY
+
+if __name__ == "__main__":
+    PROTOCOLS["tiny"] = replace(TINY, epochs=10**7)
+    sys.exit(main(["reproduce", "degree", "--protocol", "tiny", "--jobs", "2"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
+def test_sigterm_ends_the_workers_too(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    program = subprocess.Popen(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + PATIENCE
+        workers: list[psutil.Process] = []
+        while len(workers) < 3 and time.monotonic() < deadline:
+            workers = psutil.Process(program.pid).children()  # with Python's tracker
+            time.sleep(0.1)
+        program.terminate()
+        said, complaints = program.communicate(timeout=PATIENCE)
+    finally:
+        program.kill()
+    assert len(workers) >= 2
+    assert program.returncode == 143, complaints
+    assert said == ""
+    assert complaints.endswith("h2gcn: interrupted\n")
+    assert not psutil.wait_procs(workers, timeout=PATIENCE)[1]

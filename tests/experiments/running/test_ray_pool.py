@@ -184,3 +184,24 @@ def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ray_pool, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"pip install 'h2gcn\[ray\]'"):
         RayPool()
+
+
+def test_what_sigterm_does_stays_as_the_program_has_it() -> None:
+    class Ray:
+        """Sets a handler of its own, as Ray does."""
+
+        class exceptions:
+            RayError = OSError
+
+        def init(self, **_: object) -> None:
+            signal.signal(signal.SIGTERM, lambda *_: None)
+
+    def ours(*_: object) -> None:
+        pass
+
+    signal.signal(signal.SIGTERM, ours)
+    try:
+        ray_pool._connect(Ray(), "auto")
+        assert signal.getsignal(signal.SIGTERM) is ours
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -11,13 +11,20 @@ import pytest
 
 from h2gcn import Graph, NodeClassifier, Split, __version__
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Progress, Ranked, Store, find_grid, search, tune
+from h2gcn.experiments import (
+    TO_THE_END,
+    Progress,
+    Ranked,
+    Store,
+    find_grid,
+    search,
+    tune,
+)
 from h2gcn.experiments.definition import settings as settings_module
 from h2gcn.experiments.running.store import read_records
 from h2gcn.experiments.tuning import searching as tuning
-from h2gcn.experiments.tuning.searching import rank
 from h2gcn.experiments.tuning.space import Space
-from h2gcn.experiments.tuning.trials import Trials
+from h2gcn.experiments.tuning.trials import Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
 
@@ -333,6 +340,34 @@ def test_the_machine_does_not_make_a_run_another(
         tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store, machine=machine)
     assert len(store.records) == len(SPLITS)
     assert store.records[0]["config"] == {"epochs": 2}
+
+
+def test_the_ranking_so_far_is_shown_with_the_best_classifier(
+    small_graph: Graph, store: Store, scores: Callable[..., None]
+) -> None:
+    given = (small_graph, "gcn", GRID, SPLITS)
+    scores(lambda clf: clf.setting["l2"])
+    tune(small_graph, "gcn", GRID[1:2], SPLITS, seed=0, store=store)
+    seen: list[tuple[list[float], bool]] = []
+
+    def note(ranking: list[Ranked], fitted: NodeClassifier | None) -> None:
+        if fitted is not None:  # the first split's, of the best
+            assert fitted.random_state == 0
+            setting = TO_THE_END | ranking[0].setting
+            assert fitted.setting == setting  # type: ignore[attr-defined]
+        seen.append(([one.setting["l2"] for one in ranking], fitted is not None))
+
+    ranking = tune(*given, seed=0, store=store, on_ranking=note)
+    order = [setting["l2"] for setting in GRID]
+    arrival = [order[1], order[0], *order[2:]]
+    assert seen == [
+        (
+            sorted(arrival[: n + 1], reverse=True),
+            n > 0 and arrival[n] == max(arrival[: n + 1]),
+        )
+        for n in range(len(order))
+    ]
+    assert [one.setting["l2"] for one in ranking] == seen[-1][0]
 
 
 # ---------------------------------------------------------------------------- going on

@@ -19,7 +19,7 @@ from h2gcn.experiments.display.report_cards import FACTS, card_views
 from h2gcn.experiments.display.result_files import read_results
 from h2gcn.experiments.display.styles import STYLES
 
-__all__ = ["read_results", "render_html", "summary_line"]
+__all__ = ["count_cells", "read_results", "render_html", "summary_line"]
 
 
 def render_html(results: Sequence[Mapping[str, Any]]) -> str:
@@ -61,10 +61,15 @@ def render_html(results: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
+def count_cells(results: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many cells count as what, by "better", "within", "worse" and so on."""
+    total = _total(results)
+    return {kind: total[kind] for kind in views.KINDS if total[kind]}
+
+
 def summary_line(results: Sequence[Mapping[str, Any]]) -> str:
     """Return in one line how many cells count as what."""
-    total = _total(results)
-    told = [f"{total[k]:,} {name}" for k, name in views.KINDS.items() if total[k]]
+    told = [f"{n:,} {views.KINDS[kind]}" for kind, n in count_cells(results).items()]
     return f"{_count(len(results), 'experiment')}; cells: {', '.join(told) or 'none'}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -115,6 +116,7 @@ def _connect(ray: Any, address: str) -> None:
     given = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     host, _, port = given.removeprefix("ray://").rpartition(":")
     hint = "'ray start --head' starts one on this machine"
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         if host and port.isdigit():
             socket.create_connection((host, int(port)), _SECONDS_TO_REACH).close()
@@ -125,3 +127,7 @@ def _connect(ray: Any, address: str) -> None:
         raise InputError(
             f"no Ray cluster can be reached at {given!r} ({why}); {hint}"
         ) from None
+    finally:
+        # What SIGTERM does is for the program to say; Ray puts its own in the place.
+        if callable(handler) and signal.getsignal(signal.SIGTERM) is not handler:
+            signal.signal(signal.SIGTERM, handler)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting
 from h2gcn.experiments.running import Store
-from h2gcn.experiments.tuning.trials import Progress, Ranked, Trials
+from h2gcn.experiments.tuning.trials import OnRanking, Progress, Ranked, Trials, rank
 from h2gcn.graph import Graph, Split
 
 __all__ = ["Progress", "Ranked", "check_optuna", "distinct", "rank", "search", "tune"]
@@ -27,6 +26,7 @@ def tune(
     device: str = "auto",
     machine: Mapping[str, Any] | None = None,
     on_run: Callable[[Progress], None] | None = None,
+    on_ranking: OnRanking | None = None,
 ) -> list[Ranked]:
     """Fit a model with each of some settings on each of some splits; best first.
 
@@ -35,7 +35,7 @@ def tune(
 
     Parameters
     ----------
-    graph, model, splits, seed, store, device, machine, on_run
+    graph, model, splits, seed, store, device, machine, on_run, on_ranking
         As of `h2gcn.experiments.tuning.trials.Trials`.
     settings
         Arguments of `NodeClassifier`, as `find_grid` gives
@@ -50,6 +50,7 @@ def tune(
         device=device,
         machine=machine,
         on_run=on_run,
+        on_ranking=on_ranking,
     )
     trials.begin(settings)
     return rank([trials.run(setting) for setting in settings])
@@ -67,6 +68,7 @@ def search(
     device: str = "auto",
     machine: Mapping[str, Any] | None = None,
     on_run: Callable[[Progress], None] | None = None,
+    on_ranking: OnRanking | None = None,
 ) -> list[Ranked]:
     """Try given settings first, then what Optuna makes of the results; best first.
 
@@ -75,7 +77,7 @@ def search(
 
     Parameters
     ----------
-    graph, model, splits, seed, store, device, machine, on_run
+    graph, model, splits, seed, store, device, machine, on_run, on_ranking
         As of `h2gcn.experiments.tuning.trials.Trials`.
     settings
         Tried first; what is not searched for is as in the first of them.
@@ -95,6 +97,7 @@ def search(
         device=device,
         machine=machine,
         on_run=on_run,
+        on_ranking=on_ranking,
     )
     space = Space(model, settings)
     first = list(settings[:n_trials])
@@ -109,16 +112,6 @@ def search(
             break
         results.append(trials.run(setting))
     return rank(results)
-
-
-def rank(results: Sequence[Ranked]) -> list[Ranked]:
-    """Sort by the mean score, the best first; on a tie the order given stays."""
-
-    def place(result: Ranked) -> float:
-        # Rounded, so that sums of the same shares in another order are equal.
-        return math.inf if result.mean is None else -round(result.mean, 12)
-
-    return sorted(results, key=place)
 
 
 def check_optuna() -> None:

@@ -30,7 +30,15 @@ from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.models import ALIASES
 from h2gcn.rings import RingOptions
 
-__all__ = ["Progress", "Ranked", "Trials", "sum_up", "without_test"]
+__all__ = [
+    "OnRanking",
+    "Progress",
+    "Ranked",
+    "Trials",
+    "rank",
+    "sum_up",
+    "without_test",
+]
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,10 @@ class Progress:
     best: float | None
 
 
+OnRanking = Callable[[list[Ranked], NodeClassifier | None], None]
+"""Takes the settings done so far, the best first, and the best one's classifier."""
+
+
 class Trials:
     """Runs settings of one model on splits of one graph, each run once.
 
@@ -95,6 +107,10 @@ class Trials:
         `memory_limit`; they do not make it another either.
     on_run
         Called at the start and after every run.
+    on_ranking
+        Called at the start, if the store has all runs of some setting, and after every
+        setting. The classifier is the best setting's on the first split; None where
+        it was not fitted just now. So the best so far can be kept on the way.
     """
 
     def __init__(
@@ -108,13 +124,15 @@ class Trials:
         device: str = "auto",
         machine: Mapping[str, Any] | None = None,
         on_run: Callable[[Progress], None] | None = None,
+        on_ranking: OnRanking | None = None,
     ) -> None:
         check_labels(graph)
         self.graph, self.model = graph, model
         self.splits = [check_split(graph, without_test(split)) for split in splits]
         self.seed, self.store, self.device = seed, store, device
         self.machine = dict(machine or {})
-        self._on_run = on_run
+        self._on_run, self._on_ranking = on_run, on_ranking
+        self._results: list[Ranked] = []
         self._checksum = fingerprint(graph)[:16]
         self._parts = [_digest(split) for split in self.splits]
         self._total = self._found = self._new = 0
@@ -127,6 +145,10 @@ class Trials:
         self._total = len(self.splits) * (len(settings) if total is None else total)
         self._found = sum(self._n_done(setting) for setting in settings)
         self._report()
+        found = [self.find(setting) for setting in settings]
+        self._results = [result for result in found if result is not None]
+        if self._results:
+            self._rank(None)
 
     def key(self, setting: Setting, number: int) -> str:
         """Return the key of the run of a setting on a split."""
@@ -146,18 +168,24 @@ class Trials:
 
     def run(self, setting: Setting) -> Ranked:
         """Run a setting on the splits that are missing."""
+        first: NodeClassifier | None = None
         for number in range(len(self.splits)):
             if self._n_done(setting) == len(self.splits):
                 break
             if self.key(setting, number) not in self.store:
                 before = self._n_done(setting)
-                self.store.append(self._fit(setting, number))
+                record, fitted = self._fit(setting, number)
+                self.store.append(record)
+                first = fitted if number == 0 else first
                 self._new += self._n_done(setting) - before
                 self._report()
         result = sum_up(setting, self._records(setting))
         if result.mean is not None:
             self._best = max(result.mean, self._best or 0.0)
         self._report()
+        if all(result.runs != known.runs for known in self._results):
+            self._results.append(result)
+            self._rank(first)
         return result
 
     def _records(self, setting: Setting) -> list[dict[str, Any]]:
@@ -175,8 +203,17 @@ class Trials:
             done = self._found + self._new
             self._on_run(Progress(done, self._total, self._found, self._best))
 
-    def _fit(self, setting: Setting, number: int) -> dict[str, Any]:
-        """Return the record of a run; an impossible one has its `error`."""
+    def _rank(self, last: NodeClassifier | None) -> None:
+        """Show the ranking so far; `last` is the classifier of the last result."""
+        if self._on_ranking is not None:
+            ranking = rank(self._results)
+            leads = ranking[0] is self._results[-1]
+            self._on_ranking(ranking, last if leads else None)
+
+    def _fit(
+        self, setting: Setting, number: int
+    ) -> tuple[dict[str, Any], NodeClassifier]:
+        """Return the record of a run, an impossible one with its `error`, and more."""
         seed = self.seed + number
         fitted = self._classifier(setting, seed)
         # What the machine cannot do is no fault of the setting, and not recorded.
@@ -203,11 +240,11 @@ class Trials:
         if error is None and math.isnan(fitted.val_score_):
             error = f"the metric {fitted.metric} has no value on the validation nodes"
         if error is not None:
-            return record | {"val_score": None, "error": error}
+            return record | {"val_score": None, "error": error}, fitted
         record |= {"val_score": fitted.val_score_, "best_epoch": fitted.best_epoch_}
         if fitted.metric == "accuracy":
             record["val_accuracy"] = fitted.val_score_
-        return record | {"epochs": fitted.n_iter_}
+        return record | {"epochs": fitted.n_iter_}, fitted
 
     def _classifier(
         self, setting: Setting, random_state: int | None = None
@@ -244,6 +281,16 @@ def sum_up(setting: Setting, records: Sequence[Mapping[str, Any]]) -> Ranked:
     scores = mean_and_deviation([record["val_score"] for record in records])
     mean, deviation = scores["mean"], scores["std"]
     return Ranked(dict(setting), mean, deviation, len(records), seconds, runs=runs)
+
+
+def rank(results: Sequence[Ranked]) -> list[Ranked]:
+    """Sort by the mean score, the best first; on a tie the order given stays."""
+
+    def place(result: Ranked) -> float:
+        # Rounded, so that sums of the same shares in another order are equal.
+        return math.inf if result.mean is None else -round(result.mean, 12)
+
+    return sorted(results, key=place)
 
 
 def _digest(split: Split) -> str:

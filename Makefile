@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test test-portable lint bench results clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,16 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# What is computed as on other machines: tests in random order, on one thread and on three,
+# and by the instructions of a plain processor and of one with AVX2.
+COMPUTE := $(BIN)/python -m pytest -m numerics --random-order -n auto --dist worksteal
+test-portable: export OMP_WAIT_POLICY ?= PASSIVE
+test-portable: $(READY)
+	$(COMPUTE)
+	H2GCN_TEST_THREADS=3 $(COMPUTE)
+	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(COMPUTE)
+	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell $(COMPUTE)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from h2gcn import Graph
 from h2gcn.cli import main
@@ -16,9 +17,37 @@ from support.graphs import NAMED, adjacency
 
 # Machines differ in speed, and what CI finds must be found again.
 hypothesis.settings.register_profile(
-    "h2gcn", deadline=None, derandomize="CI" in os.environ
+    "h2gcn",
+    deadline=None,
+    derandomize="CI" in os.environ,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("h2gcn")
+
+
+class TorchRandom:
+    """torch's generator, in the form in which hypothesis seeds one for each example."""
+
+    seed = staticmethod(torch.manual_seed)
+    getstate = staticmethod(torch.get_rng_state)
+    setstate = staticmethod(torch.set_rng_state)
+
+
+TORCH_RANDOM = TorchRandom()  # hypothesis itself holds no more than a weak reference
+hypothesis.register_random(TORCH_RANDOM)
+
+SAME_EVERYWHERE = (
+    *("io", "paper", "test_readme.py", "test_walls.py", "datasets/test_loading.py"),
+    *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
+    *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
+    *("cli/test_wording.py", "experiments/definition", "experiments/driver"),
+    *("experiments/display", "experiments/running", "experiments/tuning"),
+)
+"""Tests about words, files and processes; all others are marked `numerics`."""
+
+THREADS = int(os.environ.get("H2GCN_TEST_THREADS", "1"))
+"""torch's threads: one, for tiny products wait longer for a second than they take."""
 
 
 @pytest.fixture(params=NAMED, ids=lambda name: name.replace(" ", "-"))
@@ -50,12 +79,20 @@ def small_graph() -> Graph:
     return Graph(x=x, adj=adjacency(n, edges), y=y, name="small")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> None:
-    """Work on one thread: tiny products wait longer for a second than they take."""
-    import torch
+@pytest.hookimpl(tryfirst=True)  # before they are chosen by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make test-portable` runs."""
+    for item in items:
+        path = item.path.as_posix()
+        if not any(f"/tests/{part}" in path for part in SAME_EVERYWHERE):
+            item.add_marker("numerics")
 
-    torch.set_num_threads(1)
+
+@pytest.hookimpl(tryfirst=True)  # before any fixture
+def pytest_runtest_setup() -> None:
+    """Give every test the same threads and random numbers, whatever came before it."""
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

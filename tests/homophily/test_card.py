@@ -142,5 +142,6 @@ def test_cards_of_the_benchmarks(data_root: Path, row: str) -> None:
     if expected["h2"] != "-":
         columns["h2"] = homophily.ring_homophily(graph)[1]
     for column, value in columns.items():
-        assert f"{value:.3f}" == expected[column], column
+        # Half of the last digit, and what rounding adds.
+        assert value == pytest.approx(float(expected[column]), abs=5.001e-4), column
     assert card["split_sizes"] == [int(size) for size in expected["split"].split("/")]

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -235,7 +236,9 @@ def test_unlabelled_nodes_do_not_count() -> None:
     np.testing.assert_allclose(
         hom.compatibility_matrix(partly), hom.compatibility_matrix(inner)
     )
-    assert hom.degree_homophily(partly) == hom.degree_homophily(inner)
+    ranges = zip(hom.degree_homophily(partly), hom.degree_homophily(inner), strict=True)
+    for one, other in ranges:
+        assert one == replace(other, homophily=pytest.approx(other.homophily))
 
 
 def test_rings_go_through_unlabelled_nodes() -> None:
@@ -327,7 +330,8 @@ def test_a_class_without_nodes_changes_no_number() -> None:
         NAMED["triangle with tail"], [0, 0, 0, 1, 1], classes=np.array(["a", "b", "c"])
     )
     for measure in MEASURES:
-        assert measure(named) == measure(tailed()), measure.__name__
+        # One more term of zero, and so maybe another order of the sum.
+        assert measure(named) == pytest.approx(measure(tailed())), measure.__name__
 
 
 # ------------------------------------------------------------------------ for any graph

@@ -162,7 +162,7 @@ def test_a_class_without_a_training_edge_is_uniform_and_the_others_are_not() -> 
 @pytest.mark.parametrize("index", [[], [1], [1, 3]])
 def test_without_training_edges_every_class_is_uniform(index: list[int]) -> None:
     result = edges(SIX, [0, 1, 2, 1, 0, 2], index, 3)
-    np.testing.assert_array_equal(result, np.full((3, 3), 1 / 3))
+    np.testing.assert_allclose(result, np.full((3, 3), 1 / 3))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.sampled_from([0.02, 0.1, 0.5]))
@@ -230,7 +230,9 @@ def test_rows_are_the_mean_beliefs_around_a_classs_training_nodes(seed: int) -> 
 def test_training_nodes_without_neighbours_are_left_out() -> None:
     beliefs = random_beliefs(6, 2)
     with_lone = neighbours(SIX, beliefs, [0, 1, 0], [0, 1, 5])
-    np.testing.assert_array_equal(with_lone, neighbours(SIX, beliefs, [0, 1], [0, 1]))
+    without = neighbours(SIX, beliefs, [0, 1], [0, 1])
+    # A product with one column more may be added in another order.
+    np.testing.assert_allclose(with_lone, without, atol=1e-6)
 
 
 def test_the_row_of_a_class_without_training_nodes_is_its_column() -> None:

@@ -236,5 +236,18 @@ def test_a_node_that_hears_two_classes_equally_well_is_reached() -> None:
     x, operators = one_hot(5, {1: 0, 3: 1}, 2), operators_of(NAMED["path"])
     module = LabelPropagation(2, 2)
     logits = module(x, operators)
-    assert logits[2, 0] == logits[2, 1]
+    assert logits[2, 0] == logits[2, 1]  # on every processor: ties are told
     assert module.reached(x, operators).all()
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_rounding_does_not_decide_between_classes_that_are_level(swapped: bool) -> None:
+    # Node 1 hears of 0 and of 2, one of them a little louder than the other.
+    x = one_hot(3, {0: 0, 2: 1})
+    for more, tie in ((1e-6, True), (1e-4, False)):
+        row = [1 + more, 0, 1] if not swapped else [1, 0, 1 + more]
+        unlike = Operator(sp.csr_array(np.array([[0] * 3, row, [0] * 3])))
+        logits = LabelPropagation(3, 3, steps=1)(x, (unlike,))[1]
+        assert (logits[0] == logits[1]) == tie
+        assert int(logits.argmax()) == (0 if tie else int(swapped))
+        assert logits[2] == pytest.approx(np.log(1e-12))

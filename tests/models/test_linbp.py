@@ -66,14 +66,11 @@ def beliefs_by_loops(
     return b
 
 
-def over_typical_size(b: Matrix, y: Matrix) -> Matrix:
-    sizes = [
-        row.std()
-        for row, label in zip(b, y, strict=True)
-        if not label.any()
-        if row.any()
-    ]
-    return b / np.mean(sizes) if sizes else b
+def over_typical_size(b: Matrix, y: Matrix, adj: sp.csr_array, steps: int) -> Matrix:
+    walks = np.linalg.matrix_power(adj.toarray().astype(int) + np.eye(len(b)), steps)
+    within_steps = (walks > 0) @ y.any(axis=1)
+    sizes = b.std(axis=1)[within_steps & ~y.any(axis=1)]
+    return b / sizes.mean() if sizes.any() else b
 
 
 @pytest.mark.parametrize("h", [MIXED, SKEWED], ids=["symmetric", "skewed"])
@@ -86,7 +83,8 @@ def test_logits_are_the_beliefs_over_their_typical_size(
     x, operators = one_hot(n, {0: 1, n - 1: 2}), operators_of(adj)
     y = x.double().numpy()
     h_hat = coupling(adj, np.array(h), scale, echo)
-    expected = over_typical_size(beliefs_by_loops(adj, y, h_hat, steps, echo), y)
+    beliefs = beliefs_by_loops(adj, y, h_hat, steps, echo)
+    expected = over_typical_size(beliefs, y, adj, steps)
     module = LinBP(3, 3, compatibility=h, scale=scale, steps=steps, echo=echo)
     index = np.array([n - 1, 0, 0])
     target = Target.of(operators, index)
@@ -110,7 +108,7 @@ def test_many_steps_give_the_closed_form(adj: sp.csr_array, echo: bool) -> None:
     if echo:
         system += np.kron(np.diag(a.sum(axis=1)), (h_hat @ h_hat).T)
     limit = np.linalg.solve(system, e.reshape(-1)).reshape(n, 3)
-    expected = over_typical_size(np.where(np.abs(limit) < 1e-12, 0, limit), y)
+    expected = over_typical_size(limit, y, adj, steps=n)
     module = LinBP(3, 3, compatibility=MIXED, scale=0.9, steps=300, echo=echo)
     logits = module(x, operators_of(adj))
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
@@ -144,6 +142,14 @@ def test_the_typical_node_without_a_label_has_logits_of_unit_size() -> None:
     sizes = logits[1:5].std(dim=1, correction=0)
     assert float(sizes.mean()) == pytest.approx(1, rel=1e-5)
     assert sizes.max() > 1.1 * sizes.min()  # one number for all nodes
+
+
+def test_a_node_whose_beliefs_cancel_counts_among_the_reached() -> None:
+    # Node 2 hears of two classes equally well: zero, up to rounding.
+    x, path = one_hot(5, {1: 0, 3: 1}, 2), NAMED["path"]
+    logits = LinBP(2, 2, compatibility=[[1, 4], [4, 1]])(x, operators_of(path))
+    sizes = logits.std(dim=1, correction=0)[[0, 2, 4]]
+    assert sizes.tolist() == pytest.approx([1.5, 0, 1.5], abs=1e-5)
 
 
 def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
@@ -277,7 +283,8 @@ def test_the_compatibility_is_estimated_from_edges_between_training_nodes() -> N
     y = x.double().numpy()
     beliefs = beliefs_by_loops(SIX, y, h_hat, 10, echo=True)
     logits = module(x, operators_of(SIX))
-    np.testing.assert_allclose(logits, over_typical_size(beliefs, y), atol=1e-5)
+    expected = over_typical_size(beliefs, y, SIX, 10)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
 def test_a_given_compatibility_is_kept_but_for_the_sums_of_its_rows() -> None:

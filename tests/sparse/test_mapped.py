@@ -100,7 +100,8 @@ def test_a_file_is_scaled_as_an_array(tmp_path: Path, kind: str, counts: bool) -
         torch.cat([block for _, block in features.blocks()]), torch.from_numpy(expected)
     )
     index = np.array([22, 5, 5, 0])
-    assert features.rows(index).numpy().tolist() == expected[index].tolist()
+    # Rows among other rows: their sums may be taken another way.
+    np.testing.assert_allclose(features.rows(index), expected[index], rtol=1e-6)
 
 
 @pytest.mark.parametrize("where", [0, 22])

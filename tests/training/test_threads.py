@@ -140,11 +140,11 @@ def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
     def hold() -> None:
         with seeded(0):
             held.set()
-            done.wait(timeout=60)
+            done.wait(timeout=300)  # only a hang takes so long
 
     thread = Thread(target=hold)
     thread.start()
-    held.wait(timeout=60)
+    assert held.wait(timeout=300)
     assert not randomness._TURN.acquire(blocking=False)
     randomness._renew()  # as happens in the child
     with seeded(1):

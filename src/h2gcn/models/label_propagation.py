@@ -22,6 +22,11 @@ __all__ = [
 
 FLOOR = 1e-12
 """The least probability, so that its logarithm is finite."""
+TIE = 1e-5
+"""How far apart, relative to the larger, rounding alone can bring two shares.
+
+Processors add in different orders, with 32-bit floats, `steps` times.
+"""
 
 
 def check_label_channels(owner: str, in_channels: int, out_channels: int) -> None:
@@ -88,7 +93,9 @@ class LabelPropagation(nn.Module):
     in validation or test. Values are not cut off at 1 either, as PyG's module does:
     at hubs that would make different classes equal.
 
-    A probability is at least 1e-12. A node that no label reaches has equal scores.
+    A probability is at least 1e-12. A node that no label reaches has equal scores, and
+    so have classes that a node hears best and equally well, up to rounding: which of
+    them is predicted (the first) does not depend on the processor.
 
     Parameters
     ----------
@@ -158,4 +165,6 @@ class LabelPropagation(nn.Module):
         shares = torch.where(
             reached, scores / torch.where(reached, totals, 1), 1 / self.out_channels
         )
+        best = shares.amax(dim=1, keepdim=True)
+        shares = torch.where(shares >= (1 - TIE) * best, best, shares)
         return shares.clamp(min=FLOOR).log()

@@ -177,9 +177,11 @@ class LinBP(nn.Module):
             beliefs = explicit + heard
         # The typical size is that of the whole graph, whichever nodes are asked for.
         size = beliefs.std(dim=1, correction=0)
-        reached = (labels == 0).all(dim=1) & (size > 0)
-        if reached.any():
-            beliefs = beliefs / size[reached].mean()
+        # Beliefs that cancel out are zero on one processor and almost zero on another,
+        # so they do not tell which nodes were reached.
+        among = size[(labels == 0).all(dim=1) & self.reached(labels, operators)]
+        if among.any():
+            beliefs = beliefs / among.mean()
         return beliefs if target is None else beliefs[target.index]
 
     def reached(self, x: Tensor, operators: Sequence[Operator]) -> Tensor:

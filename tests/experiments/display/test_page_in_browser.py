@@ -60,7 +60,7 @@ def page(browser: Any, file: Path) -> Iterator[Any]:
     """Open the report; in the end nothing was complained of and nothing fetched."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     opened = context.new_page()
-    opened.set_default_timeout(10_000)
+    opened.set_default_timeout(300_000)  # only a hang takes so long
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text))
     opened.on("pageerror", lambda error: complaints.append(str(error)))

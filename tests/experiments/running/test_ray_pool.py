@@ -63,7 +63,7 @@ def ray_environment() -> dict[str, str]:
     """Return an environment whose processes share a cluster, and nobody else does."""
     return {
         **{name: value for name, value in os.environ.items() if name != "H2GCN_DATA"},
-        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_worker_niceness": "0",  # by default other tests would starve them
@@ -117,9 +117,13 @@ def start(
         driver.communicate()
 
 
-def read_when(path: Path, condition: Callable[[str], Any]) -> str:
+def read_when(
+    path: Path, condition: Callable[[str], Any], driver: subprocess.Popen[str]
+) -> str:
+    """Wait until a file that the driver's runs write is as it should be; return it."""
     end = time.monotonic() + PATIENCE
     while not (path.exists() and condition(path.read_text())):
+        assert driver.poll() is None, driver.communicate()[1]
         assert time.monotonic() < end, "it never happened"
         time.sleep(0.05)
     return path.read_text()
@@ -141,7 +145,7 @@ def test_a_plan_on_a_cluster(
 
     # A worker is killed in the middle, another one dies of its run whoever does it.
     driver = start(plan)
-    victim = int(read_when(note, str.isdigit))
+    victim = int(read_when(note, str.isdigit, driver))
     os.kill(victim, signal.SIGKILL)
     said, complaints = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, complaints
@@ -163,7 +167,7 @@ def test_a_plan_on_a_cluster(
     note.unlink()
     endless = toy("wait once", note=str(note), split=1)
     driver = start([*others, endless, look])
-    read_when(note, str.isdigit)
+    read_when(note, str.isdigit, driver)
     driver.send_signal(signal.SIGINT)
     _, complaints = driver.communicate(timeout=PATIENCE)
     assert "KeyboardInterrupt" in complaints
@@ -173,11 +177,9 @@ def test_a_plan_on_a_cluster(
 
 @pytest.mark.parametrize("where", ["127.0.0.1:1", "nowhere.invalid:6379", "nonsense"])
 def test_a_cluster_that_is_not_there(where: str) -> None:
-    start = time.monotonic()
     with pytest.raises(InputError, match=f"no Ray cluster .* '{where}'") as caught:
         RayPool(where)
     assert "\n" not in str(caught.value)
-    assert time.monotonic() - start < PATIENCE
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

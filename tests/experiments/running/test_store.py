@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -268,7 +267,7 @@ def test_without_locks_it_works_all_the_same(
 
 def start(code: str) -> subprocess.Popen[str]:
     """Start a program that has `Store`."""
-    head = "import os, time\nfrom h2gcn.experiments import Store\n"
+    head = "import os, signal\nfrom h2gcn.experiments import Store\n"
     return subprocess.Popen(
         [sys.executable, "-c", head + code],
         stdin=subprocess.PIPE,
@@ -278,31 +277,34 @@ def start(code: str) -> subprocess.Popen[str]:
 
 
 KILLED = """
-real = os.write
-os.write = lambda handle, data: (time.sleep(2e-4), real(handle, data[:9]))[1]
+real, left = os.write, {pieces}
+def write(handle, data):
+    global left
+    if left == 0:
+        print("here", flush=True)
+        signal.pause()
+    left -= 1
+    return real(handle, data[:9])
+os.write = write
 with Store({path!r}) as store:
     number = len(store)
-    print("open", flush=True)
     while True:
         store.append({{"key": f"k{{number}}", "value": number, "text": "x" * 300}})
         number += 1
 """
-"""Appends for ever, in small pieces so that a kill falls between two of them."""
+"""Appends in small pieces, and after some of them waits to be killed."""
 
 
 def test_nothing_but_the_last_line_is_lost_by_kill_9(path: Path) -> None:
-    torn = 0
-    for wait in (0.2, 0.05, 0.11):
-        child = start(KILLED.format(path=str(path)))
+    for pieces in (7, 100, 333):
+        child = start(KILLED.format(path=str(path), pieces=pieces))
         assert child.stdout is not None
-        child.stdout.readline()
-        time.sleep(wait)
+        assert child.stdout.readline() == "here\n"
         os.kill(child.pid, signal.SIGKILL)
         child.communicate()
         left = path.read_bytes()
-        torn += not left.endswith(b"\n")
+        assert not left.endswith(b"\n"), "the kill was meant to fall into a line"
         with Store(path) as store:
             assert path.read_bytes() == left[: left.rfind(b"\n") + 1]
             assert [r["value"] for r in store.records] == list(range(len(store)))
-    assert torn, "the kill was meant to fall into a line"
     assert len(read_records(path)) > 0

@@ -450,7 +450,7 @@ def stop_after(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
         return Outcome(len(runs), 0, len(missing), (), 0.0)
 
-    monkeypatch.setattr("h2gcn.experiments.running.runner.run_plan", some)
+    monkeypatch.setattr("h2gcn.experiments.run_plan", some)
 
 
 def test_ctrl_c_leaves_the_tables_of_what_is_done(
@@ -505,8 +505,8 @@ PROGRAM = """
 import sys
 from dataclasses import replace
 from h2gcn.cli import main
-from h2gcn.experiments.protocols import PROTOCOLS
-from test_reproduce import TINY
+from h2gcn.experiments.definition.protocols import PROTOCOLS
+from test_reproducing import TINY
 
 if __name__ == "__main__":
     PROTOCOLS["tiny"] = replace(TINY, epochs=10**7)
@@ -517,7 +517,7 @@ if __name__ == "__main__":
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
 def test_sigterm_ends_the_workers_too(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     program = subprocess.Popen(
         [sys.executable, "program.py"],
         cwd=tmp_path,

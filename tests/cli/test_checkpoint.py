@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h2gcn.io import locked, locks as _locks
+from h2gcn.io import files, locked
 from h2gcn.training.state_files import MANIFEST
 from support.commands import Run
 
@@ -81,7 +81,7 @@ def test_a_damaged_checkpoint(
     fails(run(*command), f"{file}: is a folder, not the manifest of a checkpoint")
 
 
-@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_checkpoint_in_use(run: Run, data: Path, kept: Path) -> None:
     with locked(kept):
         result = run("train", data, *QUICK, "--checkpoint", kept.parent, "--resume")

@@ -264,7 +264,7 @@ def test_blocks_of_dense_rows_have_the_same_keys(
 ) -> None:
     x = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
     whole = row_keys(x)
-    monkeypatch.setattr("h2gcn.graph.rows._BLOCK", 7)
+    monkeypatch.setattr("h2gcn.graph.checksums._BLOCK", 7)
     np.testing.assert_array_equal(row_keys(x), whole)
 
 
@@ -331,7 +331,7 @@ def test_a_label_for_each_node_makes_no_feature_a_label() -> None:
 def test_features_in_a_file_are_looked_at_some_rows_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.graph.blocks.NUMBERS", 6)
+    monkeypatch.setattr("h2gcn.graph.checks.NUMBERS", 6)
     y = np.repeat([0, 1], 30)
     np.save(tmp_path / "x.npy", np.column_stack([y, y, y]).astype(np.float32))
     x = np.load(tmp_path / "x.npy", mmap_mode="r+")

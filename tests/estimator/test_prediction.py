@@ -16,7 +16,7 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import evaluate, find_operators, prediction
 from h2gcn.estimator.prediction import check_nodes
 from h2gcn.exceptions import InputError
-from h2gcn.io import table_writer, write_prediction_blocks, write_predictions
+from h2gcn.io import write_prediction_blocks, write_predictions, writing
 from h2gcn.models import MODELS
 from h2gcn.sparse import Target
 
@@ -232,7 +232,7 @@ def test_a_file_does_not_tell_its_blocks(
     ids: np.ndarray,
     rows: int,
 ) -> None:
-    monkeypatch.setattr(table_writer, "ROWS", rows)
+    monkeypatch.setattr(writing, "ROWS", rows)
     whole = tmp_path / f"whole{suffix}"
     labels = CLASSES[SHARES.argmax(axis=1)]
     write_predictions(whole, ids, labels, SHARES, CLASSES)

@@ -1,80 +1,64 @@
-"""Edge lists become simple undirected graphs; a set-based oracle agrees."""
+"""Plain edge lists."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
-from hypothesis import given, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.io import adjacency_from_edges
-
-Edges = list[tuple[int, int]]
-
-
-def pairs(matrix) -> set[tuple[int, int]]:
-    return set(zip(*(ends.tolist() for ends in matrix.nonzero()), strict=True))
-
-
-def read(edges: Edges, n: int, directed: bool | None):
-    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return adjacency_from_edges(ends[:, 0], ends[:, 1], n, directed=directed)
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=40),
-    st.integers(7, 9),
-    st.sampled_from([None, True, False]),
+from h2gcn.io import (
+    read_edge_list,
+    read_graph,
 )
-def test_equals_the_set_of_pairs(edges: Edges, n: int, directed: bool | None) -> None:
-    adj, one_way, record = read(edges, n, directed)
-    proper = [(u, v) for u, v in edges if u != v]
-    both = set(proper) | {(v, u) for u, v in proper}
-    assert pairs(adj) == both
-    assert record.edges_read == len(edges)
-    loops = [(u, v) for u, v in edges if u == v]
-    assert record.loops_dropped == len(set(loops))
-    repeated_loops = len(loops) - len(set(loops))
-    if directed is False:
-        assert one_way is None
-        assert record.symmetrised == 0
-        assert record.duplicates_merged == len(proper) - len(both) // 2 + repeated_loops
-    else:
-        single = {(u, v) for u, v in proper if (v, u) not in proper}
-        assert record.symmetrised == len(single)
-        repeated = len(proper) - len(set(proper))
-        assert record.duplicates_merged == repeated + repeated_loops
-        assert (one_way is None) == (not single)
-        if one_way is not None:
-            assert pairs(one_way) == set(proper)
-
-
-def test_format_of_the_matrices() -> None:
-    adj, one_way, _ = read([(3, 0), (3, 0), (2, 2), (0, 1)], 5, None)
-    assert one_way is not None
-    for matrix in (adj, one_way):
-        assert matrix.shape == (5, 5)
-        assert matrix.data.dtype == np.float32
-        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        assert matrix.has_sorted_indices
-        assert (matrix.data == 1).all()
-
-
-def test_no_edges_leave_an_empty_matrix() -> None:
-    adj, one_way, record = adjacency_from_edges([], [], 3)
-    assert adj.shape == (3, 3)
-    assert adj.nnz == 0
-    assert one_way is None
-    assert record.edges_read == 0
 
 
 @pytest.mark.parametrize(
-    ("sources", "targets", "message"),
+    "text",
     [
-        ([0, 3], [1, 1], r"'sources' must lie in 0 … 2.*Got 3 at edge 1"),
-        ([0], [-1], r"'targets'.*Got -1 at edge 0"),
-        ([0, 1], [1], r"same length. Got 2 and 1"),
-        ([0.5], [1], r"integers.*float64"),
+        "# a comment\nx 007 1\n007   y 3.5\n\n",
+        "x\t007\t1\n007\ty\t1\n",
+        "source,target\nx, 007\n007,y\n",
+        "x 007 {}\n007 y {'weight': 3}\n",
+        "% first\r\n  x 007  \r\n007 y\r\n",
+    ],
+    ids=["blanks", "tabs", "commas", "networkx", "windows"],
+)
+def test_edge_lists(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "web.edgelist"
+    path.write_bytes(text.encode())
+    graph = read_graph(path)
+    assert graph.name == "web"
+    assert graph.node_ids.tolist() == ["x", "007", "y"]
+    assert graph.adj.toarray().tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.record.symmetrised == 2
+    assert graph.x.shape == (3, 3)
+    assert "no node features" in graph.record.notes[0]
+
+
+def test_edge_list_with_labels(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n2 1\n")
+    (tmp_path / "l.csv").write_text("id,label\n2,red\n9,blue\n1,\n")
+    graph = read_edge_list(
+        tmp_path / "e.txt", labels=tmp_path / "l.csv", undirected=True
+    )
+    assert graph.node_ids.tolist() == ["1", "2", "9"]
+    assert graph.classes.tolist() == ["blue", "red"]
+    assert graph.y.tolist() == [-1, 1, 0]
+    assert graph.degrees.tolist() == [1, 1, 0]
+    assert graph.record.duplicates_merged == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n", "has no edges"),
+        (b"a\nb\n", "must hold source and target. Got 'a'"),
+        (b"a b\n# c\na b c\n", "line 3 has 3 columns, those before have 2"),
+        (b"a b\n\xff c\n", r"not UTF-8 \(byte 4, line 2\)"),
     ],
 )
-def test_mistakes_are_told(sources: list, targets: list, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        adjacency_from_edges(sources, targets, 3)
+def test_broken_edge_lists(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"bad\.txt: .*{message}"):
+        read_edge_list(path)

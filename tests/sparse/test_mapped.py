@@ -13,7 +13,7 @@ from h2gcn.estimator import Scaler, align_features, choose_scaling
 from h2gcn.estimator.inputs import find_input
 from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.exceptions import InputError
-from h2gcn.graph import blocks as _blocks, fingerprint
+from h2gcn.graph import checks, fingerprint
 from h2gcn.models import MODELS
 from h2gcn.sparse.mapped import MappedFeatures
 
@@ -21,7 +21,7 @@ from h2gcn.sparse.mapped import MappedFeatures
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make blocks of a few rows, so that there are many."""
-    monkeypatch.setattr(_blocks, "NUMBERS", 20)
+    monkeypatch.setattr(checks, "NUMBERS", 20)
 
 
 def mapped(folder: Path, x: np.ndarray) -> np.memmap:

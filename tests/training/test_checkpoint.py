@@ -27,7 +27,7 @@ from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
 from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.io import locks as _locks
+from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
 from h2gcn.training.manifest import digest
 from h2gcn.training.optimisers import OPTIMIZERS, find_optimiser
@@ -680,7 +680,7 @@ def test_what_is_wrong_with_the_folder_is_said_before_the_rings_are_made(
 
 # ------------------------------------------------------------------ one at a time
 
-locks = pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+locks = pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 
 
 @locks

@@ -1,11 +1,14 @@
-from .catalogue import DATASETS as DATASETS, DatasetInfo as DatasetInfo
+from .catalogue import (
+    DATASETS as DATASETS,
+    SYN_CORA as SYN_CORA,
+    DatasetInfo as DatasetInfo,
+)
 from .loading import (
     checksum as checksum,
     data_root as data_root,
     is_dataset as is_dataset,
     load_dataset as load_dataset,
 )
-from .syn_cora import SYN_CORA as SYN_CORA
 from .synthetic import (
     PRESETS as PRESETS,
     BenchmarkFeatures as BenchmarkFeatures,

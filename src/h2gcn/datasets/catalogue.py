@@ -12,7 +12,7 @@ from h2gcn.datasets.planetoid import read_planetoid
 from h2gcn.graph import Graph
 from h2gcn.io import read_npz
 
-__all__ = ["DATASETS", "DatasetInfo"]
+__all__ = ["DATASETS", "SYN_CORA", "DatasetInfo"]
 
 
 @dataclass(frozen=True)
@@ -193,4 +193,44 @@ DATASETS: dict[str, DatasetInfo] = {
         note="no split inside: the paper drew three of 25/25/50",
     ),
 }
-"""The benchmarks by name; syn-cora's graphs are `syn-cora/h0.10-r1` and so on."""
+"""The benchmarks by name."""
+
+SYN_CORA = {
+    "syn-cora/h0.00-r1": "53362560c147fd08",
+    "syn-cora/h0.00-r2": "2027b702bae027cd",
+    "syn-cora/h0.00-r3": "77d1f5cb8d0d6721",
+    "syn-cora/h0.10-r1": "bc7bc1ce66b482a6",
+    "syn-cora/h0.10-r2": "e8afd934587e4543",
+    "syn-cora/h0.10-r3": "925e5b826709ef07",
+    "syn-cora/h0.20-r1": "0fbb97cb4bdc6ac7",
+    "syn-cora/h0.20-r2": "94f9ce5f818d1576",
+    "syn-cora/h0.20-r3": "234481ab5db9df8d",
+    "syn-cora/h0.30-r1": "fc245d1292dfee34",
+    "syn-cora/h0.30-r2": "e76d28d2d2ee0390",
+    "syn-cora/h0.30-r3": "1b6c04a5df6fd1d5",
+    "syn-cora/h0.40-r1": "7c115d7a453e4c4f",
+    "syn-cora/h0.40-r2": "ca62c29cbbe2ce90",
+    "syn-cora/h0.40-r3": "99210ecd358a55c4",
+    "syn-cora/h0.50-r1": "4c9d0e4189f04f44",
+    "syn-cora/h0.50-r2": "44720053f447f1e5",
+    "syn-cora/h0.50-r3": "2d8dc1182b0aa9f6",
+    "syn-cora/h0.60-r1": "3641b84043662cb1",
+    "syn-cora/h0.60-r2": "e3693a6b27a2fce6",
+    "syn-cora/h0.60-r3": "a6772801470c8042",
+    "syn-cora/h0.70-r1": "47af551ec2755ef8",
+    "syn-cora/h0.70-r2": "ce5aa210f793cf65",
+    "syn-cora/h0.70-r3": "77c0d403f7ac6358",
+    "syn-cora/h0.80-r1": "d5ced9af692bf35a",
+    "syn-cora/h0.80-r2": "8180d970d670b82c",
+    "syn-cora/h0.80-r3": "e2b25e81f5ee4f77",
+    "syn-cora/h0.90-r1": "aa3c2bb458e4a520",
+    "syn-cora/h0.90-r2": "ee0427b44c6b3bb6",
+    "syn-cora/h0.90-r3": "e74323f18785bdcf",
+    "syn-cora/h0.99-r1": "14ce81bee199ed76",
+    "syn-cora/h0.99-r2": "3cb8b1967aaffac7",
+    "syn-cora/h0.99-r3": "6e5546c1f1f41c8d",
+    "syn-cora/h1.00-r1": "455bdd83fdd19d91",
+    "syn-cora/h1.00-r2": "8db37b3e99c2d6af",
+    "syn-cora/h1.00-r3": "1ff7d1623ab581bb",
+}
+"""The authors' synthetic graphs, three for each homophily, with their checksums."""

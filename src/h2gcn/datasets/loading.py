@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from h2gcn._validation import nearest
-from h2gcn.datasets.catalogue import DATASETS, DatasetInfo
-from h2gcn.datasets.syn_cora import SYN_CORA
+from h2gcn.datasets.catalogue import DATASETS, SYN_CORA, DatasetInfo
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, stratified_split
 from h2gcn.io import read_npz

@@ -1,7 +1,8 @@
-"""The rules that a graph's arrays keep."""
+"""The arrays of a graph: their types, the rules they keep, and blocks of rows."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph.blocks import row_slices
 
 __all__ = [
     "CSR",
@@ -19,6 +19,8 @@ __all__ = [
     "check_features",
     "check_labels",
     "check_length",
+    "row_slices",
+    "slices",
     "tidy",
 ]
 
@@ -27,9 +29,10 @@ CSR = sp.csr_array
 Features = NDArray[np.float32] | CSR
 """Node features, [n, F]: a dense array, or CSR where most entries are zero."""
 
-
 MAX_CLASSES = 1_000_000
 """More cannot be meant: such numbers are ids or dates."""
+NUMBERS = 2**22
+"""How many numbers of a matrix are looked at together, about: 16 MB of float32."""
 
 
 def tidy(matrix: Any) -> CSR:
@@ -151,3 +154,21 @@ def check_length(name: str, values: Any, n: int) -> Any:
     if len(values) != n:
         raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
     return values
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Return slices of at most `size` that cover `count` in order.
+
+    Examples
+    --------
+    >>> list(slices(5, 3))
+    [slice(0, 3, None), slice(3, 5, None)]
+    """
+    for first in range(0, count, size):
+        yield slice(first, min(first + size, count))
+
+
+def row_slices(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Return slices that cover the rows of a matrix, [n, F], in order."""
+    count, columns = shape
+    return slices(count, max(1, NUMBERS // max(columns, 1)))

@@ -12,9 +12,8 @@ import numpy as np
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.features import structural_features
-from h2gcn.io.files import existing_file, not_utf8, one_line
-from h2gcn.io.labels import doubtful_labels, order_classes
+from h2gcn.io.mistakes import existing_file, not_utf8, one_line
+from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
 from h2gcn.io.tables import END_NAMES, ID_NAMES, text_array, text_codes
 
 if TYPE_CHECKING:

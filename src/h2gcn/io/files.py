@@ -1,136 +1,220 @@
-"""What every reader asks of a file first, and how a parser's words are told."""
+"""Files that are written whole or not at all, and folders that one program has."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from h2gcn.exceptions import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows: whoever starts two programs on one place is not told
+    fcntl = None  # type: ignore[assignment]
+
 __all__ = [
-    "Mistakes",
-    "check_parts",
-    "existing_file",
-    "listed",
-    "not_utf8",
-    "one_line",
+    "atomic_write",
+    "cannot_read",
+    "cannot_write",
+    "check_folder",
+    "check_not_stdout",
+    "check_suffix",
+    "lock",
+    "locked",
+    "sync_folder",
+    "whole_file",
+    "write_whole",
 ]
 
-SHOWN = 5
-"""How many mistakes are told at once; the others are counted."""
+_NO_LOCKS = (
+    *(errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL),
+    errno.EBADF,  # of a folder on a network
+)
+"""What a file system says that has no locks."""
 
 
-class Mistakes:
-    """What is wrong with some files, collected to be told together in one line.
+def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:
+    """Refuse a folder that something cannot be saved to, before the work is done.
 
-    Examples
-    --------
-    >>> mistakes = Mistakes()
-    >>> with mistakes.of("a.csv"):
-    ...     raise InputError("a.csv: the file is empty.")
-    >>> mistakes.add("b.csv", "b.csv: no edges.")
-    >>> mistakes.tell()
-    Traceback (most recent call last):
-        ...
-    h2gcn.exceptions.InputError: a.csv: the file is empty; b.csv: no edges.
+    Parameters
+    ----------
+    path
+        The folder; it need not be there, the one around it must.
+    what
+        What is saved, such as "a model".
+    is_own
+        Whether a name may be in the folder.
     """
-
-    def __init__(self) -> None:
-        self._found: list[tuple[str, str | Callable[[], str]]] = []
-
-    def add(self, file: str | Path, message: str | Callable[[], str]) -> None:
-        """Keep a mistake in a file; its message, or what makes it if it is shown."""
-        self._found.append((str(file), message))
-
-    @contextmanager
-    def of(self, file: str | Path) -> Iterator[None]:
-        """Keep an `InputError` that is raised inside, and go on."""
-        try:
-            yield
-        except InputError as error:
-            self.add(file, str(error))
-
-    def in_file(self, file: str | Path) -> bool:
-        """Tell whether a file has any."""
-        return any(str(file) == name for name, _ in self._found)
-
-    def tell(self) -> None:
-        """Raise if there is any mistake: one as it is, several on one line."""
-        if not self._found:
-            return
-        seen: Counter[str] = Counter()
-        turns = []
-        for number, (file, _) in enumerate(self._found):
-            turns.append((seen[file], number))
-            seen[file] += 1
-        # Of each file in turn: one with many does not hide that of another.
-        shown = sorted(number for _, number in sorted(turns)[:SHOWN])
-        messages = [self._found[number][1] for number in shown]
-        said = [text if isinstance(text, str) else text() for text in messages]
-        rest = len(self._found) - len(said)
-        said += [f"and {rest} more."] if rest else []
-        opening = [text.removesuffix(".") for text in said[:-1]]
-        raise InputError("; ".join([*opening, said[-1]]))
-
-
-def existing_file(path: str | Path) -> Path:
-    """Return the path of a file that is there and holds something, else raise."""
-    file = Path(path).expanduser()
+    check_not_stdout(path, f"{what} is saved as a folder")
     try:
-        if file.is_dir():
-            raise InputError(f"{file}: this is a folder, not a file.")
-        if not file.exists():
-            raise InputError(f"{file}: there is no such file.")
-        with file.open("rb") as handle:
-            if not handle.read(1):
-                raise InputError(f"{file}: the file is empty.")
+        around, there = path.parent.is_dir(), path.exists()
+        names = [file.name for file in path.iterdir()] if path.is_dir() else None
     except OSError as error:
-        raise InputError(
-            f"{file}: the file cannot be read ({error.strerror})."
-        ) from None
-    return file
+        raise cannot_read(path, error) from None
+    if not around:
+        raise InputError(f"{path}: the folder {path.parent} does not exist")
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: {what} needs a folder of its own")
+    if there and names is None:
+        raise InputError(f"{path}: is a file; {what} is saved as a folder")
+    if not all(is_own(name) for name in names or ()):
+        raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
 
 
-def one_line(error: object, limit: int = 200) -> str:
-    """Return the words of a parser's exception on one line, cut at `limit`."""
-    words = " ".join(str(error).split()).rstrip(".")
-    return words if len(words) <= limit else words[: limit - 1] + "…"
+def check_not_stdout(path: str | Path, rule: str) -> None:
+    """Refuse "-", by which other programs mean standard output.
 
-
-def listed(names: Sequence[str], limit: int = 12) -> str:
-    """Return names for a message: quoted, and not all where there are many."""
-    shown = ", ".join(map(repr, names[:limit]))
-    rest = len(names) - limit
-    return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def not_utf8(path: Path) -> InputError | None:
-    """Return the error that names the first byte that is not UTF-8, if any.
-
-    It reads the whole file, so it is asked only once something has gone wrong.
+    Parameters
+    ----------
+    path
+        Where something is to be written.
+    rule
+        What it must be instead.
     """
-    offset = 0
-    with path.open("rb") as handle:
-        for number, line in enumerate(handle, start=1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                return InputError(
-                    f"{path}: the text is not UTF-8 (byte {offset + error.start}, "
-                    f"line {number}); save it as UTF-8."
-                )
-            offset += len(line)
-    return None
+    if str(path) == "-":
+        raise InputError(f"-: nothing is written to standard output; {rule}")
 
 
-def check_parts(parts: Mapping[str, object]) -> None:
-    """Raise where some of a split's three parts are given and others are not."""
-    missing = [name for name, part in parts.items() if part is None]
-    if missing:
+def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
+    """Return the suffix of a file to write if it is one of `suffixes`, else raise."""
+    suffix = Path(path).suffix.lower()
+    rule = f"the file name must end in {' or '.join(suffixes)}."
+    check_not_stdout(path, rule)
+    if suffix not in suffixes:
+        found = repr(suffix) if suffix else "no ending"
+        raise InputError(f"{path}: {rule} Got {found} instead.")
+    return suffix
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; it takes the name at the end.
+
+    For writers that open their file by its name. Whoever reads `path` sees the old
+    file or the whole new one. On an exception the new one is removed and the old one
+    stays.
+
+    Parameters
+    ----------
+    path
+        The file to write; its folder must be there.
+    """
+    target = Path(path).expanduser()
+    # The suffix stays last: some writers look at it.
+    beside = target.with_name(
+        f".{target.stem}.{secrets.token_hex(4)}.tmp{target.suffix}"
+    )
+    try:
+        if target.is_dir():
+            raise InputError(f"{target}: this is a folder; a file name is needed.")
+        # Made here, and not by the writer, so that the message is ours.
+        beside.open("xb").close()
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{target.parent}: cannot write here ({why}).") from None
+    with _renamed(beside, target):
+        yield beside
+
+
+@contextmanager
+def whole_file(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name once all of it is on the disk.
+
+    As `atomic_write`, and a crash of the machine does not undo it. It is slower, as
+    the disk has to confirm what it wrote.
+    """
+    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
+    with _renamed(part, file), part.open("wb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
+    sync_folder(file.parent)
+
+
+@contextmanager
+def _renamed(beside: Path, target: Path) -> Iterator[None]:
+    """Give what was written beside a file its name; remove it if anything fails.
+
+    Beside means under a name of its own, so that two who write do not meet.
+    """
+    try:
+        yield
+        beside.replace(target)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError):
+            raise cannot_write(target, error) from None
+        raise
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file of which all is on the disk, or nothing."""
+    with whole_file(file) as stream:
+        stream.write(content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Put a new file's name on the disk, where folders can be opened."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def cannot_read(path: Path, error: OSError) -> InputError:
+    """Return the error of a place that cannot be read."""
+    return InputError(f"{path}: cannot be read ({error.strerror or error})")
+
+
+def cannot_write(path: Path, error: OSError) -> InputError:
+    """Return the error of a place that cannot be written to."""
+    return InputError(f"{path}: cannot be written ({error.strerror or error})")
+
+
+def lock(handle: int, path: Path) -> None:
+    """Keep other programs out until `handle` is closed; raise where one is there.
+
+    Parameters
+    ----------
+    handle
+        The open file or folder.
+    path
+        Its name, for messages.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         raise InputError(
-            f"A split needs train, val and test; {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} missing. Take the validation "
-            "nodes out of the training ones, or leave all three out."
-        )
+            f"{path}: another program is writing to it; wait for it, or "
+            "write to another place"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise cannot_write(path, error) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other programs out of a folder for a while; no file is made for that."""
+    if fcntl is None:
+        yield
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise cannot_read(folder, error) from None
+    try:
+        lock(handle, folder)
+        yield
+    finally:
+        os.close(handle)

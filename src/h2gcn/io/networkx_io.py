@@ -16,9 +16,13 @@ from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.features import fit_layout, structural_features
-from h2gcn.io.files import existing_file, one_line
-from h2gcn.io.labels import doubtful_labels, encode_labels
+from h2gcn.io.mistakes import existing_file, one_line
+from h2gcn.io.node_data import (
+    doubtful_labels,
+    encode_labels,
+    fit_layout,
+    structural_features,
+)
 from h2gcn.io.tables import split_names
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Store
 from h2gcn.experiments.running.store import FORMAT, key_of, read_records
-from h2gcn.io import locks as module
+from h2gcn.io import files
 
 
 def record(number: int) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def test_ctrl_c_leaves_the_store_whole(
 # -------------------------------------------------------------------- one at a time
 
 
-@pytest.mark.skipif(module.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_store_in_use_is_refused(path: Path) -> None:
     fill(path, 1)
     with Store(path):
@@ -236,7 +236,7 @@ def test_a_store_in_use_is_refused(path: Path) -> None:
     Store(path).close()
 
 
-@pytest.mark.skipif(module.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_store_in_use_by_another_process_is_refused(path: Path) -> None:
     child = start(f"store = Store({str(path)!r}); print('open', flush=True); input()")
     try:
@@ -261,7 +261,7 @@ def test_without_locks_it_works_all_the_same(
         def flock(*_: object) -> None:
             raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(module, "fcntl", None if how == "no module" else Fcntl)
+    monkeypatch.setattr(files, "fcntl", None if how == "no module" else Fcntl)
     assert len(fill(path, 2).splitlines()) == 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from h2gcn.datasets.synthetic.features import BenchmarkFeatures
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph
+from h2gcn.io import atomic_write
 
 __all__ = ["ProductsFeatures"]
 
@@ -44,7 +44,7 @@ class ProductsFeatures:
         """Where the files are."""
         return self.root / FOLDER
 
-    def at_hand(self) -> bool:
+    def available(self) -> bool:
         """Return whether the files are there."""
         return all((self.folder / name).is_file() for name in (FEATURES, LABELS))
 
@@ -59,11 +59,11 @@ class ProductsFeatures:
             x: NDArray[np.float32] = np.load(kept, allow_pickle=False)
             return x, None
         x = self._read(rows)
-        with suppress(OSError):  # a folder that cannot be written: read again
+        # In a folder that cannot be written: read again next time.
+        with suppress(OSError, InputError):
             kept.parent.mkdir(exist_ok=True)
-            part = kept.with_name(f"{digest}.{os.getpid()}.npy")
-            np.save(part, x)
-            part.replace(kept)
+            with atomic_write(kept) as beside:
+                np.save(beside, x)
         return x, None
 
     def _choose(

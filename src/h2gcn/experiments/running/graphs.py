@@ -63,7 +63,7 @@ def find_checksum(name: str) -> str:
 
 def has_products() -> bool:
     """Return whether the data root has the features of ogbn-products."""
-    return ProductsFeatures(data_root()).at_hand()
+    return ProductsFeatures(data_root()).available()
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -93,7 +93,7 @@ def _features(name: str, family: str, root: Path) -> FeatureSource:
         return GaussianFeatures()
     if family == "syn-products-ogb":
         products = ProductsFeatures(root)
-        if not products.at_hand():
+        if not products.available():
             raise MissingData(f"{name}: the features of ogbn-products are not there")
         return products
     try:

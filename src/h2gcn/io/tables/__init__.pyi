@@ -1,8 +1,10 @@
 from .columns import (
     END_NAMES as END_NAMES,
     ID_NAMES as ID_NAMES,
+    TableOptions as TableOptions,
+    split_names as split_names,
+    text_array as text_array,
     text_codes as text_codes,
 )
-from .files import TABLE_SUFFIXES as TABLE_SUFFIXES
-from .options import TableOptions as TableOptions, split_names as split_names
-from .reading import read_tables as read_tables, text_array as text_array
+from .reading import read_tables as read_tables
+from .table_file import TABLE_SUFFIXES as TABLE_SUFFIXES

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, ReadRecord
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.files import Mistakes, listed
-from h2gcn.io.tables.columns import as_written, choose_ends
-from h2gcn.io.tables.files import TableFile
-from h2gcn.io.tables.options import TableOptions
+from h2gcn.io.mistakes import Mistakes, listed
+from h2gcn.io.tables.columns import TableOptions, as_written, choose_ends
+from h2gcn.io.tables.table_file import TableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa

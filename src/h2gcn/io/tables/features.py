@@ -1,33 +1,79 @@
-"""Numeric and categorical columns of a node table as a feature matrix."""
+"""The features of a node table: its columns, or a file of their own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
-from h2gcn.io.features import worth_sparse
-from h2gcn.io.files import Mistakes, listed
+from h2gcn.io.mistakes import Mistakes, existing_file, listed, one_line
+from h2gcn.io.node_data import worth_sparse
 from h2gcn.io.tables.columns import Roles, as_text, text_codes
-from h2gcn.io.tables.files import TableFile
-from h2gcn.io.tables.missing import Filler
+from h2gcn.io.tables.table_file import TableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_features"]
+__all__ = ["Filler", "map_features", "read_features"]
 
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[-+]?[\d.]*\d,\d+\s*$"
 
 MISSING = "(missing)"
 """The category of cells that have none."""
+
+
+class Filler:
+    """Fills the empty cells of columns with their medians, and remembers both.
+
+    Parameters
+    ----------
+    values
+        Numbers to use instead of a median, by column: those of another table, which
+        a model was trained on.
+
+    Examples
+    --------
+    >>> filler = Filler({"income": 7.0})
+    >>> empty = np.array([1, np.nan, 3, 8], dtype=np.float32)
+    >>> filler.fill("age", empty).tolist(), filler.fill("income", empty[:2]).tolist()
+    ([1.0, 3.0, 3.0, 8.0], [1.0, 7.0])
+    >>> filler.values, filler.notes()
+    ({'income': 7.0, 'age': 3.0}, ("2 empty cells filled, of 'age' (1), 'income' (1)",))
+    """
+
+    def __init__(self, values: Mapping[str, float]) -> None:
+        self.values = dict(values)
+        self._filled: dict[str, int] = {}
+
+    def fill(self, name: str, column: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return a column, [n], with a number in place of NaN if it has any number."""
+        empty = np.isnan(column)
+        if name not in self.values:
+            if empty.all():
+                return column
+            self.values[name] = float(np.median(column[~empty]))
+        if not empty.any():
+            return column
+        self._filled[name] = int(empty.sum())
+        return np.where(empty, np.float32(self.values[name]), column)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return how many cells of which columns were filled, as a note or none."""
+        if not self._filled:
+            return ()
+        said = ", ".join(f"{name!r} ({n:,})" for name, n in self._filled.items())
+        total = sum(self._filled.values())
+        cells = "empty cell" if total == 1 else "empty cells"
+        return (f"{total:,} {cells} filled, of {said}",)
 
 
 def read_features(
@@ -87,6 +133,46 @@ def read_features(
     else:
         x = np.hstack([dense, *(block.toarray() for block in blocks)])
     return x, tuple(names), notes + (() if filler is None else filler.notes())
+
+
+def map_features(
+    path: str | Path, nodes: TableFile, n_nodes: int
+) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Return features mapped from a file, [n, F], and notes for the record.
+
+    Parameters
+    ----------
+    path
+        The file. float32 is read where it is needed only; other numbers are copied
+        by the graph that is made of them.
+    nodes
+        The node table, whose rows the file has in the same order.
+    n_nodes
+        How many these are.
+    """
+    file = existing_file(path)
+    try:
+        x: NDArray[Any] = np.lib.format.open_memmap(file, mode="r")
+    except (ValueError, OSError) as error:
+        raise InputError(
+            f"{file}: cannot be read as an array of numpy, .npy ({one_line(error)})."
+        ) from None
+    if x.dtype.kind not in "fiub":
+        raise InputError(f"{file}: must hold numbers. Got dtype {x.dtype} instead.")
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise InputError(
+            f"{file}: must be a matrix with a column for each feature. "
+            f"Got shape {x.shape} instead."
+        )
+    if len(x) != n_nodes:
+        raise InputError(
+            f"{file}: must have a row for each of the {n_nodes:,} nodes of "
+            f"{nodes.path.name}. Got {len(x):,} rows instead."
+        )
+    if x.dtype == np.float32:
+        return x, ()
+    note = f"{file.name} holds {x.dtype} and was read into memory; float32 stays a file"
+    return x, (note,)
 
 
 def _missing_notes(missing: dict[str, int]) -> tuple[str, ...]:

@@ -11,21 +11,26 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
-from h2gcn.io.features import structural_features
-from h2gcn.io.files import Mistakes, listed
-from h2gcn.io.labels import doubtful_labels, order_classes
-from h2gcn.io.tables.columns import Roles, as_text, as_written, choose_roles, text_codes
+from h2gcn.io.mistakes import Mistakes, listed
+from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
+from h2gcn.io.tables.columns import (
+    Roles,
+    TableOptions,
+    as_text,
+    as_written,
+    choose_roles,
+    split_names,
+    text_array,
+    text_codes,
+)
 from h2gcn.io.tables.edges import read_edges
-from h2gcn.io.tables.feature_file import map_features
-from h2gcn.io.tables.features import read_features
-from h2gcn.io.tables.files import TableFile, open_table
-from h2gcn.io.tables.missing import Filler
-from h2gcn.io.tables.options import TableOptions, split_names
+from h2gcn.io.tables.features import Filler, map_features, read_features
+from h2gcn.io.tables.table_file import TableFile, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableOptions", "read_tables", "text_array"]
+__all__ = ["TableOptions", "read_tables"]
 
 
 def read_tables(
@@ -217,12 +222,3 @@ def _labels(
         return codes, None
     classes, rank = order_classes(values)
     return np.where(codes >= 0, rank[codes], -1), classes
-
-
-def text_array(column: pa.ChunkedArray) -> NDArray[Any]:
-    """Return text as a numpy array, [n]: fixed width, or objects where that wastes."""
-    import pyarrow.compute as pc
-
-    values: NDArray[Any] = column.to_numpy()
-    longest = pc.max(pc.utf8_length(column)).as_py() or 0
-    return values.astype(str) if longest <= 64 else values

@@ -1,4 +1,4 @@
-"""Files are written whole; predictions and graphs as tables come back."""
+"""Predictions and graphs as tables come back."""
 
 from pathlib import Path
 
@@ -16,71 +16,6 @@ from h2gcn.io import (
     write_predictions,
     write_tables,
 )
-
-
-def test_atomic_write_takes_the_name_at_the_end(tmp_path: Path) -> None:
-    target = tmp_path / "out.txt"
-    target.write_text("old")
-    with atomic_write(target) as beside:
-        assert beside.parent == tmp_path
-        assert beside.suffix == ".txt"
-        beside.write_text("new")
-        assert target.read_text() == "old"
-    assert target.read_text() == "new"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("trouble", [RuntimeError, KeyboardInterrupt])
-def test_atomic_write_leaves_the_old_file(
-    tmp_path: Path, trouble: type[BaseException]
-) -> None:
-    target = tmp_path / "out.txt"
-    target.write_text("old")
-
-    def interrupted() -> None:
-        with atomic_write(target) as beside:
-            beside.write_text("half")
-            raise trouble
-
-    with pytest.raises(trouble):
-        interrupted()
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-def test_atomic_write_needs_a_folder(tmp_path: Path) -> None:
-    with (
-        pytest.raises(InputError, match=r"gone: cannot write here \(No such"),
-        atomic_write(tmp_path / "gone" / "out.txt"),
-    ):
-        pass
-    (tmp_path / "file").write_text("")
-    with (
-        pytest.raises(InputError, match=r"file: cannot write here \(Not a dir"),
-        atomic_write(tmp_path / "file" / "out.txt"),
-    ):
-        pass
-    with (
-        pytest.raises(InputError, match="this is a folder"),
-        atomic_write(tmp_path),
-    ):
-        pass
-
-
-def test_atomic_write_in_a_folder_that_refuses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    # Root may write anywhere, so a read-only folder would not show it.
-    monkeypatch.setattr(Path, "open", refuse)
-    with (
-        pytest.raises(InputError, match=r"cannot write here \(Permission denied\)"),
-        atomic_write(tmp_path / "out.txt"),
-    ):
-        pass
-
 
 PROBABILITIES = np.array([[0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
 

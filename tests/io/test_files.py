@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from h2gcn.exceptions import InputError
-from h2gcn.io import check_folder, locked, locks as _locks, whole_file, write_whole
+from h2gcn.io import (
+    atomic_write,
+    check_folder,
+    files,
+    locked,
+    whole_file,
+    write_whole,
+)
 
 
 def check(path: Path) -> None:
@@ -73,10 +80,74 @@ def test_what_was_not_finished_is_removed(tmp_path: Path, error: BaseException) 
     assert not list(tmp_path.iterdir())
 
 
+def test_atomic_write_takes_the_name_at_the_end(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    with atomic_write(target) as beside:
+        assert beside.parent == tmp_path
+        assert beside.suffix == ".txt"
+        beside.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("trouble", [RuntimeError, KeyboardInterrupt])
+def test_atomic_write_leaves_the_old_file(
+    tmp_path: Path, trouble: type[BaseException]
+) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+
+    def interrupted() -> None:
+        with atomic_write(target) as beside:
+            beside.write_text("half")
+            raise trouble
+
+    with pytest.raises(trouble):
+        interrupted()
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_atomic_write_needs_a_folder(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"gone: cannot write here \(No such"),
+        atomic_write(tmp_path / "gone" / "out.txt"),
+    ):
+        pass
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InputError, match=r"file: cannot write here \(Not a dir"),
+        atomic_write(tmp_path / "file" / "out.txt"),
+    ):
+        pass
+    with (
+        pytest.raises(InputError, match="this is a folder"),
+        atomic_write(tmp_path),
+    ):
+        pass
+
+
+def test_atomic_write_in_a_folder_that_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    # Root may write anywhere, so a read-only folder would not show it.
+    monkeypatch.setattr(Path, "open", refuse)
+    with (
+        pytest.raises(InputError, match=r"cannot write here \(Permission denied\)"),
+        atomic_write(tmp_path / "out.txt"),
+    ):
+        pass
+
+
 # ----------------------------------------------------------------------------- locks
 
 
-@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_folder_is_for_one_at_a_time(tmp_path: Path) -> None:
     with locked(tmp_path):
         with pytest.raises(InputError) as caught, locked(tmp_path):
@@ -90,7 +161,7 @@ def test_a_folder_is_for_one_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_program_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from h2gcn.io import locked\n"
@@ -114,7 +185,7 @@ def test_a_program_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.skipif(_locks.fcntl is None, reason="no locks here")
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match=r"no: cannot be read \(No such file or dir"),
@@ -124,7 +195,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [None, errno.ENOLCK, errno.EBADF])
-def test_where_there_are_no_locks_nobody_is_kept_out(
+def test_where_there_are_nofiles_nobody_is_kept_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     class Fcntl:
@@ -134,7 +205,7 @@ def test_where_there_are_no_locks_nobody_is_kept_out(
         def flock(*_: object) -> None:
             raise OSError(number, "No locks")
 
-    monkeypatch.setattr(_locks, "fcntl", None if number is None else Fcntl)
+    monkeypatch.setattr(files, "fcntl", None if number is None else Fcntl)
     with locked(tmp_path), locked(tmp_path):
         pass
 
@@ -149,7 +220,7 @@ def test_a_lock_that_fails_otherwise_is_told(
         def flock(*_: object) -> None:
             raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(_locks, "fcntl", Fcntl)
+    monkeypatch.setattr(files, "fcntl", Fcntl)
     with (
         pytest.raises(InputError, match=r": cannot be written \(Input/output error\)$"),
         locked(tmp_path),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from h2gcn.exceptions import InputError
-from h2gcn.io.files import existing_file, not_utf8, one_line
+from h2gcn.io.mistakes import existing_file, not_utf8, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,11 +9,10 @@ from typing import Any
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
-from h2gcn.io.files import Mistakes
+from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
-from h2gcn.io.pt import read_pt
-from h2gcn.io.pyg import from_pyg
+from h2gcn.io.pyg import from_pyg, read_pt
 from h2gcn.io.tables import TABLE_SUFFIXES, TableOptions, read_tables
 
 __all__ = ["read_graph"]

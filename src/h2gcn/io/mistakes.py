@@ -1,0 +1,129 @@
+"""What is wrong with an input: checks that all readers make, and their words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from h2gcn.exceptions import InputError
+
+__all__ = ["Mistakes", "check_parts", "existing_file", "listed", "not_utf8", "one_line"]
+
+SHOWN = 5
+"""How many mistakes are told at once; the others are counted."""
+
+
+class Mistakes:
+    """What is wrong with some files, collected to be told together in one line.
+
+    Examples
+    --------
+    >>> mistakes = Mistakes()
+    >>> with mistakes.of("a.csv"):
+    ...     raise InputError("a.csv: the file is empty.")
+    >>> mistakes.add("b.csv", "b.csv: no edges.")
+    >>> mistakes.tell()
+    Traceback (most recent call last):
+        ...
+    h2gcn.exceptions.InputError: a.csv: the file is empty; b.csv: no edges.
+    """
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str | Callable[[], str]]] = []
+
+    def add(self, file: str | Path, message: str | Callable[[], str]) -> None:
+        """Keep a mistake in a file; its message, or what makes it if it is shown."""
+        self._found.append((str(file), message))
+
+    @contextmanager
+    def of(self, file: str | Path) -> Iterator[None]:
+        """Keep an `InputError` that is raised inside, and go on."""
+        try:
+            yield
+        except InputError as error:
+            self.add(file, str(error))
+
+    def in_file(self, file: str | Path) -> bool:
+        """Tell whether a file has any."""
+        return any(str(file) == name for name, _ in self._found)
+
+    def tell(self) -> None:
+        """Raise if there is any mistake: one as it is, several on one line."""
+        if not self._found:
+            return
+        seen: Counter[str] = Counter()
+        turns = []
+        for number, (file, _) in enumerate(self._found):
+            turns.append((seen[file], number))
+            seen[file] += 1
+        # Of each file in turn: one with many does not hide that of another.
+        shown = sorted(number for _, number in sorted(turns)[:SHOWN])
+        messages = [self._found[number][1] for number in shown]
+        said = [text if isinstance(text, str) else text() for text in messages]
+        rest = len(self._found) - len(said)
+        said += [f"and {rest} more."] if rest else []
+        opening = [text.removesuffix(".") for text in said[:-1]]
+        raise InputError("; ".join([*opening, said[-1]]))
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a file that is there and holds something, else raise."""
+    file = Path(path).expanduser()
+    try:
+        if file.is_dir():
+            raise InputError(f"{file}: this is a folder, not a file.")
+        if not file.exists():
+            raise InputError(f"{file}: there is no such file.")
+        with file.open("rb") as handle:
+            if not handle.read(1):
+                raise InputError(f"{file}: the file is empty.")
+    except OSError as error:
+        raise InputError(
+            f"{file}: the file cannot be read ({error.strerror})."
+        ) from None
+    return file
+
+
+def one_line(error: object, limit: int = 200) -> str:
+    """Return the words of a parser's exception on one line, cut at `limit`."""
+    words = " ".join(str(error).split()).rstrip(".")
+    return words if len(words) <= limit else words[: limit - 1] + "…"
+
+
+def listed(names: Sequence[str], limit: int = 12) -> str:
+    """Return names for a message: quoted, and not all where there are many."""
+    shown = ", ".join(map(repr, names[:limit]))
+    rest = len(names) - limit
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def not_utf8(path: Path) -> InputError | None:
+    """Return the error that names the first byte that is not UTF-8, if any.
+
+    It reads the whole file, so it is asked only once something has gone wrong.
+    """
+    offset = 0
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return InputError(
+                    f"{path}: the text is not UTF-8 (byte {offset + error.start}, "
+                    f"line {number}); save it as UTF-8."
+                )
+            offset += len(line)
+    return None
+
+
+def check_parts(parts: Mapping[str, object]) -> None:
+    """Raise where some of a split's three parts are given and others are not."""
+    missing = [name for name, part in parts.items() if part is None]
+    if missing:
+        raise InputError(
+            f"A split needs train, val and test; {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing. Take the validation "
+            "nodes out of the training ones, or leave all three out."
+        )

@@ -1,0 +1,266 @@
+"""Graphs and predictions as tables: CSV or Parquet, written block by block."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import Graph, slices
+from h2gcn.io.files import atomic_write, check_suffix
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "Columns",
+    "TableWriter",
+    "needs_quotes",
+    "write_prediction_blocks",
+    "write_predictions",
+    "write_tables",
+]
+
+SUFFIXES = (".csv", ".parquet")
+"""The kinds of table that are written."""
+
+ROWS = 65_536
+"""How many rows go into a row group of a Parquet file, at least."""
+
+Columns = Mapping[str, NDArray[Any]]
+"""The columns of a table, or of some rows of it, by name."""
+
+
+class TableWriter:
+    """A table that grows by blocks of rows; a context manager.
+
+    Parameters
+    ----------
+    path
+        A new or empty file that ends in `.csv` or `.parquet`.
+    quoted
+        Whether the texts of a CSV file are put in quotes: Arrow quotes all or none.
+    """
+
+    def __init__(self, path: Path, *, quoted: bool) -> None:
+        self._path, self._quoted = path, quoted
+        self._parquet = path.suffix.lower() == ".parquet"
+        self._file: Any = None
+        self._waiting: list[pa.Table] = []
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._flush()
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, columns: Columns) -> None:
+        """Append rows; every block has the same columns."""
+        import pyarrow as pa
+
+        arrays = [
+            pa.array(column.astype(str) if column.dtype.kind == "O" else column)
+            for column in columns.values()
+        ]
+        self._waiting.append(pa.table(arrays, names=list(columns)))
+        # Blocks may be of a few nodes, and a row group has a header of its own.
+        if sum(table.num_rows for table in self._waiting) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting)
+        self._waiting = []
+        if self._parquet:
+            self._write_parquet(table)
+        else:
+            self._write_csv(table)
+
+    def _write_parquet(self, table: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        if self._file is None:
+            self._file = pq.ParquetWriter(self._path, table.schema)
+        self._file.write_table(table)
+
+    def _write_csv(self, table: pa.Table) -> None:
+        import pyarrow.csv as pacsv
+
+        if self._file is None:
+            self._file = self._path.open("wb")
+            # Arrow would put the header in quotes.
+            self._file.write(_csv_line(table.column_names))
+        style = "needed" if self._quoted else "none"
+        options = pacsv.WriteOptions(include_header=False, quoting_style=style)
+        pacsv.write_csv(table, self._file, options)
+
+
+def needs_quotes(values: NDArray[Any]) -> bool:
+    """Tell whether a text among the values holds what CSV gives a meaning to, [n]."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if values.dtype.kind not in "OU":
+        return False
+    return any(
+        pc.any(
+            pc.match_substring_regex(pa.array(values[part].astype(str)), r'[",\r\n]')
+        ).as_py()
+        for part in slices(len(values), ROWS)
+    )
+
+
+def _csv_line(cells: Sequence[str]) -> bytes:
+    from io import StringIO
+
+    line = StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue().encode("utf-8")
+
+
+def write_tables(graph: Graph, folder: str | Path) -> None:
+    """Write a graph as `nodes.csv` and `edges.csv` into a folder, made if need be.
+
+    Parameters
+    ----------
+    graph
+        Its nodes are written with the columns `id`, `label` (empty: unlabelled)
+        and one a feature; its edges as `source` and `target`: with their
+        directions where it has any, else each both ways.
+    folder
+        Its parent must be there.
+    """
+    target = Path(folder).expanduser()
+    taken = {"id", "label"}
+    for name in graph.feature_names:
+        if name in taken:
+            raise InputError(
+                f"Graph {graph.name!r}: two columns of nodes.csv would be {name!r}; "
+                "rename the feature."
+            )
+        taken.add(name)
+    try:
+        target.mkdir(exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise InputError(f"{target}: cannot make this folder ({why}).") from None
+    dense = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
+    label = np.full(graph.n_nodes, "", dtype=object)
+    label[graph.labelled] = graph.classes[graph.y[graph.labelled]].astype(str)
+    nodes = {"id": graph.node_ids, "label": label}
+    nodes |= {name: dense[:, j] for j, name in enumerate(graph.feature_names)}
+    pairs = graph.adj if graph.directed is None else graph.directed
+    ends = sp.coo_array(pairs).coords
+    edges = {
+        name: graph.node_ids[end]
+        for name, end in zip(("source", "target"), ends, strict=True)
+    }
+    for name, columns in (("nodes.csv", nodes), ("edges.csv", edges)):
+        quoted = any(needs_quotes(column) for column in columns.values())
+        with (
+            atomic_write(target / name) as beside,
+            TableWriter(beside, quoted=quoted) as table,
+        ):
+            table.write(columns)
+
+
+def write_predictions(
+    path: str | Path,
+    node_ids: ArrayLike,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    classes: ArrayLike,
+    *,
+    id_column: str | None = None,
+) -> None:
+    """Write predictions as a table: the id, `label` and `p_<class>` for each class.
+
+    Parameters
+    ----------
+    path
+        A file name that ends in `.csv` or `.parquet`.
+    node_ids, labels
+        Id and predicted label of each node, [n] each.
+    probabilities
+        Probability of each class, [n, C].
+    classes
+        The classes in the order of the columns of `probabilities`, [C].
+    id_column
+        What the column of the ids is called, such as `graph.record.id_column`; `node`
+        if None, or if another column has the name.
+    """
+    check_suffix(path, SUFFIXES)
+    ids, given, share = (np.asarray(a) for a in (node_ids, labels, probabilities))
+    columns = _columns(ids, given, share, np.asarray(classes), id_column)
+    quoted = needs_quotes(ids) or needs_quotes(given)
+    with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
+        table.write(columns)
+
+
+def write_prediction_blocks(
+    path: str | Path,
+    node_ids: NDArray[Any],
+    classes: NDArray[Any],
+    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]],
+    *,
+    id_column: str | None = None,
+) -> None:
+    """Write the same table from blocks, of which there is never more than one.
+
+    Parameters
+    ----------
+    path
+        A file name that ends in `.csv` or `.parquet`.
+    node_ids
+        Id of each node of the graph, [n].
+    classes
+        The classes in the order of the columns of probabilities, [C].
+    blocks
+        Nodes, [m], and their probabilities, [m, C]; the label is the likeliest class.
+    id_column
+        As of `write_predictions`.
+    """
+    check_suffix(path, SUFFIXES)
+    quoted = needs_quotes(node_ids) or needs_quotes(classes)
+    with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
+        for nodes, share in blocks:
+            labels = classes[share.argmax(axis=1)]
+            rows = _columns(node_ids[nodes], labels, share, classes, id_column)
+            table.write(rows)
+
+
+def _columns(
+    node_ids: NDArray[Any],
+    labels: NDArray[Any],
+    share: NDArray[Any],
+    classes: NDArray[Any],
+    id_column: str | None,
+) -> Columns:
+    names = [str(name) for name in classes.tolist()]
+    if share.shape != (len(node_ids), len(names)) or len(labels) != len(node_ids):
+        raise InputError(
+            f"Predictions must be [n, C] for {len(node_ids)} nodes and {len(names)} "
+            f"classes. Got shape {share.shape} instead."
+        )
+    shares = {f"p_{name}": share[:, c] for c, name in enumerate(names)}
+    if not id_column or id_column == "label" or id_column in shares:
+        id_column = "node"
+    return {id_column: node_ids, "label": labels, **shares}

@@ -1,0 +1,158 @@
+"""networkx graphs and GraphML files."""
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from h2gcn.exceptions import InputError
+from h2gcn.io import (
+    from_networkx,
+    read_graph,
+    read_graphml,
+)
+
+
+def pets() -> nx.Graph:
+    graph = nx.Graph(name="pets")
+    graph.add_node("b", label="cat", age=2, vec=[1.0, 0.0], town="Rome")
+    graph.add_node("a", age=1.5, vec=[0.0, 2.0], town="Oslo")
+    graph.add_node("c", label="dog", age=True, vec=[0.5, 1.0], town="Rome")
+    graph.add_edges_from([("a", "b"), ("c", "c")])
+    return graph
+
+
+def test_networkx_attributes_are_features_and_labels() -> None:
+    graph = from_networkx(pets())
+    assert graph.name == "pets"
+    assert graph.node_ids.tolist() == ["b", "a", "c"]
+    assert graph.feature_names == ("age", "vec[0]", "vec[1]")
+    assert graph.x.tolist() == [[2, 1, 0], [1.5, 0, 2], [1, 0.5, 1]]
+    assert graph.classes.tolist() == ["cat", "dog"]
+    assert graph.y.tolist() == [0, -1, 1]
+    assert graph.adj.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    assert graph.directed is None
+    assert graph.record.loops_dropped == 1
+    assert graph.record.notes == (
+        "node attribute 'town' is not a number and is not used",
+    )
+
+
+def test_networkx_directed_multigraph_with_integer_nodes() -> None:
+    source = nx.MultiDiGraph([(5, 3), (5, 3), (3, 5), (3, 4)])
+    nx.set_node_attributes(source, 1.0, "f")
+    nx.set_node_attributes(source, {5: 10, 3: 9, 4: 10}, "kind")
+    graph = from_networkx(source, label="kind", features=["f"])
+    assert graph.node_ids.tolist() == [5, 3, 4]
+    assert graph.classes.tolist() == [9, 10]
+    assert graph.y.tolist() == [1, 0, 1]
+    assert graph.record.duplicates_merged == 1
+    assert graph.record.symmetrised == 1
+    assert graph.directed is not None
+    assert graph.directed.nnz == 3
+
+
+def test_networkx_attributes_with_commas_between_them() -> None:
+    source = nx.Graph()
+    source.add_node("a", **{"f": 1, "g": 2, "h,i": 3, "j": 4})
+    graph = from_networkx(source, features=["g,f", "h,i"])
+    assert graph.feature_names == ("g", "f", "h,i")
+    assert graph.x.tolist() == [[2, 1, 3]]
+
+
+def test_networkx_without_attributes_has_structural_features() -> None:
+    graph = read_graph(nx.star_graph(3))
+    assert graph.feature_names == ("log1p_degree", "log1p_neighbour_degree", "one")
+    expected = [[np.log(4), np.log(2), 1]] + [[np.log(2), np.log(4), 1]] * 3
+    np.testing.assert_allclose(graph.x, expected, rtol=1e-6)
+    assert "no node features" in graph.record.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"age": None}, {}, r"'age' must be there at each node.*Node 'a' has None"),
+        ({"age": float("nan")}, {}, r"'age' must be finite. Node 'a' has nan"),
+        ({"vec": [1.0]}, {}, r"'vec' must be there at each node, of one length"),
+        ({}, {"features": ["town"]}, r"'town' must be numbers. Got 'Rome'"),
+        ({}, {"features": ["agee"]}, r"attribute 'agee'. Did you mean 'age'\?"),
+        ({}, {"label": "species"}, "No node has an attribute 'species'"),
+    ],
+)
+def test_networkx_mistakes(change: dict, options: dict, message: str) -> None:
+    source = pets()
+    source.nodes["a"].update(change)
+    with pytest.raises(InputError, match=message):
+        from_networkx(source, **options)
+
+
+def test_networkx_nodes_that_are_the_same_text() -> None:
+    with pytest.raises(InputError, match="same name"):
+        from_networkx(nx.Graph([(1, "1")]))
+    with pytest.raises(InputError, match="no nodes"):
+        from_networkx(nx.Graph())
+
+
+def test_graphml_round_trip(tmp_path: Path) -> None:
+    source = pets()
+    for _, row in source.nodes(data=True):
+        del row["vec"]
+        row["age"] = float(row["age"])
+    nx.write_graphml(source, tmp_path / "zoo.graphml")
+    graph = read_graph(tmp_path / "zoo.graphml")
+    assert graph.name == "zoo"
+    assert graph.node_ids.tolist() == ["b", "a", "c"]
+    assert graph.x.tolist() == [[2], [1.5], [1]]
+    assert graph.y.tolist() == [0, -1, 1]
+    assert graph.n_edges == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_graphml_with_a_doctype_is_refused(tmp_path: Path, encoding: str) -> None:
+    text = (
+        f'<?xml version="1.0" encoding="{encoding}"?>\n'
+        '<!DOCTYPE g [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n'
+        '<graphml><graph edgedefault="undirected"><node id="&b;"/></graph></graphml>'
+    )
+    path = tmp_path / "bomb.graphml"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(InputError, match=r"bomb\.graphml: .*DOCTYPE"):
+        read_graphml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("<graphml><graph>", "not well-formed XML"),
+        ("hello", "not well-formed XML"),
+        ("<svg/>", "this is not GraphML"),
+        (
+            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+            '<graph edgedefault="undirected"/></graphml>',
+            "no nodes",
+        ),
+    ],
+)
+def test_broken_graphml(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.graphml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_graphml(path)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_networkx_edge_attributes_are_not_used_aloud() -> None:
+    note = "edge weights and attributes are not used"
+    graph = nx.Graph()
+    graph.add_edge("a", "b", weight=2)
+    assert note in from_networkx(graph).record.notes
+
+
+def test_a_label_that_is_not_required_may_be_absent() -> None:
+    graph = nx.path_graph(3)
+    with pytest.raises(InputError, match="No node has an attribute 'species'"):
+        from_networkx(graph, label="species")
+    read = from_networkx(graph, label="species", label_required=False)
+    assert read.labelled.size == 0

@@ -1,0 +1,221 @@
+"""PyG's `Data`, as an object and in files of `torch.save`."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from h2gcn import Graph, Split
+from h2gcn.exceptions import InputError
+from h2gcn.io import (
+    from_pyg,
+    read_graph,
+    read_pt,
+    to_pyg,
+)
+
+# PyG compiles a few functions with torch.jit when it is imported, which torch has
+# deprecated; it is theirs to change. So it is imported inside the tests.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script` is deprecated:DeprecationWarning"
+)
+
+
+def labelled_graph(n_splits: int) -> Graph:
+    splits = (
+        Split(train=[0], val=[1], test=[2]),
+        Split(train=[2], val=[0], test=[1]),
+    )
+    return Graph(
+        x=[[1, 2], [3, 4], [5, 6]],
+        adj=np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]),
+        y=[1, -1, 0],
+        splits=splits[:n_splits],
+    )
+
+
+@pytest.mark.parametrize("n_splits", [0, 1, 2])
+def test_pyg_round_trip(n_splits: int) -> None:
+    import torch
+
+    graph = labelled_graph(n_splits)
+    data = graph.to_pyg()
+    assert data.x.dtype == torch.float32
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == [1, -1, 0]
+    assert ("train_mask" in data) == (n_splits > 0)
+    if n_splits:
+        shape = (3,) if n_splits == 1 else (3, 2)
+        assert tuple(data.val_mask.shape) == shape
+    data.validate()
+    back = read_graph(data)
+    assert np.array_equal(back.x, graph.x)
+    assert (back.adj != graph.adj).nnz == 0
+    assert np.array_equal(back.y, graph.y)
+    assert [s.sizes for s in back.splits] == [s.sizes for s in graph.splits]
+    assert [s.train.tolist() for s in back.splits] == [
+        s.train.tolist() for s in graph.splits
+    ]
+
+
+def test_pyg_sparse_features_float_labels_and_one_test_mask() -> None:
+    import torch
+    from torch_geometric.data import Data
+
+    data = Data(
+        x=torch.eye(40).to_sparse(),
+        edge_index=torch.tensor([[0, 0, 3], [1, 1, 3]]),
+        y=torch.full((40, 1), float("nan")),
+        train_mask=torch.eye(40, dtype=torch.bool)[:, :2],
+        val_mask=torch.eye(40, dtype=torch.bool)[:, 2:4],
+        test_mask=torch.ones(40, dtype=torch.uint8),
+    )
+    data.y[:2] = torch.tensor([[1.0], [0.0]])
+    graph = from_pyg(data, name="sparse")
+    assert sp.issparse(graph.x)
+    assert np.array_equal(graph.x.toarray(), np.eye(40))
+    assert graph.y[:3].tolist() == [1, 0, -1]
+    assert [split.sizes for split in graph.splits] == [(1, 1, 40)] * 2
+    assert graph.record.duplicates_merged == 1
+    assert graph.record.loops_dropped == 1
+    assert graph.directed is not None
+    assert to_pyg(graph).x.shape == (40, 40)
+    data.x = torch.eye(40).to_sparse_csr()
+    assert sp.issparse(from_pyg(data).x)
+
+
+def test_pyg_without_labels() -> None:
+    import torch
+
+    graph = from_pyg({"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]])})
+    assert graph.y.tolist() == [-1, -1]
+
+
+PYG_MISTAKES = {
+    "no x": ({"x": None}, "must have features, 'x'"),
+    "no edges": ({"edge_index": None}, "must have an 'edge_index'"),
+    "out of range": ({"edge_index": [[0], [3]]}, "'edge_index': .*Got 3 at edge 0"),
+    "wrong shape": ({"edge_index": [[0, 1, 2]]}, r"'edge_index' must be \[2, m\]"),
+    "two labels a node": ({"y": [[0, 1], [1, 0], [0, 0]]}, "one a node"),
+    "fractions": ({"y": [0.5, 1.0, 0.0]}, "fractions"),
+    "masks": (
+        {"train_mask": [True], "val_mask": [True, False], "test_mask": [True] * 3},
+        "masks must be",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", PYG_MISTAKES)
+def test_pyg_mistakes(tmp_path: Path, mistake: str) -> None:
+    import torch
+
+    change, message = PYG_MISTAKES[mistake]
+    data = to_pyg(labelled_graph(0))
+    for key, value in change.items():
+        data[key] = None if value is None else torch.tensor(value)
+    with pytest.raises(InputError, match=message):
+        from_pyg(data)
+    torch.save(data, tmp_path / "bad.pt")
+    with pytest.raises(InputError, match=rf"bad\.pt: .*{message}"):
+        read_pt(tmp_path / "bad.pt")
+
+
+def test_other_objects_are_refused() -> None:
+    with pytest.raises(InputError, match="Got 'int' instead"):
+        read_graph(3)
+    graph = labelled_graph(0)
+    assert read_graph(graph) is graph
+
+
+def test_pt_files(tmp_path: Path) -> None:
+    import torch
+    from torch.serialization import get_safe_globals
+
+    graph = labelled_graph(2)
+    data = graph.to_pyg()
+    before = set(get_safe_globals())
+    contents = {
+        "data": data,
+        "dict": data.to_dict(),
+        "processed": (data.to_dict(), None, type(data)),
+    }
+    for name, content in contents.items():
+        torch.save(content, tmp_path / f"{name}.pt")
+        back = read_graph(tmp_path / f"{name}.pt")
+        assert back.name == name
+        assert np.array_equal(back.x, graph.x)
+        assert len(back.splits) == 2
+    assert set(get_safe_globals()) == before
+
+
+class Payload:
+    """Unpickled, it would make a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple:
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_pt_pickles_are_not_run(tmp_path: Path, legacy: bool) -> None:
+    import torch
+
+    data = to_pyg(labelled_graph(0))
+    data.extra = Payload(tmp_path / "ran")
+    path = tmp_path / "trap.pt"
+    torch.save(data, path, _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(InputError, match="other than the tensors of a PyG") as caught:
+        read_pt(path)
+    assert "mkdir" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_pt_refuses_classes_that_pyg_allows_everywhere(tmp_path: Path) -> None:
+    import torch
+    from torch_geometric.data import HeteroData
+
+    torch.save(HeteroData(), tmp_path / "hetero.pt")
+    with pytest.raises(InputError, match="other than the tensors of a PyG Data"):
+        read_pt(tmp_path / "hetero.pt")
+
+
+def test_broken_pt_files(tmp_path: Path) -> None:
+    import torch
+
+    path = tmp_path / "bad.pt"
+    torch.save(to_pyg(labelled_graph(0)), path)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:-100], b"hello", b"\x80\x02"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"bad\.pt: .*not a file of torch\.save"):
+            read_pt(path)
+    torch.save([1, 2], path)
+    with pytest.raises(InputError, match="Got 'list' instead"):
+        read_pt(path)
+
+
+def test_half_a_split_is_not_dropped_in_silence() -> None:
+    mask = np.array([True, False])
+    data = {
+        "x": np.eye(2),
+        "edge_index": np.array([[0], [1]]),
+        "train_mask": mask,
+        "test_mask": ~mask,
+    }
+    with pytest.raises(InputError, match=r"val_mask is missing\. Take the validation"):
+        from_pyg(data)
+
+
+def test_edge_attributes_are_not_used_aloud() -> None:
+    data = {
+        "x": np.eye(2),
+        "edge_index": np.array([[0], [1]]),
+        "edge_attr": np.ones(1),
+    }
+    note = "edge weights and attributes are not used"
+    assert note in from_pyg(data).record.notes

@@ -140,7 +140,7 @@ def test_names() -> None:
     assert is_dataset("texas")
     assert is_dataset("syn-cora/h0.10-r1")
     assert not is_dataset("syn-cora/nonsense")
-    with pytest.raises(InputError, match="h2gcn generate --preset syn-cora"):
+    with pytest.raises(InputError, match="generate_graph makes graphs"):
         load_dataset("syn-cora/h0.10-r1", root="nowhere")
     with pytest.raises(InputError, match=r"Did you mean 'syn-cora/h0\.10-r"):
         load_dataset("syn-cora/h0.1-r1", root="nowhere")

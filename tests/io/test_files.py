@@ -195,7 +195,7 @@ def test_a_folder_that_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [None, errno.ENOLCK, errno.EBADF])
-def test_where_there_are_nofiles_nobody_is_kept_out(
+def test_where_there_are_no_locks_nobody_is_kept_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None
 ) -> None:
     class Fcntl:

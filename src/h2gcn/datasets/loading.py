@@ -96,8 +96,8 @@ def _load_syn_cora(base: Path, name: str) -> Graph:
     path = base / f"{name}.npz"
     if not path.is_file():
         raise InputError(
-            f"{name}: no file {path}; 'h2gcn generate --preset syn-cora' makes "
-            "graphs of the same kind"
+            f"{name}: no file {path}; h2gcn.datasets.generate_graph makes graphs of "
+            "the same kind"
         )
     _check_files(name, path.parent, [path.name], SYN_CORA[name])
     return _with_splits(replace(read_npz(path), name=name), 1)

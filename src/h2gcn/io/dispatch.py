@@ -64,8 +64,8 @@ def read_graph(
     folder = isinstance(source, str | Path) and Path(source).expanduser().is_dir()
     if features is not None and not folder:
         raise InputError(
-            f"{features}: a file of features needs a node table: a folder with nodes.* "
-            f"and edges.*, or --nodes and --edges. Got {_told(source)} instead."
+            f"{features}: a file of features needs a node table: nodes=… and edges=…, "
+            f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
         )
     if isinstance(source, str | Path):
         return _read_path(Path(source).expanduser(), options, features)
@@ -83,8 +83,8 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
     suffix = path.suffix.lower()
     if suffix in TABLE_SUFFIXES:
         raise InputError(
-            f"{path}: a graph is two tables; give a folder with nodes{suffix} and "
-            f"edges{suffix}, or --nodes and --edges."
+            f"{path}: a graph is two tables; give nodes=… and edges=…, or a folder "
+            f"with nodes{suffix} and edges{suffix}."
         )
     if suffix not in _SUFFIXES:
         there = "" if path.exists() else "there is no such file or folder; "

@@ -112,7 +112,7 @@ def test_our_syn_cora_has_rows_of_cora(
     [
         ("texas", "texas/raw", r"set \$H2GCN_DATA to a folder that has them"),
         ("cornell-2020", "paper-2020/cornell/raw", "put them there"),
-        ("syn-cora/h0.10-r1", "syn-cora/h0.10-r1.npz", "h2gcn generate --preset"),
+        ("syn-cora/h0.10-r1", "syn-cora/h0.10-r1.npz", "datasets.generate_graph"),
         ("syn-cora-own/h0.10-r1", "Cora/geom-gcn/raw", r"set \$H2GCN_DATA"),
     ],
 )

@@ -46,7 +46,7 @@ def test_reads_ids_labels_features_and_edges(folder: Path) -> None:
     assert graph.record.edges_read == 2
     assert graph.record.symmetrised == 2
     assert graph.record.notes == (
-        "column 'city' holds text and is not used; --categorical city one-hot "
+        "column 'city' holds text and is not used; categorical=['city'] one-hot "
         "encodes it",
     )
 
@@ -207,7 +207,7 @@ def test_unknown_ids_that_are_almost_known(folder: Path, case: str) -> None:
     with pytest.raises(InputError) as caught:
         read_graph(folder)
     assert begin in str(caught.value)
-    assert f"--drop-unknown leaves such edges out. {hint}" in str(caught.value)
+    assert f"drop_unknown=True leaves such edges out. {hint}" in str(caught.value)
     graph = read_graph(folder, options=TableOptions(drop_unknown=True))
     assert graph.record.unknown_dropped == 1
     assert graph.record.notes[-1].startswith(f"of the unknown nodes, {hint}")
@@ -336,10 +336,10 @@ def test_all_mistakes_are_told_together(folder: Path) -> None:
     nodes, edges = folder / "nodes.csv", folder / "edges.csv"
     columns = "Columns: 'person', 'pay', 'plan', 'debt'"
     number = "must hold a finite number in each row, of 32 bits. Got a missing value at"
-    median = "--fill-missing puts the median of the column there"
+    median = "fill_missing=True puts the median of the column there"
     assert str(caught.value) == (
         f"{nodes}: no column of node ids (id, node, node_id) was found; name it with "
-        f"--id-column. {columns}; "
+        f"'id_column'. {columns}; "
         f"{nodes}: there is no column 'town'. {columns}; "
         f"{nodes}: column 'pay' {number} line 2. {median}; "
         f"{edges}: column 'source' is empty at line 3; "
@@ -406,7 +406,7 @@ def test_mistakes_that_follow_from_a_misspelt_name_are_not_told(folder: Path) ->
     assert "finite" not in str(caught.value)
     # Of ids that are not known to be such, nothing is asked.
     write(folder, nodes="key,f\n7,1\n8,2\nx9,3\n", edges="source,target\n7,8\n")
-    with pytest.raises(InputError, match=r"--id-column\. Columns: 'key', 'f'\.$"):
+    with pytest.raises(InputError, match=r"'id_column'\. Columns: 'key', 'f'\.$"):
         read_graph(folder)
 
 
@@ -461,7 +461,7 @@ def test_columns_without_use_are_noted(folder: Path) -> None:
     text = " | ".join(graph.record.notes)
     assert "a column without a name is not used" in text
     assert "column 'day' holds dates or times and is not used" in text
-    assert "column 'age' holds text and is not used; --categorical age" in text
+    assert "column 'age' holds text and is not used; categorical=['age']" in text
     assert "column 'void' holds nothing and is not used" in text
     assert "column 'weight' of edges.csv is not used" in text
 
@@ -511,7 +511,7 @@ def test_ends_are_not_guessed_among_several_columns_of_ids(folder: Path) -> None
     write(folder, edges="deal,payer,payee\nb,007,c\nc,c,b\n")
     with pytest.raises(InputError, match=r"'deal', 'payer', 'payee' all hold ids") as e:
         read_graph(folder)
-    assert "--source-column and --target-column say which" in str(e.value)
+    assert "'source_column' and 'target_column' say which" in str(e.value)
     options = TableOptions(source_column="payer", target_column="payee")
     assert read_graph(folder, options=options).adj.toarray()[0, 2] == 1
     # Weights are few, even where ids are numbers.
@@ -533,7 +533,7 @@ def test_empty_cells_are_filled_with_the_median(folder: Path) -> None:
     nodes = "id,label,age,pay\n007,cat,1,\nb,,,5\nc,dog,4,\n"
     write(folder, nodes=nodes)
     with pytest.raises(
-        InputError, match="--fill-missing puts the median of the column"
+        InputError, match="fill_missing=True puts the median of the column"
     ):
         read_graph(folder)
     graph = read_graph(folder, options=TableOptions(fill_missing=True))
@@ -805,7 +805,7 @@ def test_missing_files_and_folders(folder: Path) -> None:
         read_tables(folder / "nodes.csv", write_xlsx(folder))
     with pytest.raises(InputError, match="there is no such file or folder"):
         read_graph(folder / "gone")
-    with pytest.raises(InputError, match="two tables; give a folder"):
+    with pytest.raises(InputError, match="two tables; give nodes=… and edges=…, or"):
         read_graph(folder / "nodes.csv")
     with pytest.raises(InputError, match="node table and an edge table together"):
         read_graph(nodes=folder / "nodes.csv")

@@ -203,7 +203,7 @@ def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> 
             mistakes.add(
                 file.path,
                 f"{file.path}: no column of node ids ({', '.join(ID_NAMES)}) was "
-                f"found; name it with --id-column. Columns: {listed(file.columns)}.",
+                f"found; name it with 'id_column'. Columns: {listed(file.columns)}.",
             )
     elif not there(id_column):
         id_column = None

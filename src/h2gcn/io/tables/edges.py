@@ -189,8 +189,9 @@ def _unknown(
     hints = _near_misses(column.filter(pa.array(unknown)), ids)
     return (
         f"{file.path}: {file.place(row)} names node {column[row].as_py()!r} "
-        f"(column {name!r}), which is not in {node_path}; --drop-unknown "
-        "leaves such edges out." + "".join(f" {hint}." for hint in hints)
+        f"(column {name!r}), which is not in {node_path}; "
+        "drop_unknown=True leaves such edges out."
+        + "".join(f" {hint}." for hint in hints)
     )
 
 
@@ -252,7 +253,7 @@ def _check_guess(
     if alike:
         raise InputError(
             f"{file.path}: columns {listed((*ends, *alike))} all hold ids of nodes; "
-            "--source-column and --target-column say which are the ends of the edges."
+            "'source_column' and 'target_column' say which are the ends of the edges."
         )
 
 

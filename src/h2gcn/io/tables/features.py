@@ -223,7 +223,7 @@ def _numeric_columns(
                 continue
             notes.append(
                 f"column {name!r} holds text and is not used; "
-                f"--categorical {name} one-hot encodes it"
+                f"categorical=[{name!r}] one-hot encodes it"
             )
         else:
             notes.append(f"column {name!r} holds {kind} and is not used")
@@ -278,8 +278,8 @@ def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
     cell = column[row].as_py()
     return (
         f"{file.path}: column {name!r} holds numbers, but {cell!r} at "
-        f"{file.place(row)}; mend it, or make it a category with --categorical {name}."
-        f"{_comma_hint(cell)}"
+        f"{file.place(row)}; mend it, or make it a category with "
+        f"categorical=[{name!r}].{_comma_hint(cell)}"
     )
 
 
@@ -324,7 +324,7 @@ def _numbers(
         row = int(np.argmin(finite))
         hint = ""
         if np.isnan(values[row]):
-            hint = " --fill-missing puts the median of the column there."
+            hint = " fill_missing=True puts the median of the column there."
             if filler is not None:
                 hint = " No cell of the column has a number, so it has no median."
         words = partial(_not_finite, file, table, roles, name, row, hint)

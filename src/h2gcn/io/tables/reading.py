@@ -177,11 +177,14 @@ def _single_names(options: TableOptions, file: TableFile) -> TableOptions:
 
 
 def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
-    named = (*(options.feature_columns or ()), *options.categorical)
-    if named:
+    numeric, categorical = options.feature_columns or (), options.categorical
+    if numeric or categorical:
+        given = {"feature_columns": numeric, "categorical": categorical}
+        said = [f"{name}={list(columns)}" for name, columns in given.items() if columns]
         raise InputError(
             f"{features}: the file replaces the feature columns of the node table, but "
-            f"{listed(named)} is to be one (--feature-column, --categorical)."
+            f"{listed((*numeric, *categorical))} is to be one; leave out "
+            f"{' and '.join(said)}."
         )
     return replace(options, feature_columns=())
 

@@ -1,4 +1,4 @@
-"""Checks of parameters, with messages of one form.
+"""Checks of parameters and of packages, with messages of one form.
 
 "The 'dropout' parameter of H2GCN must be in [0, 1). Got 1.5 instead."
 """
@@ -6,7 +6,9 @@
 import difflib
 import math
 from collections.abc import Iterable
+from importlib import import_module
 from numbers import Integral, Real
+from types import ModuleType
 
 import numpy as np
 
@@ -18,8 +20,34 @@ __all__ = [
     "check_integer",
     "check_real",
     "close",
+    "import_extra",
     "nearest",
 ]
+
+_EXTRAS = {"torch_geometric": ("PyG", "pyg"), "networkx": ("networkx", "networkx")}
+"""Packages that a plain install leaves out: their names, and the extras with them."""
+
+
+def import_extra(package: str, purpose: str) -> ModuleType:
+    """Return a package of an extra, or raise with how to install it.
+
+    Parameters
+    ----------
+    package
+        What is imported, such as "networkx".
+    purpose
+        What it is needed for, such as "to read GraphML".
+    """
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as error:
+        # A package of that package is missing: its own words say it better.
+        if error.name != package:
+            raise
+        name, extra = _EXTRAS[package]
+        raise InputError(
+            f"{purpose}, {name} is needed: pip install 'h2gcn[{extra}]'"
+        ) from None
 
 
 def _fail(owner: str, name: str, rule: str, value: object) -> InputError:

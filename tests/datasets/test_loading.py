@@ -1,6 +1,7 @@
 """The benchmarks: found, checked, and the same graphs as PyG reads."""
 
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,19 @@ def test_missing_files_are_named_with_the_folder(
     monkeypatch.setattr(torch_geometric.datasets, "WebKB", Offline)
     with pytest.raises(InputError, match=r"12 of its files .*failed \(no network\)"):
         load_dataset("texas", root=tmp_path)
+
+
+def test_without_pyg_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(InputError) as caught:
+        load_dataset("texas", root=tmp_path)
+    assert str(caught.value) == (
+        f"texas: 12 of its files are not in {tmp_path / 'texas' / 'raw'} "
+        "(out1_node_feature_label.txt, …); to download them, PyG is needed: "
+        "pip install 'h2gcn[pyg]', or set $H2GCN_DATA to a folder that has them"
+    )
 
 
 def test_the_cornell_of_2020_is_never_downloaded(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """networkx graphs and GraphML files."""
 
+import sys
 from pathlib import Path
 
 import networkx as nx
@@ -156,3 +157,16 @@ def test_a_label_that_is_not_required_may_be_absent() -> None:
         from_networkx(graph, label="species")
     read = from_networkx(graph, label="species", label_required=False)
     assert read.labelled.size == 0
+
+
+def test_graphml_without_networkx_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pets.graphml"
+    nx.write_graphml(nx.path_graph(2), path)
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(InputError) as caught:
+        read_graph(path)
+    assert str(caught.value) == (
+        f"{path}: to read GraphML, networkx is needed: pip install 'h2gcn[networkx]'"
+    )

@@ -1,6 +1,7 @@
 """PyG's `Data`, as an object and in files of `torch.save`."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -219,3 +220,40 @@ def test_edge_attributes_are_not_used_aloud() -> None:
     }
     note = "edge weights and attributes are not used"
     assert note in from_pyg(data).record.notes
+
+
+def test_without_pyg_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    graph = labelled_graph(1)
+    data = graph.to_pyg()
+    torch.save(data, tmp_path / "data.pt")
+    torch.save(data.to_dict(), tmp_path / "dict.pt")
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(InputError) as caught:
+        to_pyg(graph)
+    assert str(caught.value) == (
+        "to make a PyG Data, PyG is needed: pip install 'h2gcn[pyg]'"
+    )
+    with pytest.raises(InputError) as caught:
+        read_pt(tmp_path / "data.pt")
+    assert str(caught.value) == (
+        f"{tmp_path / 'data.pt'}: to read a PyG Data, PyG is needed: "
+        "pip install 'h2gcn[pyg]'"
+    )
+    # What holds nothing of PyG's needs no PyG, and is refused as ever.
+    assert read_pt(tmp_path / "dict.pt").n_edges == graph.n_edges
+    torch.save({"x": Path("x")}, tmp_path / "other.pt")
+    with pytest.raises(InputError, match="other than the tensors of a PyG Data"):
+        read_pt(tmp_path / "other.pt")
+
+
+def test_a_broken_pyg_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: str) -> None:
+        raise ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp")
+
+    monkeypatch.setattr("h2gcn._validation.import_module", broken)
+    with pytest.raises(ModuleNotFoundError, match="aiohttp"):
+        to_pyg(labelled_graph(0))

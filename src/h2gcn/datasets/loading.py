@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from h2gcn._validation import nearest
+from h2gcn._validation import import_extra, nearest
 from h2gcn.datasets.catalogue import DATASETS, SYN_CORA, DatasetInfo
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, stratified_split
@@ -138,20 +138,23 @@ def _download(name: str, info: DatasetInfo, base: Path, missing: list[str]) -> N
     )
     if info.pyg is None:
         raise InputError(f"{hint}, and they cannot be downloaded; put them there")
+    elsewhere = "set $H2GCN_DATA to a folder that has them"
     class_name, subfolder, arguments = info.pyg
     logger.info("%s; downloading", hint)
     try:
+        import_extra("torch_geometric", "to download them")
         import torch_geometric.datasets
 
         reader = getattr(torch_geometric.datasets, class_name)
         # It would go on to unpickle what it downloaded.
         nothing = {"_process": lambda *_: None, "load": lambda *_, **__: None}
         type("Download", (reader,), nothing)(str(base / subfolder), **arguments)
+    except InputError as error:
+        raise InputError(f"{hint}; {error}, or {elsewhere}") from None
     except Exception as error:  # whatever the network or the disk had to say
         cause = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{hint}, and downloading them failed ({cause}); set $H2GCN_DATA to a "
-            "folder that has them"
+            f"{hint}, and downloading them failed ({cause}); {elsewhere}"
         ) from None
     if any(not (base / info.folder / file).is_file() for file in info.files):
         raise InputError(f"{hint}, and the download did not bring them")

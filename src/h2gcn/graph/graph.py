@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
 from h2gcn.graph.checks import (
     CSR,
@@ -233,6 +234,7 @@ class Graph:
             `x` [n, F] dense float32, `edge_index` [2, 2m] with both directions, `y` [n]
             (-1: unlabelled); with one split masks [n], with more [n, n_splits].
         """
+        import_extra("torch_geometric", "to make a PyG Data")
         import torch
         from torch_geometric.data import Data
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn._validation import nearest
+from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.adjacency import adjacency_from_edges
@@ -118,9 +118,8 @@ def read_graphml(
     A file with a document type declaration is refused: GraphML needs none, and
     entities that are declared there can blow up or read other files.
     """
-    import networkx as nx
-
     file = existing_file(path)
+    nx = import_extra("networkx", f"{file}: to read GraphML")
     content = file.read_bytes()
     _check_xml(file, content)
     try:

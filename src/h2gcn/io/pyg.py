@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
 from h2gcn.io.adjacency import adjacency_from_edges
@@ -144,18 +145,25 @@ def read_pt(path: str | Path) -> Graph:
     """Read a PyG `Data`, or a dict of tensors, that `torch.save` wrote.
 
     Nothing but tensors and PyG's own containers is unpickled: a file that asks for
-    more is refused, and none of it runs.
+    more is refused, and none of it runs. A dict of tensors is read without PyG.
     """
     import torch
 
     file = existing_file(path)
+    classes, without_pyg = [], ""
     try:
-        with _only_data():
+        classes = _data_classes()
+    except InputError as error:
+        without_pyg = str(error)
+    try:
+        with _only(classes):
             loaded = torch.load(file, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL (\S+)", str(error))
         if found is None and not file.read_bytes().startswith(b"PK"):
             raise InputError(f"{file}: this is not a file of torch.save.") from None
+        if without_pyg and found and found[1].startswith("torch_geometric."):
+            raise InputError(f"{file}: {without_pyg}") from None
         what = f" ({found[1]})" if found else ""
         raise InputError(
             f"{file}: the file holds something other than the tensors of a PyG "
@@ -180,9 +188,18 @@ def read_pt(path: str | Path) -> Graph:
         ) from None
 
 
+def _data_classes() -> list[type]:
+    """Return the classes that a `Data` is made of."""
+    import_extra("torch_geometric", "to read a PyG Data")
+    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    return [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+
+
 @contextmanager
-def _only_data() -> Iterator[None]:
-    """Let torch unpickle the classes of a `Data` and no others.
+def _only(classes: list[type]) -> Iterator[None]:
+    """Let torch unpickle some classes and no others.
 
     On import PyG allows some forty classes for the whole process, with constructors
     that do more than hold tensors; these are set aside meanwhile.
@@ -192,13 +209,11 @@ def _only_data() -> Iterator[None]:
         clear_safe_globals,
         get_safe_globals,
     )
-    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import GlobalStorage
 
     with _SAFE_GLOBALS:
         before = get_safe_globals()
         clear_safe_globals()
-        add_safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage])
+        add_safe_globals([*classes])
         try:
             yield
         finally:

@@ -70,9 +70,11 @@ def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "Full"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "Full"), KeyboardInterrupt(), MemoryError()]
+)
 def test_what_was_not_finished_is_removed(tmp_path: Path, error: BaseException) -> None:
-    kind = InputError if isinstance(error, OSError) else KeyboardInterrupt
+    kind = InputError if isinstance(error, OSError) else type(error)
     with pytest.raises(kind) as caught, whole_file(tmp_path / "f"):
         raise error
     if kind is InputError:

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and folders that one program has."""
+"""Files that are written whole or not at all, and locks on files and folders."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ _NO_LOCKS = (
     errno.EBADF,  # of a folder on a network
 )
 """What a file system says that has no locks."""
+_ENDINGS = (Exception, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""How a program can end or go on that has time to clean up; a kill leaves none."""
 
 
 def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:
@@ -145,7 +147,7 @@ def _renamed(beside: Path, target: Path) -> Iterator[None]:
     try:
         yield
         beside.replace(target)
-    except BaseException as error:
+    except _ENDINGS as error:
         with suppress(OSError):
             beside.unlink()
         if isinstance(error, OSError):

@@ -757,7 +757,9 @@ def test_sizes_of_several_splits_are_their_mean_and_told_as_such() -> None:
         ((), "0"),
     ):
         found = diagnose(bipartite(splits=splits))
-        assert dict(card_facts(found))["splits"] == expected
+        told = dict(card_facts(found))
+        assert told["splits"] == expected
+        assert told["rings"].startswith("24 entries up to 2 hops")
 
 
 def test_scores_and_cards_follow_the_same_rule() -> None:

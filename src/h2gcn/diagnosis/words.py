@@ -91,7 +91,7 @@ def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("degree", f"mean {number(degree, 1)}, highest {card['max_degree']:,}"),
         ("nodes without neighbours", f"{card['isolated']:,}"),
         ("splits", f"{card['splits']:,}{parts}"),
-        ("ring_rows", _forecast(diagnosis.forecast)),
+        ("rings", _forecast(diagnosis.forecast)),
         ("checksum", str(card["checksum"])),
     ]
 

@@ -1322,3 +1322,9 @@ def test_the_help_is_readable(
     paragraphs = "\n".join(line.strip() for line in above).split("\n\n")
     last = {paragraph.split("\n")[-1] for paragraph in paragraphs}
     assert {line.strip() for line in short} <= last, "a line is broken in the middle"
+
+
+def test_notes_of_the_readers_name_flags(run: Run, folder: Path) -> None:
+    notes = run("train", folder, *QUICK)[2]
+    assert "--categorical plan one-hot encodes it" in notes
+    assert "categorical=" not in notes

@@ -759,7 +759,7 @@ def test_sizes_of_several_splits_are_their_mean_and_told_as_such() -> None:
         found = diagnose(bipartite(splits=splits))
         told = dict(card_facts(found))
         assert told["splits"] == expected
-        assert told["rings"].startswith("24 entries up to 2 hops")
+        assert told["rings"].startswith("56 entries up to 2 hops")
 
 
 def test_scores_and_cards_follow_the_same_rule() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
+from h2gcn.cli.wording import as_flags
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -57,9 +59,9 @@ def notes_of(graph: Graph, splits: Sequence[Split] = ()) -> list[str]:
     from h2gcn.diagnosis import audit
 
     said = graph.record.sentences()
-    notes = [f"{graph.name}: {'; '.join(said)}"] if said else []
+    notes = [f"{graph.name}: {as_flags('; '.join(said))}"] if said else []
     return notes + [
-        finding.message
+        as_flags(finding.message)
         for finding in audit(graph, splits or None).findings
         if (finding.kind, finding.severity) in _TOLD
     ]

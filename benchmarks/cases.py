@@ -28,8 +28,7 @@ from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training import threads_for
-from h2gcn.training.feeds import WholeGraph
-from h2gcn.training.pieces import Piece
+from h2gcn.training.batches import Subgraph, WholeGraph
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")
@@ -121,7 +120,7 @@ class Case:
     def our_epoch(self) -> None:
         """Run an epoch of ours."""
 
-        def logits(piece: Piece) -> Tensor:
+        def logits(piece: Subgraph) -> Tensor:
             out: Tensor = self.module(piece.x, piece.operators, piece.target)
             return out
 
@@ -144,7 +143,7 @@ class Case:
     def _plain_x(self) -> Tensor:
         return to_torch(self.features, self.layout)
 
-    def _epoch(self, module: nn.Module, logits: Callable[[Piece], Tensor]) -> None:
+    def _epoch(self, module: nn.Module, logits: Callable[[Subgraph], Tensor]) -> None:
         y = torch.from_numpy(self.graph.y)
         train, val = self._train, self._val
         module.train()

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from h2gcn.graph import CSR, Features
 from h2gcn.models import H2GCN
-from h2gcn.models.parts import ACTIVATIONS
+from h2gcn.models.base import ACTIVATIONS
 
 LAYOUTS = ("csr", "coo")
 """How torch may store a sparse matrix. Its products of CSR are the quicker ones."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from h2gcn.io import files, locked
-from h2gcn.training.state_files import MANIFEST
+from h2gcn.training.checkpoint import MANIFEST
 from support.commands import Run
 
 N = 40

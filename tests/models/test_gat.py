@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn.exceptions import InputError
-from h2gcn.models import AttentionHeads
-from h2gcn.models.gat import GAT, closed_neighbourhoods
+from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
 from h2gcn.sparse import (
     Operator,
     Target,

@@ -1,4 +1,4 @@
-"""Batches: pieces of a graph by hand, against the whole, and trained on."""
+"""Batches: subgraphs by hand, against the whole, and trained on."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +20,8 @@ from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
 from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.sparse import Operator
-from h2gcn.training import gather, pieces
-from h2gcn.training.feeds import MiniBatches, WholeGraph, find_feed
-from h2gcn.training.pieces import Piece
+from h2gcn.training import batches as batching, gather
+from h2gcn.training.batches import MiniBatches, Subgraph, WholeGraph, make_feed
 from support.graphs import NAMED
 
 CPU = torch.device("cpu")
@@ -70,68 +69,68 @@ def features(n: int, seed: int = 0, *, sparse: bool = False) -> Tensor | Operato
     return Operator(CSR(x)) if sparse else torch.from_numpy(x)
 
 
-def logits(model: nn.Module, piece: Piece) -> Tensor:
-    result: Tensor = model(piece.x, piece.operators, piece.target)
+def logits(model: nn.Module, part: Subgraph) -> Tensor:
+    result: Tensor = model(part.x, part.operators, part.target)
     return result
 
 
-# --------------------------------------------------------------- pieces by hand
+# ----------------------------------------------------------- subgraphs by hand
 
 
-def test_a_piece_of_a_path_by_hand() -> None:
+def test_a_subgraph_of_a_path_by_hand() -> None:
     # 0 – 1 – 2 – 3 – 4, one product: node 1 needs itself and its two neighbours.
     path = Spy(NAMED["path"])
     x = torch.arange(5.0)[:, None]
-    piece = gather(x, [path], np.array([1]), 1, CPU)
+    part = gather(x, [path], np.array([1]), 1, CPU)
     assert path.taken == [[1]]
-    assert piece.x.tolist() == [[0.0], [1.0], [2.0]]
-    assert piece.target.index.tolist() == [1]
-    (row,), (among,) = piece.target.operators, piece.operators
+    assert part.x.tolist() == [[0.0], [1.0], [2.0]]
+    assert part.target.index.tolist() == [1]
+    (row,), (among,) = part.target.operators, part.operators
     assert row.scipy.toarray().tolist() == [[1, 0, 1]]
     assert among.shape == (3, 3)
     assert among.scipy.nnz == 0  # never multiplied
-    assert piece.nodes.tolist() == [1]
+    assert part.nodes.tolist() == [1]
 
 
 def test_two_products_take_each_row_once_and_leave_the_last_ones_empty() -> None:
     path = Spy(NAMED["path"])
-    piece = gather(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
+    part = gather(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
     assert path.taken == [[3, 4], [2]]
-    assert piece.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
-    (among,) = piece.operators
+    assert part.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
+    (among,) = part.operators
     assert among.scipy.toarray().tolist() == [
         [0, 0, 0, 0],  # node 1 came in last
         [1, 0, 1, 0],
         [0, 1, 0, 1],
         [0, 0, 1, 0],
     ]
-    (rows,) = piece.target.operators
+    (rows,) = part.target.operators
     assert rows.scipy.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
 
 
 def test_nodes_come_in_any_order_and_repeatedly() -> None:
     star = Spy(NAMED["star"])
-    piece = gather(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
+    part = gather(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
     assert star.taken == [[0, 2]]
-    assert piece.target.index.tolist() == [2, 0, 2]
-    (rows,) = piece.target.operators
+    assert part.target.index.tolist() == [2, 0, 2]
+    (rows,) = part.target.operators
     leaf, centre = [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]
     assert rows.scipy.toarray().tolist() == [leaf, centre, leaf]
 
 
 def test_without_a_product_only_the_nodes_themselves_are_taken() -> None:
     spy = Spy(NAMED["K4"])
-    piece = gather(torch.eye(4), [spy], np.array([2]), 0, CPU)
+    part = gather(torch.eye(4), [spy], np.array([2]), 0, CPU)
     assert spy.taken == []
-    assert piece.x.tolist() == [[0, 0, 1, 0]]
-    assert piece.target.operators[0].shape == (1, 1)
+    assert part.x.tolist() == [[0, 0, 1, 0]]
+    assert part.target.operators[0].shape == (1, 1)
 
 
 def test_sparse_features_stay_sparse() -> None:
     x = Operator(CSR(np.eye(5, dtype=np.float32)))
-    piece = gather(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
-    assert isinstance(piece.x, Operator)
-    assert piece.x.scipy.toarray().tolist() == np.eye(5)[:2].tolist()
+    part = gather(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
+    assert isinstance(part.x, Operator)
+    assert part.x.scipy.toarray().tolist() == np.eye(5)[:2].tolist()
 
 
 def test_rows_are_let_go_as_soon_as_they_are_joined(
@@ -146,14 +145,14 @@ def test_rows_are_let_go_as_soon_as_they_are_joined(
             taken.append(ref(rows))
             return rows
 
-    join = pieces._stack
+    join = batching._stack
 
     def watch(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
         joined = join(blocks, place, n_columns)
         alive.append([rows() is not None for rows in taken])
         return joined
 
-    monkeypatch.setattr(pieces, "_stack", watch)
+    monkeypatch.setattr(batching, "_stack", watch)
     path = NAMED["path"]
     gather(torch.eye(5), [Watched(path), Watched(path)], np.array([4]), 2, CPU)
     # Two steps outwards, each with the rows of both operators.
@@ -182,9 +181,9 @@ def test_batches_give_the_logits_of_the_whole_graph(
         whole = model(x, operators)
         for first in range(0, n, size):
             index = wanted[first : first + size]
-            piece = gather(x, operators, index, model.reach, CPU)
+            part = gather(x, operators, index, model.reach, CPU)
             torch.testing.assert_close(
-                logits(model, piece), whole[index], rtol=1e-5, atol=1e-5
+                logits(model, part), whole[index], rtol=1e-5, atol=1e-5
             )
 
 
@@ -203,9 +202,9 @@ def test_every_design_of_h2gcn(
         3, 2, hidden_channels=4, rounds=2, final=final, nonlinear=nonlinear, dropout=0.0
     ).train(training)
     x, index = features(20), np.array([4, 17, 0])
-    piece = gather(x, operators, index, model.reach, CPU)
+    part = gather(x, operators, index, model.reach, CPU)
     torch.testing.assert_close(
-        logits(model, piece), model(x, operators)[index], rtol=1e-5, atol=1e-5
+        logits(model, part), model(x, operators)[index], rtol=1e-5, atol=1e-5
     )
 
 
@@ -213,10 +212,10 @@ def test_every_design_of_h2gcn(
 def test_what_is_left_out_cannot_matter(name: str) -> None:
     adj, model = random_adjacency(30, 0.05, 1), build(name).eval()
     index = np.array([7])
-    piece = gather(
+    part = gather(
         torch.arange(30.0)[:, None], operators_of(name, adj), index, model.reach, CPU
     )
-    outside = np.setdiff1d(np.arange(30), piece.x[:, 0].numpy().astype(int))
+    outside = np.setdiff1d(np.arange(30), part.x[:, 0].numpy().astype(int))
     assert outside.size
     x = features(30)
     other = x.clone()
@@ -240,11 +239,11 @@ def test_one_batch_of_all_training_nodes_has_the_gradient_of_the_whole(
     model = build(name).train()
     gradients = []
     feeds = [WholeGraph(x, operators, split, CPU)]
-    feeds += [find_feed(model, x, operators, split, size, 7) for size in (12, 25)]
+    feeds += [make_feed(model, x, operators, split, size, 7) for size in (12, 25)]
     for feed in feeds:
         model.zero_grad()
-        (piece,) = feed.steps(1)
-        functional.cross_entropy(logits(model, piece), y[piece.nodes]).backward()
+        (part,) = feed.steps(1)
+        functional.cross_entropy(logits(model, part), y[part.nodes]).backward()
         gradients.append([weight.grad.clone() for weight in model.parameters()])
     for batched in gradients[1:]:
         for one, other in zip(gradients[0], batched, strict=True):
@@ -266,7 +265,7 @@ SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 def test_an_epoch_sees_each_training_node_once(size: int) -> None:
     feed = batches(SPLIT, size)
     for epoch in (1, 2):
-        seen = [piece.nodes for piece in feed.steps(epoch)]
+        seen = [part.nodes for part in feed.steps(epoch)]
         assert sorted(np.concatenate(seen)) == SPLIT.train.tolist()
         sizes = [len(nodes) for nodes in seen]
         assert len(sizes) == -(-23 // size)
@@ -276,13 +275,13 @@ def test_an_epoch_sees_each_training_node_once(size: int) -> None:
 
 def test_the_order_is_a_function_of_seed_and_epoch() -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        pieces = batches(SPLIT, 4, seed).steps(epoch)
-        return np.concatenate([piece.nodes for piece in pieces]).tolist()
+        parts = batches(SPLIT, 4, seed).steps(epoch)
+        return np.concatenate([part.nodes for part in parts]).tolist()
 
     feed = batches(SPLIT, 4)
     orders = [order(0, epoch) for epoch in (1, 2, 3)]
     # What came before an epoch does not count: a training may begin anywhere.
-    later = np.concatenate([piece.nodes for piece in feed.steps(3)]).tolist()
+    later = np.concatenate([part.nodes for part in feed.steps(3)]).tolist()
     assert later == orders[2]
     assert order(0, 1) == orders[0]
     assert orders[0] != orders[1] != orders[2]
@@ -291,7 +290,7 @@ def test_the_order_is_a_function_of_seed_and_epoch() -> None:
 
 def test_validation_nodes_come_in_order() -> None:
     for size in (1, 4, 10, 40):
-        seen = [piece.nodes.tolist() for piece in batches(SPLIT, size).validation()]
+        seen = [part.nodes.tolist() for part in batches(SPLIT, size).validation()]
         assert [node for nodes in seen for node in nodes] == SPLIT.val.tolist()
         assert max(map(len, seen)) == min(size, 10)
 
@@ -301,9 +300,9 @@ def test_training_takes_no_more_than_the_rows_that_it_needs() -> None:
     spy = Spy(adj)
     split = Split(np.array([0]), np.array([3]), np.array([]))
     feed = MiniBatches(torch.eye(6), [spy], split, 1, 2, CPU, 0)
-    pieces = [*feed.steps(1), *feed.validation()]
+    parts = [*feed.steps(1), *feed.validation()]
     assert spy.taken == [[0], [1], [3], [4]]
-    assert [piece.x.shape for piece in pieces] == [(3, 6), (3, 6)]
+    assert [part.x.shape for part in parts] == [(3, 6), (3, 6)]
 
 
 # ------------------------------------------------------------- the classifier
@@ -404,7 +403,7 @@ def test_models_without_batches(graph: Graph, name: str) -> None:
     )
 
 
-def test_without_batches_an_epoch_is_one_piece_always_the_same() -> None:
+def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:
     operators = [Operator(NAMED["path"])]
     split = Split(np.array([0, 2]), np.array([1]), np.array([]))
     feed = WholeGraph(torch.eye(5), operators, split, CPU)

@@ -21,7 +21,6 @@ import pytest
 import torch
 from torch import nn
 
-import h2gcn.training.fitting
 import h2gcn.training.loop
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
@@ -29,11 +28,11 @@ from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
+from h2gcn.training.checkpoint import MANIFEST
 from h2gcn.training.manifest import digest
-from h2gcn.training.optimisers import OPTIMIZERS, find_optimiser
-from h2gcn.training.progress import Progress
-from h2gcn.training.state_files import MANIFEST
-from h2gcn.training.stopping import RULES, find_rule
+from h2gcn.training.objective import OPTIMIZERS, make_optimizer
+from h2gcn.training.state import TrainingState
+from h2gcn.training.stopping import RULES, make_rule
 
 ONE = torch.ones(1, 3)
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -253,13 +252,13 @@ def test_a_prior_is_not_trained_again(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kill(new("cpgnn"), small_graph, tmp_path / "c", at=5)
-    original, trained = h2gcn.training.fitting.train, []
+    original, trained = h2gcn.training.loop.train, []
 
     def spy(model: nn.Module, *args: Any, **options: Any) -> Any:
         trained.append(type(model).__name__)
         return original(model, *args, **options)
 
-    monkeypatch.setattr(h2gcn.training.fitting, "train", spy)
+    monkeypatch.setattr(h2gcn.training.loop, "train", spy)
     resume(new("cpgnn"), small_graph, tmp_path / "c")
     assert trained == ["CPGNN"]
 
@@ -279,8 +278,8 @@ def test_the_seconds_are_those_of_both_parts(
 ) -> None:
     clock = [0.0]
     clocks = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr("h2gcn.training.progress.time", clocks)
-    monkeypatch.setattr("h2gcn.training.fitting.time", clocks)
+    monkeypatch.setattr("h2gcn.training.state.time", clocks)
+    monkeypatch.setattr("h2gcn.training.loop.time", clocks)
 
     def wait(epoch: Epoch) -> None:
         clock[0] += 10
@@ -320,8 +319,8 @@ def test_numbers_without_end_are_read_as_they_were(tmp_path: Path) -> None:
             return [self.weight]
 
     model = One(2, 2)
-    progress = Progress(
-        model, find_optimiser("adam", model, 0.1, 0.0), find_rule("loss-or-score", 3)
+    progress = TrainingState(
+        model, make_optimizer("adam", model, 0.1, 0.0), make_rule("loss-or-score", 3)
     )
     epochs = (Epoch(1, 1 / 3, -math.inf, math.inf), Epoch(2, 5e-324, 0.1, math.inf))
     for epoch in epochs:
@@ -484,7 +483,7 @@ def test_rings_stay_where_they_were(
                 resume(new(**params), small_graph, folder)
             assert str(caught.value) == (
                 f"{folder}: was made with the rings {then}, not {now}, which changes "
-                "the last bits; set --memory-limit and --ring-store so that they are "
+                "the last bits; set 'memory_limit' and 'ring_store' so that they are "
                 "there again"
             )
         whole = new(**first).fit(small_graph, SPLIT)
@@ -520,7 +519,7 @@ def test_features_stay_where_they_were(small_graph: Graph, tmp_path: Path) -> No
         resume(new(), small_graph, tmp_path / "c")
     assert str(caught.value) == (
         f"{tmp_path / 'c'}: was made with the features in a file, not in memory, "
-        "which changes the last bits; set --features so that they are there again"
+        "which changes the last bits; set features=… so that they are there again"
     )
 
 
@@ -582,12 +581,14 @@ def test_to_begin_and_to_go_on_are_not_mixed_up(
 ) -> None:
     with pytest.raises(InputError, match="'resume' needs 'checkpoint', the folder"):
         new().fit(small_graph, resume=True)
-    with pytest.raises(InputError, match=r"c: holds no checkpoint; leave out --resume"):
+    with pytest.raises(
+        InputError, match=r"c: holds no checkpoint; leave out resume=True"
+    ):
         resume(new(), small_graph, tmp_path / "c")
     assert not (tmp_path / "c").exists()
     kill(new(), small_graph, tmp_path / "c", at=2)
     with pytest.raises(
-        InputError, match=r"c: already holds a checkpoint; add --resume .* or choose"
+        InputError, match=r"c: already holds a checkpoint; add resume=True .* or choose"
     ):
         new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
 

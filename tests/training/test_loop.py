@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from torch import Tensor, nn
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
-from h2gcn.models import MODELS
+from h2gcn.models import MODELS, NodeModule, build_model, find_model
 from h2gcn.sparse import Operator, seeded
-from h2gcn.training import Epoch, TrainConfig
+from h2gcn.training import Epoch, TrainConfig, fit_module, loop, state
 from h2gcn.training.loop import TrainResult, train
-from h2gcn.training.losses import class_weights, node_loss
 from h2gcn.training.metrics import accuracy
-from support.graphs import adjacency
+from h2gcn.training.objective import class_weights, node_loss
+from support.graphs import NAMED, adjacency
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 
@@ -27,14 +28,14 @@ Y = np.array([0, 1, 0, 1, 0, 1])
 SCRIPT_SPLIT = Split(train=[0, 1], val=[2, 3, 4, 5], test=[])
 
 
-class Scripted(nn.Module):
+class Scripted(NodeModule):
     """A model whose validation logits are given, an entry for each epoch.
 
     Its one weight rises with every epoch, so that each epoch has its own.
     """
 
     def __init__(self, val_logits: list[Tensor]) -> None:
-        super().__init__()
+        super().__init__(1, 2)
         self.weight = nn.Parameter(torch.zeros(1))
         self.val_logits = val_logits
         self.epoch = 0
@@ -548,3 +549,98 @@ def test_mistakes_with_class_weights() -> None:
         InputError, match=r"'class_weight' .* 'linbp': it is not trained"
     ):
         NodeClassifier("linbp", class_weight="balanced").fit(rare_graph())
+
+
+# ------------------------------------------------- what comes before the loop
+
+FEW_Y = np.array([0, 1, 0, 1, 0])
+FEW_SPLIT = Split(np.array([0, 1, 4]), np.array([2, 3]), np.array([], dtype=np.int64))
+
+
+def operators_of(name: str) -> tuple[Operator, ...]:
+    return tuple(Operator(m) for m in find_model(name).operators(NAMED["path"]))
+
+
+def test_a_model_without_weights_is_scored_and_not_trained() -> None:
+    seeds = torch.zeros(5, 2)
+    seeds[[0, 1, 4], [0, 1, 0]] = 1
+    module = build_model("label-propagation", 2, 2, {"alpha": 0.1})
+    result = fit_module(
+        module,
+        seeds,
+        operators_of("label-propagation"),
+        FEW_Y,
+        FEW_SPLIT,
+        TrainConfig(),
+    )
+    assert result.best_epoch == 0
+    assert result.history == ()
+    assert result.val_score == 0.0  # each is next to the other class
+
+
+def test_the_prior_is_trained_first_and_the_labels_are_shown_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[str] = []
+    module = build_model("cpgnn", 3, 2, {})
+    original = loop.train
+
+    def spy(model: nn.Module, *args: object, **options: object) -> TrainResult:
+        calls.append("prior" if model is module.prior else "whole")
+        return original(model, *args, **options)  # type: ignore[arg-type]
+
+    def initialise(_: Tensor, __: object, labels: Tensor, index: Tensor) -> None:
+        assert not torch.is_grad_enabled()
+        assert labels.tolist() == [0, 1, 0]
+        assert index.tolist() == [0, 1, 4]
+        calls.append("labels")
+
+    monkeypatch.setattr(loop, "train", spy)
+    monkeypatch.setattr(module, "initialise", initialise)
+    config = TrainConfig(epochs=3)
+    fit_module(
+        module, torch.eye(5)[:, :3], operators_of("cpgnn"), FEW_Y, FEW_SPLIT, config
+    )
+    assert calls == ["prior", "labels", "whole"]
+
+
+def test_the_seconds_are_those_of_the_prior_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    module = build_model("cpgnn", 3, 2, {})
+    original = loop.train
+
+    def slow(model: nn.Module, *args: object, **options: object) -> TrainResult:
+        clock[0] += 100 if model is module.prior else 0
+        return original(model, *args, **options)  # type: ignore[arg-type]
+
+    def wait(_: Epoch) -> None:
+        clock[0] += 7
+
+    monkeypatch.setattr(loop, "train", slow)
+    clocks = SimpleNamespace(perf_counter=lambda: clock[0])
+    monkeypatch.setattr(loop, "time", clocks)
+    monkeypatch.setattr(state, "time", clocks)
+    config = TrainConfig(epochs=3)
+    x = torch.eye(5)[:, :3]
+    result = fit_module(
+        module, x, operators_of("cpgnn"), FEW_Y, FEW_SPLIT, config, on_epoch=wait
+    )
+    assert result.seconds == 100 + 3 * 7
+    assert len(result.history) == 3
+
+
+def test_ctrl_c_in_the_prior_ends_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = TrainResult(1, 0.5, (), 0.1, interrupted=True)
+    monkeypatch.setattr(loop, "train", lambda *_, **__: cut)
+    module = build_model("cpgnn", 3, 2, {})
+    with pytest.raises(KeyboardInterrupt):
+        fit_module(
+            module,
+            torch.eye(5)[:, :3],
+            operators_of("cpgnn"),
+            FEW_Y,
+            FEW_SPLIT,
+            TrainConfig(epochs=3),
+        )

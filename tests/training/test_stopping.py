@@ -5,7 +5,7 @@ import math
 import pytest
 
 from h2gcn.training import Epoch
-from h2gcn.training.stopping import RULES, Decision, find_rule
+from h2gcn.training.stopping import RULES, Decision, make_rule
 
 
 def decisions(
@@ -17,7 +17,7 @@ def decisions(
     """Show a rule one epoch after the other."""
     n = len(scores or losses or [])
     pairs = zip(scores or [0.0] * n, losses or [0.0] * n, strict=True)
-    seen = find_rule(rule, patience)
+    seen = make_rule(rule, patience)
     return [
         seen(Epoch(number, 0.0, score, loss))
         for number, (score, loss) in enumerate(pairs, start=1)
@@ -90,6 +90,6 @@ def test_loss_or_score_waits_while_one_of_them_is_as_good_as_ever() -> None:
 
 
 def test_a_rule_starts_afresh_each_time() -> None:
-    first = find_rule("score", 1)
+    first = make_rule("score", 1)
     first(Epoch(1, 0.0, math.inf, 0.0))
-    assert find_rule("score", 1)(Epoch(1, 0.0, 0.0, 0.0)) == Decision(True, False)
+    assert make_rule("score", 1)(Epoch(1, 0.0, 0.0, 0.0)) == Decision(True, False)

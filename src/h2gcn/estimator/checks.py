@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from h2gcn._validation import check_choice
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
-from h2gcn.models import AttentionHeads, ModelSpec
+from h2gcn.models import ModelSpec, NodeModule
 from h2gcn.rings import Work
 
 __all__ = [
@@ -169,43 +169,26 @@ def check_training_classes(graph: Graph, split: Split) -> None:
         )
 
 
-def find_work(module: torch.nn.Module, graph: Graph, split: Split) -> Work:
-    """Return about how much training takes beside the operators.
-
-    A module with `working_bytes` says itself what a step holds. Of another it is
-    guessed from the widths of its weights: seven matrices for each, and the features
-    that were dropped from, with their mask.
-    """
-    mapped = isinstance(graph.x, np.memmap)
+def find_work(module: NodeModule, graph: Graph, split: Split) -> Work:
+    """Return about how much training takes beside the operators."""
     if isinstance(graph.x, np.ndarray):
-        features = 0 if mapped else graph.x.nbytes
+        features = 0 if isinstance(graph.x, np.memmap) else graph.x.nbytes
     else:
         features = 16 * graph.x.nnz  # with the transpose
-    n, first, rest = graph.n_nodes, *_widths(module, graph.n_features)
-    own = getattr(module, "working_bytes", None)
+    n = max(graph.n_nodes, 1)
 
-    def guess(n_nodes: int, n_targets: int) -> int:
-        del n_targets
-        dropped = 2 * features * n_nodes // max(n, 1)
-        return 28 * (first + rest) * n_nodes + dropped
+    def step(n_nodes: int, n_targets: int) -> int:
+        # A dropped copy of the features, and its mask.
+        dropped = 2 * features * n_nodes // n if module.drops_input else 0
+        return module.working_bytes(n_nodes, n_targets) + dropped
 
-    heads = [len(m.bias) for m in module.modules() if isinstance(m, AttentionHeads)]
     return Work(
         features,
-        guess if own is None else own,
-        first,
+        step,
+        module.embedding_width(),
         len(split.train),
         len(split.val),
-        entry=sum(32 + 48 * count for count in heads),
-        reach=getattr(module, "reach", None),
-        self_loops=getattr(module, "self_loops", own is None),
+        entry=module.entry_bytes(),
+        reach=module.reach,
+        self_loops=module.self_loops,
     )
-
-
-def _widths(module: torch.nn.Module, n_features: int) -> tuple[int, int]:
-    """Return how many columns the features become, and all later layers' together."""
-    sizes = {n_features, 2 * n_features}
-    weights = list(module.parameters())
-    first = sum(w.numel() // n_features for w in weights if sizes & {*w.shape})
-    inner = sum(w.numel() for w in weights if not sizes & {*w.shape})
-    return max(first, 1), inner // max(first, 1)

@@ -373,9 +373,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x = find_input(graph, self.seeds_, self.scaler_, names, device)
             rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
             operators = find_operators(graph, model, device, rings)
-            if self.seeds_ is not None:
-                with torch.no_grad():
-                    reached = self.module_.reached(x, operators)  # type: ignore[operator]
+            with torch.no_grad():
+                reached = self.module_.reached(x, operators)
+            if reached is not None:
                 warn_of_unreached(reached if index is None else reached[index])
         size = self.params_["batch_size"] if block_size is None else block_size
         return logits_in_blocks(

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.models import build_model, find_model
+from h2gcn.models import NodeModule, build_model, find_model
 from h2gcn.training import TrainConfig
 
 __all__ = [
@@ -103,9 +102,9 @@ def _may_be_folder(path: object) -> bool:
     return not Path(path).expanduser().is_file()
 
 
-def check_batches(params: Params, module: nn.Module) -> None:
+def check_batches(params: Params, module: NodeModule) -> None:
     """Raise where batches are asked for, and a module cannot be given any."""
-    if params["batch_size"] is None or hasattr(module, "reach"):
+    if params["batch_size"] is None or module.reach is not None:
         return
     name = params["model"]
     why = "each of its logits depends on all nodes of the graph"
@@ -117,13 +116,13 @@ def check_batches(params: Params, module: nn.Module) -> None:
     )
 
 
-def blank_module(params: Params, n_features: int, n_classes: int) -> nn.Module:
+def blank_module(params: Params, n_features: int, n_classes: int) -> NodeModule:
     """Return a module of the right shapes that holds no numbers, and draws none."""
     with torch.device("meta"):
         return build_module(params, n_features, n_classes)
 
 
-def build_module(params: Params, n_features: int, n_classes: int) -> nn.Module:
+def build_module(params: Params, n_features: int, n_classes: int) -> NodeModule:
     """Return a new module of the model with the options that were given."""
     spec = find_model(params["model"])
     named, options = _lift(params)

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
+from h2gcn.models import NodeModule
 from h2gcn.sparse import Input, LinearMap, Target
 from h2gcn.training import gather, threads_for
 
@@ -34,7 +35,7 @@ Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 def logits_in_blocks(
-    module: nn.Module,
+    module: NodeModule,
     x: Input,
     operators: Sequence[LinearMap],
     nodes: NDArray[np.int64] | None,
@@ -70,14 +71,14 @@ def logits_in_blocks(
     n = x.shape[0]
     wanted = np.arange(n) if nodes is None else nodes
     size = BLOCK if block_size is None else block_size
-    reach: int | None = getattr(module, "reach", None)
+    reach = module.reach
     module.eval()
     if block_size is not None and block_size < n and reach is not None:
         for part in slices(len(wanted), size):
-            piece = gather(x, operators, wanted[part], reach, device)
+            around = gather(x, operators, wanted[part], reach, device)
             yield (
-                piece.nodes,
-                _forward(module, piece.x, piece.operators, piece.target, small),
+                around.nodes,
+                _forward(module, around.x, around.operators, around.target, small),
             )
     elif nodes is not None and len(nodes) <= min(size, FEW):
         target = Target.of(operators, nodes, device)
@@ -91,7 +92,7 @@ def logits_in_blocks(
 # Around the module alone: what a generator sets would hold between its blocks too.
 @torch.no_grad()
 def _forward(
-    module: nn.Module,
+    module: NodeModule,
     x: Input,
     operators: Sequence[LinearMap],
     target: Target | None,

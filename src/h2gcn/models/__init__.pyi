@@ -1,4 +1,4 @@
-from .gat import AttentionHeads as AttentionHeads
+from .base import ModelSpec as ModelSpec, NodeModule as NodeModule
 from .gcn import GCN as GCN
 from .h2gcn import H2GCN as H2GCN
 from .registry import (
@@ -7,4 +7,3 @@ from .registry import (
     build_model as build_model,
     find_model as find_model,
 )
-from .spec import ModelSpec as ModelSpec

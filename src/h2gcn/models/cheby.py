@@ -6,8 +6,8 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR
+from h2gcn.models.base import pick
 from h2gcn.models.gcn import TwoConvolutions
-from h2gcn.models.parts import pick
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 

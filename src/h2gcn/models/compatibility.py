@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn.exceptions import InputError
-from h2gcn.sparse import Operator
+from h2gcn.sparse import LinearMap
 
 __all__ = ["from_edges", "from_neighbours", "project", "row_normalised", "sinkhorn"]
 
@@ -105,7 +105,7 @@ def project(matrix: Tensor) -> Tensor:
     return (scaled + scaled.T) / 2
 
 
-def from_edges(adj: Operator, labels: Tensor, index: Tensor, n_classes: int) -> Tensor:
+def from_edges(adj: LinearMap, labels: Tensor, index: Tensor, n_classes: int) -> Tensor:
     r"""Return the compatibility of the edges that join two training nodes.
 
     .. math::
@@ -148,7 +148,7 @@ def from_edges(adj: Operator, labels: Tensor, index: Tensor, n_classes: int) -> 
 
 
 def from_neighbours(
-    adj: Operator, beliefs: Tensor, labels: Tensor, index: Tensor
+    adj: LinearMap, beliefs: Tensor, labels: Tensor, index: Tensor
 ) -> Tensor:
     r"""Return the compatibility of training nodes with what their neighbours may be.
 

@@ -10,11 +10,11 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
 from h2gcn.models.compatibility import from_neighbours
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Input, LinearMap, Operator, Target
 
 __all__ = ["CPGNN", "plain_adjacency"]
 
@@ -24,7 +24,7 @@ def plain_adjacency(adj: CSR) -> tuple[CSR, ...]:
     return tuple(exact_rings(adj, hops=1))
 
 
-class CPGNN(nn.Module):
+class CPGNN(NodeModule):
     r"""CPGNN with an MLP as prior (Zhu et al., AAAI 2021).
 
     .. math::
@@ -37,8 +37,8 @@ class CPGNN(nn.Module):
     other: labels that differ between neighbours are as good to it as labels that are
     alike.
 
-    Training goes in three steps, for which the module has three hooks. `prior`, the
-    MLP (the H2GCN without a round), is trained alone. `initialise` estimates Ĥ from
+    Training goes in three steps, for which the module has three hooks. The prior, an
+    MLP (the H2GCN without a round), is `trained_first`. `initialise` estimates Ĥ from
     the training labels and the prior's probabilities of all other nodes, see
     `compatibility.from_neighbours`. Then everything is trained together, with
     `penalty` added to the loss: it holds the rows of Ĥ near a sum of zero.
@@ -79,12 +79,11 @@ class CPGNN(nn.Module):
         activation: str = "relu",
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("CPGNN", in_channels, out_channels, hidden_channels)
         self.rounds = check_integer("CPGNN", "rounds", rounds, 1)
         check_choice("CPGNN", "activation", activation, ACTIVATIONS)
         check_real("CPGNN", "dropout", dropout, "[0, 1)")
-        self.out_channels = out_channels
         self.prior = H2GCN(
             in_channels,
             out_channels,
@@ -116,11 +115,15 @@ class CPGNN(nn.Module):
         """Return Σ_i |Σ_j Ĥ_ij|, which the training loss takes in as it is."""
         return self.compatibility.sum(dim=1).abs().sum()
 
+    def trained_first(self) -> H2GCN:
+        """Return the prior."""
+        return self.prior
+
     @torch.no_grad()
     def initialise(
         self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
+        x: Input,
+        operators: Sequence[LinearMap],
         labels: Tensor,
         index: Tensor,
     ) -> None:

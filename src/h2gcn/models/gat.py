@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop
+from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, check_sizes, drop
 from h2gcn.sparse import Operator, Target, dropout, row_softmax, weighted_sums
 
 __all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
@@ -110,7 +110,7 @@ def _take(values: Tensor, index: Tensor) -> Tensor:
     return values.gather(1, index.expand(len(values), -1))
 
 
-class GAT(nn.Module):
+class GAT(NodeModule):
     r"""Two-layer graph attention network (Veličković et al., ICLR 2018).
 
     .. math::
@@ -157,7 +157,7 @@ class GAT(nn.Module):
         activation: str = "elu",
         dropout: float = 0.6,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("GAT", in_channels, out_channels, hidden_channels)
         check_integer("GAT", "heads", heads, 1, MAX_WIDTH)
         check_integer("GAT", "out_heads", out_heads, 1, MAX_WIDTH)
@@ -178,9 +178,10 @@ class GAT(nn.Module):
         """How many products with operators follow one another: one a layer."""
         return 2
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: all, biases too."""
-        return list(self.parameters())
+    def entry_bytes(self) -> int:
+        """Return the bytes of an entry: its place, and what each head makes of it."""
+        heads = (len(layer.bias) for layer in (self.first, self.second))
+        return sum(32 + 48 * count for count in heads)
 
     def forward(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop, pick
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
 from h2gcn.rings import normalise
 from h2gcn.sparse import DroppedOperator, Operator, Target
 
@@ -22,7 +22,7 @@ def renormalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
     return (normalise(adj, self_loops=True),)
 
 
-class TwoConvolutions(nn.Module, ABC):
+class TwoConvolutions(NodeModule, ABC):
     r"""Two layers of a graph filter, plain or with jumping knowledge.
 
     With a filter :math:`g_W` that `convolve` defines, and a dropout before every
@@ -71,7 +71,7 @@ class TwoConvolutions(nn.Module, ABC):
         jumping: bool,
         terms: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         owner = type(self).__name__
         check_sizes(owner, in_channels, out_channels, hidden_channels)
         self.activation = check_choice(owner, "activation", activation, ACTIVATIONS)

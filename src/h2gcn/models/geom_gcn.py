@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_real
 from h2gcn.graph import CSR
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
 from h2gcn.models.isomap import (
     RELATIONS,
     check_isomap_memory,
@@ -18,7 +19,6 @@ from h2gcn.models.isomap import (
     latent_pairs,
     quadrants,
 )
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop
 from h2gcn.rings import exact_rings
 from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
@@ -80,7 +80,7 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
     return tuple(operators)
 
 
-class GeomGCN(nn.Module):
+class GeomGCN(NodeModule):
     r"""Geom-GCN-I, the Isomap variant of Geom-GCN (Pei et al., ICLR 2020).
 
     With the operators M_1 … M_9 of `geometric_operators`,
@@ -126,7 +126,7 @@ class GeomGCN(nn.Module):
         activation: str = "relu",
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("GeomGCN", in_channels, out_channels, hidden_channels)
         check_choice("GeomGCN", "activation", activation, ACTIVATIONS)
         self.dropout = check_real("GeomGCN", "dropout", dropout, "[0, 1)")
@@ -147,10 +147,6 @@ class GeomGCN(nn.Module):
     def reach(self) -> int:
         """How many products with operators follow one another: one a layer."""
         return 2
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: all of them."""
-        return list(self.parameters())
 
     def forward(
         self,

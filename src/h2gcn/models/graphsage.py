@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, drop, pick
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
 
 __all__ = ["GraphSAGE", "mean_adjacency"]
@@ -27,7 +27,7 @@ def mean_adjacency(adj: CSR) -> tuple[CSR, ...]:
     return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
 
 
-class GraphSAGE(nn.Module):
+class GraphSAGE(NodeModule):
     r"""Two-layer GraphSAGE with means (Hamilton et al., NeurIPS 2017).
 
     .. math::
@@ -84,7 +84,7 @@ class GraphSAGE(nn.Module):
         sample: int | None = None,
         jumping: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("GraphSAGE", in_channels, out_channels, hidden_channels)
         self.activation = check_choice(
             "GraphSAGE", "activation", activation, ACTIVATIONS
@@ -109,10 +109,6 @@ class GraphSAGE(nn.Module):
     def reach(self) -> int:
         """How many products with operators follow one another: one a layer."""
         return 2
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: all of them."""
-        return list(self.parameters())
 
     def forward(
         self,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.parts import ACTIVATIONS, check_sizes, pick
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
 from h2gcn.rings import exact_rings, normalise
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
@@ -37,7 +37,7 @@ def ring_operators(
     return tuple(normalise(rings[hop - 1], self_loops=self_loops) for hop in hops)
 
 
-class H2GCN(nn.Module):
+class H2GCN(NodeModule):
     r"""H2GCN (Zhu et al., NeurIPS 2020), and every variant of its ablations.
 
     With A_i the normalised ring i and K rounds,
@@ -79,6 +79,8 @@ class H2GCN(nn.Module):
     logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
     """
 
+    drops_input = False
+
     def __init__(
         self,
         in_channels: int,
@@ -93,7 +95,7 @@ class H2GCN(nn.Module):
         nonlinear: bool = False,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("H2GCN", in_channels, out_channels, hidden_channels)
         check_integer("H2GCN", "rounds", rounds, 0)
         check_choice("H2GCN", "activation", activation, ACTIVATIONS)
@@ -110,8 +112,6 @@ class H2GCN(nn.Module):
                 "The 'hops' parameter of H2GCN must name rings, 1 or larger, when "
                 f"there are rounds. Got {self.hops!r} instead."
             )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
         self.hidden_channels = hidden_channels
         self.rounds = rounds
         self.self_loops = check_bool("H2GCN", "self_loops", self_loops)
@@ -145,10 +145,6 @@ class H2GCN(nn.Module):
     def reach(self) -> int:
         """How many products with operators follow one another: one a round."""
         return self.final[-1]
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: all of them."""
-        return list(self.parameters())
 
     def working_bytes(self, n_nodes: int, n_targets: int) -> int:
         """Return what a training step holds beside its operators, in bytes.

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
+from h2gcn.models.base import NodeModule
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Input, LinearMap, Operator, Target
 
 __all__ = [
     "LabelPropagation",
@@ -47,7 +48,7 @@ def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
 
 
 def reached_nodes(
-    labels: Tensor, operator: Operator, steps: int, hops: int = 1
+    labels: Tensor, operator: LinearMap, steps: int, hops: int = 1
 ) -> Tensor:
     """Return which nodes labels can have come to, [n].
 
@@ -74,7 +75,7 @@ def reached_nodes(
     return reached[:, 0]
 
 
-class LabelPropagation(nn.Module):
+class LabelPropagation(NodeModule):
     r"""Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
 
     .. math::
@@ -124,23 +125,18 @@ class LabelPropagation(nn.Module):
         steps: int = 50,
         hops: int = 1,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_label_channels("LabelPropagation", in_channels, out_channels)
         self.alpha = check_real("LabelPropagation", "alpha", alpha, "(0, 1)")
         self.steps = check_integer("LabelPropagation", "steps", steps, 1)
         self.hops = check_integer("LabelPropagation", "hops", hops, 1, 2)
-        self.out_channels = out_channels
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: none."""
-        return []
-
-    def reached(self, x: Tensor, operators: Sequence[Operator]) -> Tensor:
+    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
         """Return which nodes a label reaches, [n]."""
-        return reached_nodes(x, operators[0], self.steps, self.hops)
+        return reached_nodes(self._labels(x), operators[0], self.steps, self.hops)
 
     def forward(
         self,
@@ -150,8 +146,7 @@ class LabelPropagation(nn.Module):
     ) -> Tensor:
         """Return the log-probabilities of all nodes, [n, |Y|], or of the target's."""
         (s,) = operators
-        # The product with I is the labels themselves, whether dense or sparse.
-        labels = x @ torch.eye(self.out_channels, device=x.device)
+        labels = self._labels(x)
         scores = labels
         for _ in range(self.steps):
             for _ in range(self.hops):
@@ -168,3 +163,7 @@ class LabelPropagation(nn.Module):
         best = shares.amax(dim=1, keepdim=True)
         shares = torch.where(shares >= (1 - TIE) * best, best, shares)
         return shares.clamp(min=FLOOR).log()
+
+    def _labels(self, x: Input) -> Tensor:
+        """Return the labels as a tensor: their product with I."""
+        return x @ torch.eye(self.out_channels, device=x.device)

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import Tensor
 
 from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.graph import CSR
+from h2gcn.models.base import NodeModule
 from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.models.label_propagation import check_label_channels, reached_nodes
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Input, LinearMap, Operator, Target
 
 __all__ = ["LinBP", "belief_operators"]
 
@@ -60,7 +61,7 @@ def belief_operators(adj: CSR) -> tuple[CSR, ...]:
     )
 
 
-class LinBP(nn.Module):
+class LinBP(NodeModule):
     r"""Linearised belief propagation (Gatterbauer et al., PVLDB 2015).
 
     .. math::
@@ -124,12 +125,11 @@ class LinBP(nn.Module):
         steps: int = 10,
         echo: bool = True,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_label_channels("LinBP", in_channels, out_channels)
         self.scale = check_real("LinBP", "scale", scale, "(0, 1)")
         self.steps = check_integer("LinBP", "steps", steps, 1)
         self.echo = check_bool("LinBP", "echo", echo)
-        self.out_channels = out_channels
         self.estimated = compatibility is None
         matrix = (
             torch.full((out_channels, out_channels), 1 / out_channels)
@@ -141,18 +141,15 @@ class LinBP(nn.Module):
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: none."""
-        return []
-
     def initialise(
         self,
-        x: Tensor | Operator,  # noqa: ARG002
-        operators: Sequence[Operator],
+        x: Input,
+        operators: Sequence[LinearMap],
         labels: Tensor,
         index: Tensor,
     ) -> None:
         """Estimate the compatibility from the training nodes, unless it was given."""
+        del x
         if self.estimated:
             estimate = from_edges(operators[0], labels, index, self.out_channels)
             self.compatibility.copy_(estimate)
@@ -165,8 +162,7 @@ class LinBP(nn.Module):
     ) -> Tensor:
         """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
         a, d = operators
-        # The product with I is the labels themselves, whether dense or sparse.
-        labels = x @ torch.eye(self.out_channels, device=x.device)
+        labels = self._labels(x)
         explicit = labels - labels.mean(dim=1, keepdim=True)
         h = self._coupling()
         beliefs = explicit
@@ -184,10 +180,14 @@ class LinBP(nn.Module):
             beliefs = beliefs / among.mean()
         return beliefs if target is None else beliefs[target.index]
 
-    def reached(self, x: Tensor, operators: Sequence[Operator]) -> Tensor:
+    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
         """Return which nodes a label reaches, [n]; a uniform matrix passes none on."""
         steps = self.steps if self._coupling().any() else 0
-        return reached_nodes(x, operators[0], steps)
+        return reached_nodes(self._labels(x), operators[0], steps)
+
+    def _labels(self, x: Input) -> Tensor:
+        """Return the labels as a tensor: their product with I."""
+        return x @ torch.eye(self.out_channels, device=x.device)
 
     def _coupling(self) -> Tensor:
         """Return ρ(A) Ĥ, for operators that are divided by ρ(A), [|Y|, |Y|]."""

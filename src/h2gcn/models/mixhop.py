@@ -11,7 +11,14 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.models.parts import ACTIVATIONS, MAX_WIDTH, check_sizes, drop, pick
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    MAX_WIDTH,
+    NodeModule,
+    check_sizes,
+    drop,
+    pick,
+)
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
 
 __all__ = ["MixHop"]
@@ -24,7 +31,7 @@ PENALTY = 1e-3
 """Weight of the penalty on the scores of the powers."""
 
 
-class MixHop(nn.Module):
+class MixHop(NodeModule):
     r"""Two-layer MixHop (Abu-El-Haija et al., ICML 2019).
 
     With Â = D^-1/2 (A + I) D^-1/2 and the powers P,
@@ -87,7 +94,7 @@ class MixHop(nn.Module):
         input_dropout: float = 0.7,
         dropout: float = 0.9,
     ) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_sizes("MixHop", in_channels, out_channels, hidden_channels)
         self.powers = _check_powers(powers)
         count = len(self.powers)

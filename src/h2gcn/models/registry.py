@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from torch import nn
-
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
+from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.models.gat import GAT, closed_neighbourhoods
@@ -19,7 +18,6 @@ from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacenc
 from h2gcn.models.linbp import LinBP, belief_operators
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.sgc import SGC
-from h2gcn.models.spec import ModelSpec
 
 __all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
 
@@ -191,7 +189,7 @@ MODELS: dict[str, ModelSpec] = {
         nonlinear=True,
     ),
 }
-"""Every model that `--model` takes."""
+"""Every model by its name."""
 
 ALIASES = {
     "h2gcn-s0": "h2gcn-1",
@@ -215,7 +213,7 @@ def find_model(name: str) -> ModelSpec:
 
 def build_model(
     name: str, in_channels: int, out_channels: int, options: Mapping[str, Any]
-) -> nn.Module:
+) -> NodeModule:
     """Return a new module of a model, or say which options the model has.
 
     Parameters

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_integer
+from h2gcn.models.base import NodeModule
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.sparse import Operator, Target
 
@@ -17,7 +18,7 @@ MAX_POWER = 128
 """Of Â; by then every component is one shade."""
 
 
-class SGC(nn.Module):
+class SGC(NodeModule):
     r"""Simple graph convolution (Wu et al., ICML 2019).
 
     .. math::
@@ -44,7 +45,7 @@ class SGC(nn.Module):
     """
 
     def __init__(self, in_channels: int, out_channels: int, *, power: int = 2) -> None:
-        super().__init__()
+        super().__init__(in_channels, out_channels)
         check_integer("SGC", "in_channels", in_channels, 1)
         check_integer("SGC", "out_channels", out_channels, 1)
         self.power = check_integer("SGC", "power", power, 1, MAX_POWER)

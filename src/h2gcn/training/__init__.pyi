@@ -1,11 +1,18 @@
+from .batches import gather as gather
 from .checkpoint import (
     MINUTES as MINUTES,
     Checkpoint as Checkpoint,
+    Stage as Stage,
     check_resume as check_resume,
+    find_stage as find_stage,
 )
-from .fitting import fit_module as fit_module
 from .identity import OF_THE_MACHINE as OF_THE_MACHINE, identify as identify
-from .loop import TrainConfig as TrainConfig, TrainResult as TrainResult, train as train
+from .loop import (
+    TrainConfig as TrainConfig,
+    TrainResult as TrainResult,
+    fit_module as fit_module,
+    train as train,
+)
 from .manifest import (
     plain as plain,
     read_signed as read_signed,
@@ -20,7 +27,5 @@ from .metrics import (
     roc_auc as roc_auc,
     score as score,
 )
-from .pieces import gather as gather
-from .state_files import Stage as Stage, find_stage as find_stage
+from .runtime import is_small as is_small, threads_for as threads_for
 from .stopping import Epoch as Epoch
-from .threads import is_small as is_small, threads_for as threads_for

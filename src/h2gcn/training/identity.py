@@ -1,4 +1,4 @@
-"""What a training is of, and in what two of them differ."""
+"""Identity of a training run: what it depends on, and how two runs differ."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split, fingerprint, split_fingerprint
+from h2gcn.models import NodeModule
 from h2gcn.rings import CAPPED, DISK, MEMORY, ON_DEMAND
 from h2gcn.training.manifest import plain
 
@@ -32,16 +32,16 @@ _WORDS = {
 
 
 def identify(
-    module: nn.Module,
+    module: NodeModule,
     params: Mapping[str, Any],
     graph: Graph,
     split: Split,
-    place: str = MEMORY,
+    storage: str = MEMORY,
 ) -> Identity:
     """Return all that the result of a training depends on, as JSON holds it.
 
-    Where rings and features are belongs to it: each place has its own order of sums,
-    and with it its own last bits.
+    Where rings and features are kept belongs to it: each storage has its own order of
+    sums, and with it its own last bits.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def identify(
         The resolved parameters of a `NodeClassifier`.
     graph, split
         What is trained on.
-    place
-        Where its rings are, see `h2gcn.estimator.operators.find_place`.
+    storage
+        Where its rings are kept, see `h2gcn.rings.plan_rings`.
     """
     named = {
         name: v for name, v in params.items() if name not in (*OF_THE_MACHINE, "device")
@@ -64,9 +64,9 @@ def identify(
             "a checkpoint needs a number as 'random_state', since anything else gives "
             f"another seed each time. Got {seed!r} instead."
         )
-    if not hasattr(module, "prior"):
-        # More epochs go on where fewer ended. Not so where there is a prior: how long
-        # that is trained depends on them.
+    if module.trained_first() is None:
+        # More epochs go on where fewer ended. Not so where a part is trained first:
+        # how long that is trained depends on them.
         del named["epochs"]
     identity = {
         "version": __version__,
@@ -75,7 +75,7 @@ def identify(
         "split": split_fingerprint(split),
         # The model first: where it differs, others follow from it.
         "params": plain({"model": model, **named, **options, "seed": int(seed)}),
-        "rings": place,
+        "rings": storage,
         "features": DISK if isinstance(graph.x, np.memmap) else MEMORY,
     }
     # As it will be read again: a tuple is then a list.
@@ -98,8 +98,8 @@ def difference(made: Identity, now: Identity) -> str | None:
     if made["split"] != now["split"]:
         return "is of another split"
     for name, options in (
-        ("rings", "--memory-limit and --ring-store"),
-        ("features", "--features"),
+        ("rings", "'memory_limit' and 'ring_store'"),
+        ("features", "features=…"),
     ):
         if made[name] != now[name]:
             places = [_WORDS.get(one[name], one[name]) for one in (made, now)]

@@ -1,35 +1,42 @@
-"""The training loop, and the rule that says which epoch is kept."""
+"""The training loop, and what comes before it for the models that want it."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import InitVar, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import InitVar, dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Split
-from h2gcn.sparse import Input, LinearMap, kept_workspace, seeded, steady_memory
-from h2gcn.training.feeds import find_feed
-from h2gcn.training.losses import CLASS_WEIGHTS, class_weights, node_loss
+from h2gcn.models import NodeModule
+from h2gcn.sparse import Input, LinearMap, Target, kept_workspace, seeded, steady_memory
+from h2gcn.training.batches import Subgraph, make_feed
+from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.metrics import METRICS, score
-from h2gcn.training.optimisers import OPTIMIZERS, find_optimiser
-from h2gcn.training.pieces import Piece
-from h2gcn.training.progress import Progress
-from h2gcn.training.stopping import RULES, Epoch, find_rule
-from h2gcn.training.threads import threads_for
+from h2gcn.training.objective import (
+    CLASS_WEIGHTS,
+    OPTIMIZERS,
+    class_weights,
+    make_optimizer,
+    node_loss,
+)
+from h2gcn.training.runtime import threads_for
+from h2gcn.training.state import TrainingState
+from h2gcn.training.stopping import RULES, Epoch, make_rule
 
-if TYPE_CHECKING:
-    from h2gcn.training.checkpoint import Checkpoint
+__all__ = ["Epoch", "TrainConfig", "TrainResult", "fit_module", "train"]
 
-__all__ = ["Epoch", "TrainConfig", "TrainResult", "train"]
+
+PRIOR_EPOCHS = 400
+"""How long a prior is trained on its own, as in CPGNN's program."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class TrainConfig:
     patience
         How many epochs the rule of `stopping` waits; None never stops.
     learning_rate
-        The optimiser's.
+        The optimizer's.
     l2
         Weight w of the penalty w·‖W‖² on the weights that the model regularises.
     metric
@@ -106,7 +113,7 @@ class TrainResult:
 
 
 def train(
-    model: nn.Module,
+    model: NodeModule,
     x: Input,
     operators: Sequence[LinearMap],
     y: NDArray[np.int64],
@@ -126,9 +133,7 @@ def train(
     Parameters
     ----------
     model
-        `model(x, operators, target)` gives logits; `model.regularised()` names the
-        weights that the penalty acts on; `model.penalty()`, where there is one, is
-        added to the loss; batches need `model.reach`, see `gather`.
+        `model(x, operators, target)` gives logits.
     x
         Features, [n, F].
     operators
@@ -155,23 +160,23 @@ def train(
             "they are all of one."
         )
     device = next(model.parameters()).device
-    feed = find_feed(model, x, operators, split, config.batch_size, seed)
+    feed = make_feed(model, x, operators, split, config.batch_size, seed)
     labels = torch.from_numpy(y).to(device)
     train_nodes = torch.from_numpy(split.train).to(device)
     weights = class_weights(config.class_weight, labels, train_nodes)
-    optimiser = find_optimiser(config.optimizer, model, config.learning_rate, config.l2)
-    rule = find_rule(config.stopping, config.patience)
-    progress = Progress(model, optimiser, rule, spent)
+    optimizer = make_optimizer(config.optimizer, model, config.learning_rate, config.l2)
+    rule = make_rule(config.stopping, config.patience)
+    state = TrainingState(model, optimizer, rule, spent)
     interrupted = False
     with seeded(seed, device), threads_for([x, *operators]), ExitStack() as steps:
         steps.enter_context(kept_workspace())
         if checkpoint is not None:
-            checkpoint.restore(progress)
-        begun = len(progress.history)
+            checkpoint.restore(state)
+        begun = len(state.history)
         try:
-            while not progress.stopped and len(progress.history) < config.epochs:
-                number = len(progress.history) + 1
-                loss = _learn(model, feed.steps(number), labels, weights, optimiser)
+            while not state.stopped and len(state.history) < config.epochs:
+                number = len(state.history) + 1
+                loss = _learn(model, feed.steps(number), labels, weights, optimizer)
                 logits = _logits(model, feed.validation())
                 _check_finite(number, loss, logits)
                 epoch = Epoch(
@@ -180,61 +185,59 @@ def train(
                     score(config.metric, y[split.val], logits.cpu().numpy()),
                     _validation_loss(model, logits, labels[split.val], weights, config),
                 )
-                progress.add(epoch)
+                state.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
                     steps.enter_context(steady_memory())
                 if checkpoint is not None:
-                    checkpoint.keep(progress)
+                    checkpoint.keep(state)
                 if on_epoch is not None:
                     on_epoch(epoch)
         except KeyboardInterrupt:
             interrupted = True
-            if progress.best is None:
+            if state.best is None:
                 raise
     if checkpoint is not None:
         checkpoint.save()
-    best = progress.best
+    best = state.best
     assert best is not None  # every rule keeps the first epoch
-    model.load_state_dict(progress.best_weights)
+    model.load_state_dict(state.best_weights)
     model.eval()
-    history, seconds = tuple(progress.history), progress.seconds
+    history, seconds = tuple(state.history), state.seconds
     return TrainResult(best.number, best.val_score, history, seconds, interrupted)
 
 
 def _learn(
-    model: nn.Module,
-    pieces: Iterable[Piece],
+    model: NodeModule,
+    parts: Iterable[Subgraph],
     labels: Tensor,
     weights: Tensor | None,
-    optimiser: torch.optim.Optimizer,
+    optimizer: torch.optim.Optimizer,
 ) -> float:
-    """Take a step for each piece; return the mean loss of their nodes."""
-    penalty = getattr(model, "penalty", None)
+    """Take a step for each subgraph; return the mean loss of their nodes."""
     model.train()
     total, nodes = 0.0, 0
-    for piece in pieces:
-        optimiser.zero_grad(set_to_none=True)
-        logits = model(piece.x, piece.operators, piece.target)
-        loss = node_loss(logits, labels[piece.nodes], weights)
+    for part in parts:
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(part.x, part.operators, part.target)
+        loss = node_loss(logits, labels[part.nodes], weights)
+        penalty = model.penalty()
         if penalty is not None:
-            loss = loss + penalty()
+            loss = loss + penalty
         loss.backward()
-        optimiser.step()
-        total += loss.item() * len(piece.nodes)
-        nodes += len(piece.nodes)
+        optimizer.step()
+        total += loss.item() * len(part.nodes)
+        nodes += len(part.nodes)
     return total / nodes
 
 
 @torch.no_grad()
-def _logits(model: nn.Module, pieces: Iterable[Piece]) -> Tensor:
+def _logits(model: NodeModule, parts: Iterable[Subgraph]) -> Tensor:
     model.eval()
-    return torch.cat(
-        [model(piece.x, piece.operators, piece.target) for piece in pieces]
-    )
+    return torch.cat([model(part.x, part.operators, part.target) for part in parts])
 
 
 def _validation_loss(
-    model: nn.Module,
+    model: NodeModule,
     logits: Tensor,
     labels: Tensor,
     weights: Tensor | None,
@@ -243,8 +246,8 @@ def _validation_loss(
     loss = node_loss(logits, labels, weights).item()
     if config.stopping != "loss-mean":
         return loss
-    penalised: list[Tensor] = model.regularised()  # type: ignore[operator]
-    return loss + config.l2 * sum(w.square().sum().item() for w in penalised)
+    penalised = (w.square().sum().item() for w in model.regularised())
+    return loss + config.l2 * sum(penalised)
 
 
 def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:
@@ -253,3 +256,55 @@ def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:
             f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
             "learning rate, or scaled features."
         )
+
+
+def fit_module(
+    module: NodeModule,
+    x: Input,
+    operators: Sequence[LinearMap],
+    y: NDArray[np.int64],
+    split: Split,
+    config: TrainConfig,
+    *,
+    seed: int = 0,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> TrainResult:
+    """Fit a module in place: what is trained first, what the labels say, its weights.
+
+    A part that is `trained_first` is; then the module may `initialise` from the
+    training labels. A module without weights is only scored. Parameters as in
+    `train`, but `on_epoch` does not see the epochs of that part; the seconds are those
+    of it all. Where a `checkpoint` was found, all that comes before is in it.
+    """
+    start = time.perf_counter()
+    new = checkpoint is None or checkpoint.found is None
+    part = module.trained_first()
+    if part is not None and new:
+        first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
+        if train(part, x, (), y, split, first, seed=seed).interrupted:
+            raise KeyboardInterrupt  # a part alone is not the model
+    if new:
+        labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
+        module.eval()
+        with torch.no_grad():
+            module.initialise(x, operators, labels.to(x.device), index.to(x.device))
+    if any(True for _ in module.parameters()):
+        return train(
+            module,
+            x,
+            operators,
+            y,
+            split,
+            config,
+            seed=seed,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+            spent=time.perf_counter() - start,
+        )
+    module.eval()
+    with torch.no_grad():
+        target = Target.of(operators, split.val, operators[0].device)
+        logits = module(x, operators, target).cpu().numpy()
+    val_score = score(config.metric, y[split.val], logits)
+    return TrainResult(0, val_score, (), time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""JSON and tensors that are saved together, each with a checksum."""
+"""Files of a saved model or checkpoint: signed JSON, and tensors by their checksum."""
 
 from __future__ import annotations
 

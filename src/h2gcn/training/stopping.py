@@ -1,4 +1,4 @@
-"""When training ends, and which epoch's weights it leaves: the programs' rules."""
+"""Stopping rules: when training ends, and which epoch's weights are kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-__all__ = ["RULES", "Decision", "Epoch", "Rule", "find_rule"]
+__all__ = ["RULES", "Decision", "Epoch", "Rule", "make_rule"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,6 @@ RULES: dict[str, type[BestScore] | type[MeanLoss] | type[LossOrScore]] = {
 """What `stopping` takes."""
 
 
-def find_rule(stopping: str, patience: int | None) -> Rule:
-    """Return a fresh rule by its name."""
+def make_rule(stopping: str, patience: int | None) -> Rule:
+    """Return a new rule by its name."""
     return RULES[stopping](patience)

@@ -1,4 +1,4 @@
-"""How far a training is: all that its epochs change, and copies to go on from."""
+"""State of a training run: all that epochs change, and copies to go on from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from h2gcn.sparse import random_state, set_random_state
 from h2gcn.training.stopping import Epoch, Rule
 
-__all__ = ["Progress", "Snapshot", "Tensors"]
+__all__ = ["Snapshot", "Tensors", "TrainingState"]
 
 Tensors = dict[str, Tensor]
 """Tensors by name."""
@@ -47,7 +47,7 @@ class Snapshot:
     seconds: float
 
 
-class Progress:
+class TrainingState:
     """A model in training, with its optimiser, its rule and the best epoch so far.
 
     Parameters

@@ -1,4 +1,4 @@
-"""One thread for small work: to share it would take longer than to do it."""
+"""How many threads torch uses: one for small work, which is quicker than to share."""
 
 from __future__ import annotations
 

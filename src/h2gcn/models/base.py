@@ -1,0 +1,261 @@
+"""What a model is: a module and all that may be asked of it, operators, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_integer
+from h2gcn.graph import CSR
+from h2gcn.sparse import DroppedOperator, Input, LinearMap, Operator, dropout
+
+__all__ = [
+    "ACTIVATIONS",
+    "MAX_WIDTH",
+    "ModelSpec",
+    "NodeModule",
+    "check_sizes",
+    "drop",
+    "pick",
+]
+
+
+class NodeModule(nn.Module):
+    """A module that gives each node of a graph its logits, and what else it offers.
+
+    A model writes `forward(x, operators, target)`, and of what follows only what it
+    has otherwise. Whoever trains a module, plans its memory or predicts with it asks
+    for nothing that is not declared here.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of input columns and of classes.
+
+    Attributes
+    ----------
+    self_loops
+        Whether a node may be in its own neighbourhoods. A forecast of memory counts
+        such entries.
+    drops_input
+        Whether a step may hold a dropped copy of the input. A forecast of memory
+        counts it, with its mask.
+    """
+
+    self_loops: bool = True
+    drops_input: bool = True
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+
+    @property
+    def reach(self) -> int | None:
+        """How many products with operators follow one another.
+
+        None says that each logit depends on the whole graph: there are no batches.
+        """
+        return None
+
+    def trained_first(self) -> NodeModule | None:
+        """Return the part that is trained alone before the whole is, if there is one.
+
+        It takes the same `x`, and no operators.
+        """
+        return None
+
+    def initialise(
+        self,
+        x: Input,
+        operators: Sequence[LinearMap],
+        labels: Tensor,
+        index: Tensor,
+    ) -> None:
+        """Take from the training labels, once and before training, what is wanted.
+
+        Parameters
+        ----------
+        x
+            The input, [n, F].
+        operators
+            Of the graph, [n, n] each.
+        labels
+            Classes of the training nodes, [m].
+        index
+            The training nodes, [m].
+        """
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: all, if nothing is said."""
+        return list(self.parameters())
+
+    def penalty(self) -> Tensor | None:
+        """Return what is added to the training loss as it is, None for nothing."""
+        return None
+
+    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor | None:
+        """Return which nodes the model knows anything about, [n], None for all."""
+        del x, operators
+        return None
+
+    def embedding_width(self) -> int:
+        """Return how many columns the input becomes, as its weights tell."""
+        return _layer_widths(self)[0]
+
+    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
+        """Return about what a training step holds beside its operators, in bytes.
+
+        If nothing better is known, seven matrices for each layer.
+
+        Parameters
+        ----------
+        n_nodes
+            Nodes that the step sees.
+        n_targets
+            Those of them that are trained on.
+        """
+        del n_targets
+        return 28 * sum(_layer_widths(self)) * n_nodes
+
+    def entry_bytes(self) -> int:
+        """Return the bytes a step holds for an entry of an operator that it weighs."""
+        return 0
+
+
+def _layer_widths(module: NodeModule) -> tuple[int, int]:
+    """Return how many columns the input becomes, and all later layers' together."""
+    columns = module.in_channels
+    weights = list(module.parameters())
+    meets_input = [bool({columns, 2 * columns} & {*w.shape}) for w in weights]
+    pairs = list(zip(weights, meets_input, strict=True))
+    first = sum(w.numel() // columns for w, meets in pairs if meets)
+    inner = sum(w.numel() for w, meets in pairs if not meets)
+    return max(first, 1), inner // max(first, 1)
+
+
+SIZES = ("in_channels", "out_channels")
+"""The arguments of a module that the graph decides."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model: two things, the operators of a graph and a module that uses them.
+
+    Parameters
+    ----------
+    module
+        The module, built with (in_channels, out_channels, **options).
+    operators
+        A pure function from an adjacency matrix to sparse matrices.
+    fixed
+        The arguments that make this model out of its module.
+    designs
+        Which of the paper's designs D1, D2, D3 it follows.
+    summary, paper
+        A line for a list of models, and where it is from.
+    symmetric
+        Whether the operators are symmetric matrices.
+    inputs
+        What `forward` takes as `x`: the "features" of the nodes, or the "labels" of
+        the training nodes (one-hot, zero elsewhere).
+    training
+        Where its learning rate or L2 penalty differ from H2GCN's 0.01 and 5e-4.
+    local
+        Whether a node's logits depend on nothing outside its component.
+    rings
+        Whether the operators are the normalised rings `fixed["hops"]`.
+    """
+
+    module: type[NodeModule]
+    operators: Callable[[CSR], tuple[CSR, ...]]
+    summary: str
+    designs: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    paper: str = "Zhu et al. 2020"
+    symmetric: bool = True
+    inputs: str = "features"
+    training: Mapping[str, float] = field(default_factory=dict)
+    local: bool = True
+    rings: bool = False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a user may set, with the defaults."""
+        parameters = signature(self.module).parameters
+        return {
+            name: parameter.default
+            for name, parameter in parameters.items()
+            if name not in SIZES and name not in self.fixed
+        }
+
+    @property
+    def trained(self) -> bool:
+        """Whether it learns from features; else it spreads the labels it is given."""
+        return self.inputs == "features"
+
+    @property
+    def learning_rate(self) -> float:
+        """The model's own, where none is given."""
+        return self.training.get("learning_rate", 0.01)
+
+    @property
+    def l2(self) -> float:
+        """The model's own weight of the L2 penalty, where none is given."""
+        return self.training.get("l2", 5e-4)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options, and those of the training where there is any."""
+        rates = {"learning_rate": self.learning_rate, "l2": self.l2}
+        return self.options | (rates if self.trained else {})
+
+
+MAX_WIDTH = 65_536
+"""Of a hidden layer; more is a slip of the keyboard."""
+
+
+def _identity(r: Tensor) -> Tensor:
+    return r
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "elu": partial(functional.elu, inplace=True),
+    "none": _identity,
+}
+"""σ by its name. Each overwrites what it is given: a large graph leaves no room."""
+
+
+def check_sizes(
+    owner: str, in_channels: int, out_channels: int, hidden_channels: int
+) -> None:
+    """Raise where the width of a layer is not a sensible number."""
+    check_integer(owner, "in_channels", in_channels, 1)
+    check_integer(owner, "out_channels", out_channels, 1)
+    check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
+
+
+def drop(
+    x: Tensor | Operator, probability: float, training: bool
+) -> Tensor | Operator | DroppedOperator:
+    """Return features with a share dropped; of sparse ones, the stored entries.
+
+    To drop a zero changes nothing, so both are the same dropout.
+    """
+    if not training or probability == 0:
+        return x
+    if isinstance(x, Tensor):
+        return dropout(x, probability)
+    return x.dropout(probability)
+
+
+def pick(r: Tensor, index: Tensor | slice) -> Tensor:
+    """Return the target's rows of r; its gradient is quicker than that of r[index]."""
+    return r if isinstance(index, slice) else r.index_select(0, index)

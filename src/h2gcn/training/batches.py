@@ -1,0 +1,250 @@
+"""What a training step sees: the whole graph, or the subgraph of a batch of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2gcn.graph import CSR, Split, slices
+from h2gcn.models import NodeModule
+from h2gcn.sparse import Input, LinearMap, Operator, Target
+
+__all__ = ["Feed", "MiniBatches", "Subgraph", "WholeGraph", "gather", "make_feed"]
+
+
+class Subgraph(NamedTuple):
+    """A part of a graph, as a module is called with it, and the nodes it answers for.
+
+    Parameters
+    ----------
+    x
+        Features of the nodes of the subgraph.
+    operators
+        The operators among them.
+    target
+        Which of them are wanted.
+    nodes
+        The same as numbers of the graph, [m].
+    """
+
+    x: Input
+    operators: Sequence[LinearMap]
+    target: Target
+    nodes: NDArray[np.int64]
+
+
+def gather(
+    x: Input,
+    operators: Sequence[LinearMap],
+    nodes: NDArray[np.int64],
+    reach: int,
+    device: torch.device,
+) -> Subgraph:
+    """Return what some nodes' logits depend on, as a smaller graph.
+
+    Step by step outwards, `reach` times, the rows of the nodes that the last step
+    brought in are taken from each operator, each row once. What is left out of the
+    smaller graph, and the rows of those brought in last, which stay empty, can change
+    only other nodes' logits.
+
+    Parameters
+    ----------
+    x
+        Features, [n, F].
+    operators
+        Of the whole graph, [n, n] each.
+    nodes
+        Whose logits are wanted, [m]; in any order, also repeatedly.
+    reach
+        How many products with operators follow one another in the module.
+    device
+        Where the subgraph shall be.
+
+    Returns
+    -------
+    Subgraph
+        With k nodes, in ascending order: x [k, F], operators [k, k], target [m, k].
+    """
+    inside = np.zeros(x.shape[0], dtype=bool)
+    inside[nodes] = True
+    fresh = np.flatnonzero(inside)
+    steps: list[NDArray[np.int64]] = []
+    taken: list[list[CSR]] = []
+    for _ in range(reach):
+        rows = [operator.take(fresh) for operator in operators]
+        steps.append(fresh)
+        taken.append(rows)
+        before = inside.copy()
+        _mark(inside, rows)
+        fresh = np.flatnonzero(inside ^ before)
+
+    members = np.flatnonzero(inside)
+    place = np.empty(len(inside), dtype=np.int32)  # read for members alone
+    place[members] = np.arange(len(members), dtype=np.int32)
+    filled = np.concatenate([np.zeros(0, dtype=np.int64), *steps])
+    # Which row of the stacked ones is a member's; the last one is empty.
+    row = np.full(len(members), len(filled))
+    row[place[filled]] = np.arange(len(filled))
+    # One product is the target's alone: the operators among the members are not used.
+    inner = row if reach > 1 else np.full_like(row, len(filled))
+    at = place[nodes].astype(np.int64)
+    among, wanted = [], []
+    for _ in operators:
+        # Off the list, so that no row is held in more forms than the next one needs.
+        stacked = _stack([rows.pop(0) for rows in taken], place, len(members))
+        among.append(Operator(CSR(stacked[inner]), device=device))
+        wanted.append(Operator(CSR(stacked[row[at]]), device=device))
+        del stacked
+    target = Target(torch.from_numpy(at).to(device), tuple(wanted))
+    return Subgraph(_rows(x, members), among, target, nodes)
+
+
+def _mark(inside: NDArray[np.bool_], rows: list[CSR]) -> None:
+    """Set the columns of all rows."""
+    for matrix in rows:
+        inside[matrix.indices] = True
+
+
+def _stack(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
+    """Return the blocks and an empty row below each other, columns renumbered."""
+    empty = CSR((1, len(place)), dtype=np.float32)
+    stacked = CSR(sp.vstack([*blocks, empty], format="csr"))
+    blocks.clear()
+    parts = stacked.data, place[stacked.indices], stacked.indptr
+    return CSR(parts, shape=(stacked.shape[0], n_columns))
+
+
+def _rows(x: Input, index: NDArray[np.int64]) -> Tensor | Operator:
+    if isinstance(x, Tensor):
+        return x[torch.from_numpy(index).to(x.device)]
+    return x.rows(index)
+
+
+class Feed(Protocol):
+    """Gives what each training step sees, epoch by epoch."""
+
+    def steps(self, epoch: int) -> Iterator[Subgraph]:
+        """Return what the steps of an epoch see; together, all of `train`."""
+        ...
+
+    def validation(self) -> Iterator[Subgraph]:
+        """Return subgraphs whose nodes are, in order, those of `val`."""
+        ...
+
+
+class WholeGraph:
+    """One step an epoch: every training node, the operators as they are.
+
+    Parameters
+    ----------
+    x
+        Features, [n, F].
+    operators
+        The model's operators of the graph, [n, n] each.
+    split
+        Its `train` and `val` parts are used.
+    device
+        Where the model is.
+    """
+
+    def __init__(
+        self,
+        x: Input,
+        operators: Sequence[LinearMap],
+        split: Split,
+        device: torch.device,
+    ) -> None:
+        self._train, self._val = (
+            Subgraph(x, operators, Target.of(operators, index, device), index)
+            for index in (split.train, split.val)
+        )
+
+    def steps(self, epoch: int) -> Iterator[Subgraph]:
+        """Return the whole graph, for all training nodes."""
+        del epoch
+        yield self._train
+
+    def validation(self) -> Iterator[Subgraph]:
+        """Return the whole graph, for all validation nodes."""
+        yield self._val
+
+
+class MiniBatches:
+    """A few training nodes a step, each with no more of the graph than it needs.
+
+    In every epoch the training nodes are shuffled, by a generator of seed and epoch
+    alone, and cut into batches of one size or one less. Validation nodes are taken in
+    order, as many at a time.
+
+    Parameters
+    ----------
+    x
+        Features, [n, F].
+    operators
+        The model's operators of the graph, [n, n] each.
+    split
+        Its `train` and `val` parts are used.
+    batch_size
+        At most so many nodes a step.
+    reach
+        The module's; see `gather`.
+    device
+        Where the model is.
+    seed
+        Of the order.
+    """
+
+    def __init__(
+        self,
+        x: Input,
+        operators: Sequence[LinearMap],
+        split: Split,
+        batch_size: int,
+        reach: int,
+        device: torch.device,
+        seed: int,
+    ) -> None:
+        self._x, self._operators, self._split = x, operators, split
+        self._batch_size, self._reach, self._device = batch_size, reach, device
+        self._seed = seed
+
+    def steps(self, epoch: int) -> Iterator[Subgraph]:
+        """Return a subgraph for each batch."""
+        train = np.random.default_rng((self._seed, epoch)).permutation(
+            self._split.train
+        )
+        # Of one size: a step for the few that are left over would count as much.
+        n_batches = -(-len(train) // self._batch_size)
+        for batch in np.array_split(train, n_batches):
+            yield self._subgraph(batch)
+
+    def validation(self) -> Iterator[Subgraph]:
+        """Return the subgraphs of the validation nodes."""
+        val = self._split.val
+        for part in slices(len(val), self._batch_size):
+            yield self._subgraph(val[part])
+
+    def _subgraph(self, nodes: NDArray[np.int64]) -> Subgraph:
+        return gather(self._x, self._operators, nodes, self._reach, self._device)
+
+
+def make_feed(
+    model: NodeModule,
+    x: Input,
+    operators: Sequence[LinearMap],
+    split: Split,
+    batch_size: int | None,
+    seed: int,
+) -> Feed:
+    """Return the whole graph, or batches of it where a `batch_size` is given."""
+    device = next(model.parameters()).device
+    if batch_size is None:
+        return WholeGraph(x, operators, split, device)
+    assert model.reach is not None  # a model without it is given no batches
+    return MiniBatches(x, operators, split, batch_size, model.reach, device, seed)

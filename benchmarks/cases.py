@@ -23,7 +23,7 @@ from traffic import Rows, Shapes
 
 from h2gcn import Graph, load_dataset
 from h2gcn.datasets import PRESETS, generate_graph
-from h2gcn.estimator import find_operators
+from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
@@ -67,7 +67,10 @@ class Case:
         module = build_model(model, graph.n_features, graph.n_classes, options)
         assert isinstance(module, H2GCN)
         self.module = module
-        x, operators = to_tensor(self.features), find_operators(graph, model, CPU)
+        x, operators = (
+            to_tensor(self.features),
+            build_operators(plan_operators(graph, model, CPU)),
+        )
         feed = WholeGraph(x, operators, self.split, CPU)
         self._train, self._val = next(feed.steps(1)), next(feed.validation())
         self._optimiser = torch.optim.Adam(module.parameters(), fused=True)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
-from h2gcn.estimator import Seeds, find_operators
+from h2gcn.estimator import KnownLabels, build_operators, plan_operators
 from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Target
@@ -168,7 +168,7 @@ def default_models() -> list[str]:
 def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     """Return a step and an evaluation of ours; of label models, a prediction."""
     spec, split = MODELS[model], graph.splits[0]
-    operators = find_operators(graph, model, CPU)
+    operators = build_operators(plan_operators(graph, model, CPU))
     options = {"hidden_channels": 64} if "hidden_channels" in spec.options else {}
     if model == "gat":
         options = {"hidden_channels": 8}
@@ -178,7 +178,7 @@ def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     train, val = (Target.of(operators, i) for i in (split.train, split.val))
     labels = torch.from_numpy(graph.y[split.train])
     if not spec.trained:
-        seeds = Seeds.of(graph, split.train, model).one_hot(graph, CPU)
+        seeds = KnownLabels.of(graph, split.train, model).one_hot(graph, CPU)
         if hasattr(module, "initialise"):
             module.initialise(seeds, operators, labels, train.index)
         return lambda: module(seeds, operators, val)

@@ -101,6 +101,6 @@ def test_features_that_moved_into_memory(run: Run, data: Path, tmp_path: Path) -
     fails(
         run(*command, "--resume"),
         f"{tmp_path / 'c' / 'split-0'}: was made with the features in a file, not in "
-        "memory, which changes the last bits; set --features so that they are there "
+        "memory, which changes the last bits; set --features … so that they are there "
         "again",
     )

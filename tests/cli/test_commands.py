@@ -1007,6 +1007,25 @@ def test_parameters_are_named_as_they_were_given(
     fails(run("train", folder, "-q", *options), f"error: {message}")
 
 
+def test_all_splits_are_checked_before_the_first_is_trained_and_once(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from h2gcn.estimator import checks
+
+    checked: list[str] = []
+    for name in ("check_params", "check_labels", "resolve_split"):
+        original = getattr(checks, name)
+
+        def count(*given: Any, name: str = name, original: Any = original) -> Any:
+            checked.append(name)
+            return original(*given)
+
+        monkeypatch.setattr(checks, name, count)
+    monkeypatch.setattr(checks, "check_graph", lambda *_: checked.append("last"))
+    assert run("train", folder, "--split", "all", *QUICK)[0] == 0
+    assert checked == 10 * ["check_params", "check_labels", "resolve_split", "last"]
+
+
 def test_ctrl_c_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -1015,7 +1034,7 @@ def test_ctrl_c_before_anything_is_done(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "find_splits", interrupt)
+    monkeypatch.setattr(runs, "check_fit", interrupt)
     code, out, notes = run("train", folder, "-q")
     assert (code, out) == (130, "")
     assert notes == "h2gcn: interrupted\n"

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.estimator import check_split, find_device
+from h2gcn.estimator import check_split, resolve_device
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import CSR, stratified_split
 from h2gcn.training import Epoch
@@ -540,9 +540,9 @@ def test_a_device_that_is_not_there(
 
 def test_auto_is_the_cpu_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert find_device("auto") == find_device("cpu") == torch.device("cpu")
+    assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert find_device("auto") == torch.device("cuda")
+    assert resolve_device("auto") == torch.device("cuda")
 
 
 # ----------------------------------------------------------------------- predictions

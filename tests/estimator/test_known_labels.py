@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from h2gcn import Graph
-from h2gcn.estimator import Seeds
+from h2gcn.estimator import KnownLabels
 from h2gcn.exceptions import InputError
 from support.graphs import adjacency
 
@@ -28,18 +28,20 @@ def path_graph(ids: list[object], y: list[int]) -> Graph:
     )
 
 
-SEEDS = Seeds.of(path_graph(["a", "b", "c", "d"], [2, 0, 1, -1]), np.array([0, 2]), "m")
+KNOWN = KnownLabels.of(
+    path_graph(["a", "b", "c", "d"], [2, 0, 1, -1]), np.array([0, 2]), "m"
+)
 
 
 def test_rows_are_one_hot_for_the_seeds_and_zero_elsewhere() -> None:
     graph = path_graph(["a", "b", "c", "d"], [2, 0, 1, -1])
     expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 0]]
-    assert SEEDS.one_hot(graph, CPU).tolist() == expected
+    assert KNOWN.one_hot(graph, CPU).tolist() == expected
 
 
 def test_another_graph_is_given_the_labels_of_the_ids_it_shares() -> None:
     other = path_graph(["z", "c", "y"], [0, 0, 0])
-    assert SEEDS.one_hot(other, CPU).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert KNOWN.one_hot(other, CPU).tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
 
 
 def test_a_graph_without_any_of_the_nodes_is_refused() -> None:
@@ -48,7 +50,7 @@ def test_a_graph_without_any_of_the_nodes_is_refused() -> None:
         match=r"path: m spreads the labels of its training nodes, by their ids, and "
         r"none of those 2 nodes \(such as a\) is in this graph",
     ):
-        SEEDS.one_hot(path_graph(["x", "y"], [0, 1]), CPU)
+        KNOWN.one_hot(path_graph(["x", "y"], [0, 1]), CPU)
 
 
 def numbered(n: int, y: list[int], name: str = "numbered") -> Graph:
@@ -60,8 +62,8 @@ ONLY = r": m spreads .* the training graph's nodes have no ids; only that graph 
 
 
 def test_a_graph_without_ids_is_known_by_its_edges() -> None:
-    seeds = Seeds.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m")
-    again = Seeds.from_json(json.loads(json.dumps(seeds.to_json())))
+    seeds = KnownLabels.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m")
+    again = KnownLabels.from_json(json.loads(json.dumps(seeds.to_json())))
     assert again == seeds
     for same in (numbered(4, [0] * 4), replace(numbered(4, [0] * 4), name="copy")):
         rows = again.one_hot(same, CPU)
@@ -78,31 +80,31 @@ def test_a_graph_without_ids_is_known_by_its_edges() -> None:
     ids=["larger", "other edges", "ids of its own"],
 )
 def test_labels_of_a_graph_without_ids_are_for_no_other(other: Graph) -> None:
-    seeds = Seeds.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m")
+    seeds = KnownLabels.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m")
     with pytest.raises(InputError, match="^other" + ONLY):
-        Seeds.from_json(seeds.to_json()).one_hot(other, CPU)
+        KnownLabels.from_json(seeds.to_json()).one_hot(other, CPU)
 
 
 def test_seeds_of_older_files_go_by_ids_alone() -> None:
-    content = Seeds.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m").to_json()
+    content = KnownLabels.of(numbered(4, [1, 0, 1, 0]), np.array([0, 3]), "m").to_json()
     del content["edges"]
-    rows = Seeds.from_json(content).one_hot(numbered(2, [0, 0]), CPU)
+    rows = KnownLabels.from_json(content).one_hot(numbered(2, [0, 0]), CPU)
     assert rows.tolist() == [[0, 1], [0, 0]]
 
 
 def test_ids_of_older_files_have_no_blanks_around_them() -> None:
     trained = path_graph([" a", "b", "c "], [2, 0, 1])
-    seeds = Seeds.of(trained, np.array([0, 2]), "m")
+    seeds = KnownLabels.of(trained, np.array([0, 2]), "m")
     expected = [[0, 0, 1], [0, 0, 0], [0, 1, 0]]
     assert seeds.one_hot(trained, CPU).tolist() == expected
     # Now ids are compared as they are written,
     bare = path_graph(["a", "b", "c"], [2, 0, 1])
     with pytest.raises(InputError, match="none of those 2 nodes"):
-        Seeds.from_json(seeds.to_json()).one_hot(bare, CPU)
+        KnownLabels.from_json(seeds.to_json()).one_hot(bare, CPU)
     # and were not when a file says nothing of it.
-    content = Seeds.of(bare, np.array([0, 2]), "m").to_json()
+    content = KnownLabels.of(bare, np.array([0, 2]), "m").to_json()
     del content["trimmed"]
-    older = Seeds.from_json(content)
+    older = KnownLabels.from_json(content)
     assert older.one_hot(trained, CPU).tolist() == expected
     assert older.one_hot(bare, CPU).tolist() == expected
     both = path_graph(["a", " a"], [0, 1])
@@ -113,14 +115,14 @@ def test_two_nodes_with_one_id_are_refused() -> None:
     twice = path_graph(["a", "b", "a"], [0, 1, 2])
     message = "path: labels are remembered by node id, and 2 nodes have the id a"
     with pytest.raises(InputError, match=message):
-        Seeds.of(twice, np.array([0, 1]), "m")
+        KnownLabels.of(twice, np.array([0, 1]), "m")
     with pytest.raises(InputError, match=message):
-        SEEDS.one_hot(twice, CPU)
+        KNOWN.one_hot(twice, CPU)
 
 
 def test_numbers_are_ids_too_and_json_keeps_them() -> None:
-    seeds = Seeds.of(path_graph([10, 20, 30], [0, 1, 2]), np.array([1]), "m")
-    again = Seeds.from_json(json.loads(json.dumps(seeds.to_json())))
+    seeds = KnownLabels.of(path_graph([10, 20, 30], [0, 1, 2]), np.array([1]), "m")
+    again = KnownLabels.from_json(json.loads(json.dumps(seeds.to_json())))
     assert again == seeds
     graph = path_graph([20, 5], [0, 1])
     assert again.one_hot(graph, CPU).tolist() == [[0, 1, 0], [0, 0, 0]]

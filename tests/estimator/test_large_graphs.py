@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
-from h2gcn.estimator import find_work
+from h2gcn.estimator import estimate_work
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.models import MODELS, build_model
@@ -132,8 +132,8 @@ def test_sparse_features_count_with_their_transpose(graph: Graph) -> None:
     dense = Graph(x=x.toarray(), adj=graph.adj, y=graph.y)
     split = stratified_split(graph.y, (0.6, 0.2, 0.2), 0)
     module = build_model("mlp", 300, 4, {})
-    assert find_work(module, sparse, split).features == 16 * 300
-    assert find_work(module, dense, split).features == 4 * 400 * 300
+    assert estimate_work(module, sparse, split).features == 16 * 300
+    assert estimate_work(module, dense, split).features == 4 * 400 * 300
 
 
 @pytest.mark.usefixtures("small_memory")

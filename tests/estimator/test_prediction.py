@@ -13,7 +13,7 @@ from torch import nn
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
-from h2gcn.estimator import evaluate, find_operators, prediction
+from h2gcn.estimator import build_operators, evaluate, plan_operators, prediction
 from h2gcn.estimator.prediction import check_nodes
 from h2gcn.exceptions import InputError
 from h2gcn.io import write_prediction_blocks, write_predictions, writing
@@ -135,7 +135,7 @@ def test_without_batches_the_bits_are_those_of_one_forward(
     graph: Graph, nodes: list[int] | None
 ) -> None:
     clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0).fit(graph)
-    operators = find_operators(graph, "h2gcn-1", clf.device_)
+    operators = build_operators(plan_operators(graph, "h2gcn-1", clf.device_))
     target = None if nodes is None else Target.of(operators, np.array(nodes))
     x = torch.from_numpy(clf.scaler_(graph.x))
     with torch.no_grad():

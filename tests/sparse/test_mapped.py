@@ -10,7 +10,7 @@ import torch
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import Scaler, align_features, choose_scaling
-from h2gcn.estimator.inputs import find_input
+from h2gcn.estimator.inputs import build_input
 from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import checks, fingerprint
@@ -233,6 +233,6 @@ def test_with_dropout_too_and_never_as_a_whole(
     assert np.isfinite(clf.predict_logits(graph)).all()
     assert largest == 4
     assert isinstance(
-        find_input(graph, None, clf.scaler_, graph.feature_names, clf.device_),
+        build_input(graph, None, clf.scaler_, graph.feature_names, clf.device_),
         MappedFeatures,
     )

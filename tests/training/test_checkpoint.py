@@ -670,7 +670,7 @@ def test_what_is_wrong_with_the_folder_is_said_before_the_rings_are_made(
 ) -> None:
     kill(new(), small_graph, tmp_path / "c", at=2)
     fresh = replace(small_graph)  # whose rings nobody remembers
-    monkeypatch.setattr("h2gcn.estimator.classifier.find_operators", pytest.fail)
+    monkeypatch.setattr("h2gcn.estimator.classifier.build_operators", pytest.fail)
     with pytest.raises(InputError, match=r"was made with dropout 0\.5, not 0\.1"):
         resume(new(dropout=0.1), fresh, tmp_path / "c")
     with pytest.raises(InputError, match="already holds a checkpoint"):

@@ -77,9 +77,9 @@ def command(
     from h2gcn.estimator import (
         check_batches,
         check_rings,
-        find_device,
         load_bundle,
         probabilities,
+        resolve_device,
         translate_labels,
     )
     from h2gcn.exceptions import H2GCNWarning, InputError
@@ -92,7 +92,7 @@ def command(
     src.check_not_read(out, source, nodes, edges, features)
     classifier = load_bundle(model_dir)
     if device is not None:
-        classifier.device_ = find_device(device)
+        classifier.device_ = resolve_device(device)
         classifier.module_ = classifier.module_.to(classifier.device_)
     here = machine(ring_store, memory_limit) | {"batch_size": batch_size}
     given = {name: value for name, value in here.items() if value is not None}

@@ -11,13 +11,14 @@ from typing import Any
 from h2gcn.cli.checkpoints import Checkpoints
 from h2gcn.cli.output import progress_bar, say, say_what_was_read
 from h2gcn.estimator import (
+    CheckedFit,
     Evaluation,
     NodeClassifier,
     Verdict,
-    check_labels,
+    check_fit,
     evaluate,
-    find_seed,
-    find_split,
+    resolve_seed,
+    resolve_split,
     save_bundle,
 )
 from h2gcn.graph import Graph, Split
@@ -77,20 +78,17 @@ def run_splits(
     quiet: bool,
 ) -> list[Run]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
-    NodeClassifier(model, **config).check_params(graph.n_classes)
-    check_labels(graph)
-    splits = find_splits(graph, numbers, seed)
+    fits = [_check(graph, model, number, seed, config) for number in numbers]
     if not find_model(model).trained:
         checkpoints = None  # it is done in one go
     if checkpoints is not None:
         checkpoints.open(numbers)
     if not quiet:
-        say_what_was_read(graph, splits)
+        say_what_was_read(graph, [checked.split for _, checked in fits])
     runs: list[Run] = []
     try:
-        for number, split in zip(numbers, splits, strict=True):
-            fitted = NodeClassifier(model, random_state=seed + number, **config)
-            seconds = _fit(fitted, graph, number, split, checkpoints, quiet=quiet)
+        for number, (fitted, checked) in zip(numbers, fits, strict=True):
+            seconds = _fit(fitted, checked, number, checkpoints, quiet=quiet)
             used = fitted.split_
             test = evaluate(fitted, graph, used.test) if used.test.size else None
             val = evaluate(fitted, graph, used.val)
@@ -135,11 +133,19 @@ def interruption(runs: Sequence[Run], asked: int) -> str | None:
     return f"{said}; {whole} of {asked} splits are whole"
 
 
+def _check(
+    graph: Graph, model: str, number: int, seed: int, config: Mapping[str, Any]
+) -> tuple[NodeClassifier, CheckedFit]:
+    """Return a classifier of a split, and what it can begin with, or say why not."""
+    classifier = NodeClassifier(model, random_state=seed + number, **config)
+    split = number if graph.splits else None
+    return classifier, check_fit(classifier.get_params(), graph, split)
+
+
 def _fit(
     classifier: NodeClassifier,
-    graph: Graph,
+    checked: CheckedFit,
     number: int,
-    split: Split,
     checkpoints: Checkpoints | None,
     *,
     quiet: bool,
@@ -155,7 +161,7 @@ def _fit(
             done = stage.stopped or stage.epoch == classifier.epochs
             words = "finished in" if done else "going on from"
             notes = [f"note: split {number}: {words} epoch {stage.epoch}"]
-    title = f"{graph.name} {classifier.model} split {number}"
+    title = f"{checked.graph.name} {classifier.model} split {number}"
     start = time.perf_counter()
     with progress_bar(title, classifier.epochs, show=not quiet) as show_epoch:
 
@@ -166,7 +172,7 @@ def _fit(
             if show_epoch is not None:
                 show_epoch(epoch)
 
-        classifier.fit(graph, split, on_epoch=on_epoch, **more)
+        classifier.fit_checked(checked, on_epoch=on_epoch, **more)
     if notes and not quiet:  # it was finished: there was no epoch
         say(notes.pop())
     return before + time.perf_counter() - start
@@ -174,7 +180,8 @@ def _fit(
 
 def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:
     """Return some of the data's splits, or random ones where they bring none."""
+    own = bool(graph.splits)
     return [
-        find_split(graph, number if graph.splits else None, find_seed(seed + number))
+        resolve_split(graph, number if own else None, resolve_seed(seed + number))
         for number in numbers
     ]

@@ -1,8 +1,9 @@
-"""What a graph, a split and a device must be before a model is trained on them."""
+"""All that is checked before training, and what it takes: the first step of a fit."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -11,22 +12,34 @@ import torch
 from sklearn.utils import check_random_state
 
 from h2gcn._validation import check_choice
+from h2gcn.estimator.parameters import (
+    Params,
+    blank_module,
+    check_batches,
+    check_rings,
+    train_config,
+)
+from h2gcn.estimator.scaling import SCALINGS
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
-from h2gcn.models import ModelSpec, NodeModule
+from h2gcn.models import ModelSpec, NodeModule, find_model
 from h2gcn.rings import Work
+from h2gcn.training import TrainConfig
 
 __all__ = [
     "DEVICES",
+    "CheckedFit",
     "check_batch_size",
+    "check_fit",
     "check_graph",
     "check_labels",
+    "check_params",
     "check_split",
     "check_training_classes",
-    "find_device",
-    "find_seed",
-    "find_split",
-    "find_work",
+    "estimate_work",
+    "resolve_device",
+    "resolve_seed",
+    "resolve_split",
 ]
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -34,12 +47,86 @@ FRACTIONS = (0.6, 0.2, 0.2)
 """Train, validation and test shares of data that bring no split."""
 
 
-def find_seed(random_state: Any) -> int:
+@dataclass(frozen=True)
+class CheckedFit:
+    """What training can begin with.
+
+    Parameters
+    ----------
+    graph
+        With labels.
+    split
+        Of its nodes, all labelled.
+    params
+        Of a `NodeClassifier`, by name.
+    config
+        How to train.
+    device
+        That of the parameters.
+    seed
+        That of `random_state`.
+    """
+
+    graph: Graph
+    split: Split
+    params: Params
+    config: TrainConfig
+    device: torch.device
+    seed: int
+
+
+def check_fit(params: Params, graph: Graph, split: Split | int | None) -> CheckedFit:
+    """Refuse what cannot be trained, before any work is done.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    graph, split
+        As of `NodeClassifier.fit`.
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(
+            "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
+            f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
+        )
+    config, device = check_params(params, graph.n_classes)
+    check_batch_size(graph, params["batch_size"])
+    seed = resolve_seed(params["random_state"])
+    check_labels(graph)
+    split = resolve_split(graph, split, seed)
+    check_training_classes(graph, split)
+    check_graph(graph, find_model(params["model"]), params["metric"])
+    return CheckedFit(graph, split, params, config, device, seed)
+
+
+def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.device]:
+    """Raise where a parameter is out of its range; return what they mean.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    n_classes
+        Number of classes, which some options must fit.
+    """
+    find_model(params["model"])
+    check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
+    config = train_config(params)
+    check_rings(params)
+    device = resolve_device(params["device"])
+    # That a graph has too few classes is said by those who look at labels.
+    module = blank_module(params, 1, max(n_classes, 2))
+    check_batches(params, module)
+    return config, device
+
+
+def resolve_seed(random_state: Any) -> int:
     """Return the seed that scikit-learn's `random_state` stands for."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def find_device(name: str) -> torch.device:
+def resolve_device(name: str) -> torch.device:
     """Return the device that a name stands for, or say that it is not there."""
     check_choice("NodeClassifier", "device", name, DEVICES)
     if name == "auto":
@@ -60,7 +147,7 @@ def check_labels(graph: Graph) -> None:
         raise InputError(
             f"{graph.name}: all labels are missing; nothing to learn from. In a table "
             "of nodes they are the column label, class or y, or the one that "
-            "--label-column names."
+            "'label_column' names."
         )
     if present.size == 1:
         raise InputError(
@@ -91,7 +178,7 @@ def check_batch_size(graph: Graph, batch_size: int | None) -> None:
         )
 
 
-def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
+def resolve_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
     """Return the split that is meant: given, one of the graph's, or a random one."""
     if split is None:
         if not graph.splits:
@@ -101,7 +188,7 @@ def find_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
                     f"{graph.labelled.size} labelled nodes are too few to hold some "
                     "back as test nodes: how good the model is will not be told",
                     H2GCNWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return drawn
         split = graph.splits[0]
@@ -142,7 +229,7 @@ def check_split(graph: Graph, split: Split) -> Split:
         warnings.warn(
             f"{unlabelled.size} nodes of the split have no label and are left out",
             H2GCNWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         split = Split(*(np.setdiff1d(p, unlabelled) for p in split.parts.values()))
     for part in ("train", "val"):
@@ -165,11 +252,11 @@ def check_training_classes(graph: Graph, split: Split) -> None:
         warnings.warn(
             f"no training node is of class {names}: the model cannot learn it",
             H2GCNWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
-def find_work(module: NodeModule, graph: Graph, split: Split) -> Work:
+def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Work:
     """Return about how much training takes beside the operators."""
     if isinstance(graph.x, np.ndarray):
         features = 0 if isinstance(graph.x, np.memmap) else graph.x.nbytes

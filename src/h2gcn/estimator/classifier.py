@@ -14,28 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gcn._validation import check_choice, check_integer
+from h2gcn._validation import check_integer
 from h2gcn.estimator.checks import (
-    check_batch_size,
-    check_graph,
-    check_labels,
-    check_training_classes,
-    find_device,
-    find_seed,
-    find_split,
-    find_work,
+    CheckedFit,
+    check_fit,
+    check_params,
+    estimate_work,
+    resolve_device,
 )
-from h2gcn.estimator.inputs import find_input
-from h2gcn.estimator.known_labels import Seeds, Seen
-from h2gcn.estimator.operators import find_operators, find_place
-from h2gcn.estimator.parameters import (
-    blank_module,
-    build_module,
-    check_batches,
-    check_rings,
-    resolve,
-    train_config,
-)
+from h2gcn.estimator.inputs import build_input, match_labels
+from h2gcn.estimator.known_labels import KnownLabels, Seen
+from h2gcn.estimator.operators import build_operators, plan_operators
+from h2gcn.estimator.parameters import blank_module, build_module, resolve_params
 from h2gcn.estimator.prediction import (
     check_nodes,
     join_blocks,
@@ -43,8 +33,13 @@ from h2gcn.estimator.prediction import (
     probabilities,
     warn_of_unreached,
 )
-from h2gcn.estimator.scaling import SCALINGS, fit_scaler
-from h2gcn.estimator.schema import match_labels
+from h2gcn.estimator.saved_model import (
+    SavedModel,
+    load_weights,
+    read_model,
+    write_model,
+)
+from h2gcn.estimator.scaling import fit_scaler
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
@@ -62,7 +57,7 @@ from h2gcn.training import (
     threads_for,
 )
 
-__all__ = ["NodeClassifier"]
+__all__ = ["NodeClassifier", "load_bundle", "save_bundle"]
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -218,43 +213,71 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if resume and checkpoint is None:
             raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
-        if not isinstance(graph, Graph):
-            raise InputError(
-                "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
-                f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
-            )
-        config, device = self.check_params(graph.n_classes)
-        check_batch_size(graph, self.batch_size)
-        seed = find_seed(self.random_state)
-        check_labels(graph)
-        split = find_split(graph, split, seed)
-        check_training_classes(graph, split)
-        spec = find_model(self.model)
-        check_graph(graph, spec, self.metric)
-        scaling = self.scaling if spec.trained else "none"
-        params = self.get_params()
+        return self.fit_checked(
+            check_fit(self.get_params(), graph, split),
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+            resume=resume,
+            checkpoint_minutes=checkpoint_minutes,
+        )
+
+    def fit_checked(
+        self,
+        checked: CheckedFit,
+        *,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        checkpoint_minutes: float = MINUTES,
+    ) -> NodeClassifier:
+        """Plan, build, train and keep: what `fit` does once all is checked.
+
+        Parameters
+        ----------
+        checked
+            Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
+        on_epoch, checkpoint, resume, checkpoint_minutes
+            As of `fit`.
+        """
+        graph, split, params = checked.graph, checked.split, checked.params
+        device, seed = checked.device, checked.seed
+        spec = find_model(params["model"])
+        shape = graph.n_features, graph.n_classes
         with ExitStack() as during:
             during.enter_context(threads_for([graph], small=is_small(graph)))
-            scaler = fit_scaler(scaling, graph.x, split.train)
-            with seeded(seed, device):
-                module = build_module(params, graph.n_features, graph.n_classes)
-                module = module.to(device)
-            work = find_work(module, graph, split)
-            batches = self.batch_size is not None
-            rings = RingOptions.of(params, seed, work, on_demand=batches)
+
+            # Plan: where the operators shall be, and what a checkpoint is to be of.
+            blank = blank_module(params, *shape)
+            rings = RingOptions.of(
+                params,
+                seed,
+                estimate_work(blank, graph, split),
+                on_demand=params["batch_size"] is not None,
+            )
+            plan = plan_operators(graph, params["model"], device, rings)
             saved = None
             if checkpoint is not None and spec.trained:
-                place = find_place(graph, self.model, device, rings)
+                resolved = resolve_params(params)
                 saved = Checkpoint(
                     checkpoint,
-                    identify(module, self.resolved_params(), graph, split, place),
-                    epochs=self.epochs,
+                    identify(blank, resolved, graph, split, plan.storage),
+                    epochs=checked.config.epochs,
                     minutes=checkpoint_minutes,
                     resume=resume,
                 )
-            operators = find_operators(graph, self.model, device, rings)
-            seeds = None if spec.trained else Seeds.of(graph, split.train, self.model)
-            x = find_input(graph, seeds, scaler, graph.feature_names, device)
+
+            # Build: the module, its operators and its input.
+            with seeded(seed, device):
+                module = build_module(params, *shape).to(device)
+            operators = build_operators(plan)
+            known = None
+            if not spec.trained:
+                known = KnownLabels.of(graph, split.train, params["model"])
+            scaling = params["scaling"] if spec.trained else "none"
+            scaler = fit_scaler(scaling, graph.x, split.train)
+            x = build_input(graph, known, scaler, graph.feature_names, device)
+
+            # Train.
             if saved is not None:
                 during.enter_context(saved.held())
             result = fit_module(
@@ -263,19 +286,21 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 operators,
                 graph.y,
                 split,
-                config,
+                checked.config,
                 seed=seed,
                 on_epoch=on_epoch,
                 checkpoint=saved,
             )
+
+        # Keep.
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
         self.feature_names_in_ = graph.feature_names
         self.tables_ = dict(graph.record.tables)
-        self.params_ = self.resolved_params()
+        self.params_ = resolve_params(params)
         self.module_ = module
         self.device_ = device
-        self.seeds_ = seeds
+        self.seeds_ = known
         self.seen_: Seen | None = Seen.of(graph, split)
         self.split_ = split
         self.scaler_ = scaler
@@ -296,19 +321,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_classes
             Number of classes, which some options must fit.
         """
-        find_model(self.model)
-        check_choice("NodeClassifier", "scaling", self.scaling, SCALINGS)
-        config = train_config(self.get_params())
-        check_rings(self.get_params())
-        device = find_device(self.device)
-        # That a graph has too few classes is said by those who look at labels.
-        module = blank_module(self.get_params(), 1, max(n_classes, 2))
-        check_batches(self.get_params(), module)
-        return config, device
+        return check_params(self.get_params(), n_classes)
 
     def resolved_params(self) -> dict[str, Any]:
         """Return the parameters with the model's own in place of None."""
-        return resolve(self.get_params())
+        return resolve_params(self.get_params())
 
     def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n]."""
@@ -370,9 +387,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = self.feature_names_in_
         small = is_small(graph)
         with threads_for([graph], small=small):
-            x = find_input(graph, self.seeds_, self.scaler_, names, device)
+            x = build_input(graph, self.seeds_, self.scaler_, names, device)
             rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
-            operators = find_operators(graph, model, device, rings)
+            operators = build_operators(plan_operators(graph, model, device, rings))
             with torch.no_grad():
                 reached = self.module_.reached(x, operators)
             if reached is not None:
@@ -447,13 +464,71 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""
-        from h2gcn.estimator.saved_model import save_bundle
-
         save_bundle(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> NodeClassifier:
         """Read a classifier that `save` wrote."""
-        from h2gcn.estimator.saved_model import load_bundle
-
         return load_bundle(Path(path))
+
+
+def save_bundle(
+    classifier: NodeClassifier, path: Path, *, extra: dict[str, Any] | None = None
+) -> None:
+    """Write a fitted classifier to a folder.
+
+    Parameters
+    ----------
+    classifier
+        Fitted.
+    path
+        The folder; one that is there is replaced only if it is a saved model.
+    extra
+        Further facts to keep with it (the card, the scores, …).
+    """
+    check_is_fitted(classifier, "module_")
+    saved = SavedModel(
+        params=classifier.params_,
+        classes=classifier.classes_,
+        features=classifier.feature_names_in_,
+        scaler=classifier.scaler_,
+        weights=classifier.module_.state_dict(),
+        known_labels=classifier.seeds_,
+        seen=classifier.seen_,
+        best_epoch=classifier.best_epoch_,
+        val_score=classifier.val_score_,
+        seed=classifier.seed_,
+        extra={"tables": classifier.tables_} | (extra or {}),
+    )
+    write_model(path, saved)
+
+
+def load_bundle(path: Path) -> NodeClassifier:
+    """Read a classifier that `save_bundle` wrote, and check it."""
+    saved = read_model(path)
+    classifier = NodeClassifier(**saved.params)
+    params = classifier.get_params()
+    module = blank_module(params, len(saved.features), len(saved.classes))
+    load_weights(module, saved, path)
+    classifier.classes_ = saved.classes
+    classifier.feature_names_in_ = saved.features
+    classifier.n_features_in_ = len(saved.features)
+    classifier.tables_ = dict(saved.extra.get("tables", {}))
+    classifier.scaler_ = saved.scaler
+    classifier.seeds_ = saved.known_labels
+    classifier.seen_ = saved.seen
+    classifier.params_ = params
+    classifier.device_ = _available_device(classifier.device)
+    classifier.module_ = module.to(classifier.device_).eval()
+    classifier.best_epoch_ = saved.best_epoch
+    classifier.val_score_ = saved.val_score
+    classifier.seed_ = saved.seed
+    return classifier
+
+
+def _available_device(name: str) -> torch.device:
+    """Return the device of training, or the best there is where it is not there."""
+    try:
+        return resolve_device(name)
+    except InputError:
+        return resolve_device("auto")

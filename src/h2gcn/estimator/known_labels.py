@@ -16,7 +16,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 
-__all__ = ["Seeds", "Seen"]
+__all__ = ["KnownLabels", "Seen"]
 
 PART = 2**20
 """How many numbers are hashed at a time: another width must not double a graph."""
@@ -25,7 +25,7 @@ ROWS = 100
 
 
 @dataclass(frozen=True)
-class Seeds:
+class KnownLabels:
     """Nodes whose class is known, by id, so that another graph can be given them.
 
     Parameters
@@ -53,7 +53,7 @@ class Seeds:
     trimmed: bool = False
 
     @classmethod
-    def of(cls, graph: Graph, nodes: NDArray[np.int64], model: str) -> Seeds:
+    def of(cls, graph: Graph, nodes: NDArray[np.int64], model: str) -> KnownLabels:
         """Remember the labels of some nodes; no two nodes may have one id."""
         _rows(graph)
         ids = tuple(map(str, graph.node_ids[nodes]))
@@ -94,11 +94,11 @@ class Seeds:
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """Return the seeds as what JSON can hold."""
+        """Return the labels as what JSON can hold."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Seeds:
+    def from_json(cls, content: dict[str, Any]) -> KnownLabels:
         """Return what `to_json` wrote."""
         ids, classes = tuple(content["ids"]), tuple(content["classes"])
         return cls(

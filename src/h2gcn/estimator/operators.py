@@ -1,8 +1,8 @@
-"""The operators that a model wants of a graph, remembered with the graph."""
+"""Operators that a model wants of a graph: planned, built, kept with the graph."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import torch
@@ -14,33 +14,64 @@ from h2gcn.rings import (
     MEMORY,
     BlockedRing,
     RingOptions,
+    RingPlan,
+    build_rings,
     check_memory,
-    plan_operators,
     plan_rings,
 )
 from h2gcn.sparse import Operator
 
-__all__ = ["AnyOperator", "find_operators", "find_place"]
+__all__ = ["AnyOperator", "OperatorPlan", "build_operators", "plan_operators"]
 
 EXACT = RingOptions()
 
 AnyOperator = Operator | BlockedRing
+
+
+@dataclass(frozen=True)
+class OperatorPlan:
+    """Where a model's operators of a graph shall live.
+
+    Parameters
+    ----------
+    graph, model, device, options
+        What was asked for.
+    storage
+        "memory", "capped", "disk" or "on demand". Each sums in an order of its own,
+        so that the last bits differ.
+    rings
+        Of a model that has rings, unless its operators are ready.
+    ready
+        The operators, where they were built before and need no more memory.
+    """
+
+    graph: Graph
+    model: str
+    device: torch.device
+    options: RingOptions
+    storage: str
+    rings: RingPlan | None = None
+    ready: tuple[AnyOperator, ...] | None = None
+
+    @property
+    def key(self) -> tuple[str, torch.device, RingOptions]:
+        """What tells operators of one graph apart, beside the storage."""
+        return self.model, self.device, self.options
+
+
 _REMEMBERED: WeakKeyDictionary[
     Graph, tuple[tuple[str, torch.device, RingOptions], str, tuple[AnyOperator, ...]]
 ] = WeakKeyDictionary()
-"""Those asked for last, for each graph that is still in use."""
+"""Those built last, with their key and storage, for each graph that is still in use."""
 
 
-def find_operators(
+def plan_operators(
     graph: Graph,
     model: str,
     device: torch.device,
-    rings: RingOptions = EXACT,
-) -> tuple[AnyOperator, ...]:
-    """Return a model's operators of a graph, [n, n] each.
-
-    fit, predict and score mostly see one graph, and its rings are the dear part:
-    they are computed once, and go when the graph goes.
+    options: RingOptions = EXACT,
+) -> OperatorPlan:
+    """Choose where a model's operators of a graph shall live, if they fit at all.
 
     Parameters
     ----------
@@ -50,63 +81,57 @@ def find_operators(
         A name of `MODELS`.
     device
         Where the operators shall live.
-    rings
+    options
         What the operators may take, and the rings of a model that has them.
     """
-    key, remembered = (model, device, rings), _REMEMBERED.get(graph)
-    place = find_place(graph, model, device, rings)
-    if remembered is not None and remembered[:2] == (key, place):
-        return remembered[2]
-    spec = find_model(model)
-    rings = _with_model(rings, spec)
+    asked = OperatorPlan(graph, model, device, options, MEMORY)
+    remembered = _REMEMBERED.get(graph)
+    if remembered is not None and remembered[0] == asked.key and options.limit is None:
+        _, storage, ready = remembered
+        if storage in (MEMORY, CAPPED):  # what is in memory needs no more of it
+            return replace(asked, storage=storage, ready=ready)
+    spec, planned = find_model(model), asked
+    if spec.rings:
+        known = _with_model(options, spec)
+        rings = plan_rings(graph.adj, spec.fixed["hops"], known, device=device)
+        planned = replace(asked, storage=rings.storage, rings=rings)
+    else:
+        count = 0 if spec.fixed.get("hops") == () else 1  # mlp has no operator
+        check_memory(graph.adj, count, options, symmetric=spec.symmetric)
+    if remembered is not None and remembered[:2] == (planned.key, planned.storage):
+        return replace(planned, ready=remembered[2])
+    return planned
+
+
+def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
+    """Return a model's operators of a graph as they were planned, [n, n] each.
+
+    fit, predict and score mostly see one graph, and its rings are the dear part:
+    they are computed once, and go when the graph goes.
+    """
+    if plan.ready is not None:
+        return plan.ready
+    graph, spec = plan.graph, find_model(plan.model)
     _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
-    if spec.rings:
-        hops, self_loops = spec.fixed["hops"], spec.fixed["self_loops"]
-        operators = plan_operators(
-            graph.adj, hops, rings, self_loops=self_loops, device=device
+    if plan.rings is not None:
+        self_loops = spec.fixed["self_loops"]
+        operators = build_rings(
+            graph.adj, plan.rings, self_loops=self_loops, device=plan.device
         )
     else:
         operators = tuple(
-            Operator(matrix, symmetric=spec.symmetric, device=device)
+            Operator(matrix, symmetric=spec.symmetric, device=plan.device)
             for matrix in spec.operators(graph.adj)
         )
-    _REMEMBERED[graph] = key, place, operators
+    _REMEMBERED[graph] = plan.key, plan.storage, operators
     return operators
 
 
-def find_place(
-    graph: Graph, model: str, device: torch.device, rings: RingOptions = EXACT
-) -> str:
-    """Return where `find_operators` has a model's operators, or will put them.
-
-    Each place sums in an order of its own, so that the last bits differ.
-
-    Parameters
-    ----------
-    graph, model, device, rings
-        As of `find_operators`.
-    """
-    key, remembered = (model, device, rings), _REMEMBERED.get(graph)
-    known = remembered is not None and remembered[0] == key and rings.limit is None
-    if known and (place := _REMEMBERED[graph][1]) in (MEMORY, CAPPED):
-        return place  # what is in memory already needs no more of it
-    spec = find_model(model)
-    return _place(graph, spec, _with_model(rings, spec))
-
-
-def _place(graph: Graph, spec: ModelSpec, rings: RingOptions) -> str:
-    """Return where a model's operators shall live, if they fit at all."""
-    if spec.rings:
-        return plan_rings(graph.adj, spec.fixed["hops"], rings)[0]
-    count = 0 if spec.fixed.get("hops") == () else 1  # mlp has no operator
-    check_memory(graph.adj, count, rings, symmetric=spec.symmetric)
-    return MEMORY
-
-
-def _with_model(rings: RingOptions, spec: ModelSpec) -> RingOptions:
+def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
     """Return the options of a prediction with what the model says about itself."""
-    if rings.work.n_train or not spec.rings:
-        return rings
+    if options.work.n_train:
+        return options
     reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
-    return replace(rings, work=replace(rings.work, reach=reach, self_loops=self_loops))
+    work = replace(options.work, reach=reach, self_loops=self_loops)
+    return replace(options, work=work)

@@ -14,11 +14,12 @@ from h2gcn.models import NodeModule, build_model, find_model
 from h2gcn.training import TrainConfig
 
 __all__ = [
+    "Params",
     "blank_module",
     "build_module",
     "check_batches",
     "check_rings",
-    "resolve",
+    "resolve_params",
     "train_config",
 ]
 
@@ -30,7 +31,7 @@ Params = Mapping[str, Any]
 """The parameters of a `NodeClassifier` by name."""
 
 
-def resolve(params: Params) -> dict[str, Any]:
+def resolve_params(params: Params) -> dict[str, Any]:
     """Return parameters with the model's own in place of None."""
     named, options = _lift(params)
     resolved = {**params, **named}

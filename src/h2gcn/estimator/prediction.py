@@ -1,25 +1,32 @@
-"""Logits of as many nodes as one likes, a block of them at a time."""
+"""Logits of nodes, a block at a time, and how good they are."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.models import NodeModule
 from h2gcn.sparse import Input, LinearMap, Target
-from h2gcn.training import gather, threads_for
+from h2gcn.training import confusion_matrix, gather, macro_f1, roc_auc, threads_for
 
 __all__ = [
+    "Evaluation",
+    "Verdict",
     "check_nodes",
+    "evaluate",
     "join_blocks",
     "logits_in_blocks",
+    "mean_and_deviation",
     "probabilities",
     "warn_of_unreached",
 ]
@@ -29,6 +36,13 @@ BLOCK = 65_536
 
 FEW = 4096
 """Nodes whose rows of the operators are cut out; for more the whole graph is taken."""
+
+BALANCED = (
+    "the classes were balanced in training: the probabilities are those of classes of "
+    "equal size, far too high for rare ones; until they are calibrated, only their "
+    "order counts"
+)
+"""What is told of the probabilities of a model with `class_weight="balanced"`."""
 
 Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Some nodes, [m], and their logits, [m, C]."""
@@ -66,7 +80,7 @@ def logits_in_blocks(
     device
         Where the module is.
     small
-        Whether the graph is small enough for one thread, see `threads.is_small`.
+        Whether the graph is small enough for one thread, see `is_small`.
     """
     n = x.shape[0]
     wanted = np.arange(n) if nodes is None else nodes
@@ -159,3 +173,135 @@ def warn_of_unreached(reached: Tensor) -> None:
             H2GCNWarning,
             stacklevel=3,
         )
+
+
+class Predictor(Protocol):
+    """What `evaluate` asks of a fitted classifier."""
+
+    classes_: NDArray[Any]
+
+    def predict_blocks(self, graph: Graph, nodes: NDArray[np.int64]) -> Iterator[Block]:
+        """Return nodes with their logits, a block after the other."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores on some labelled nodes.
+
+    Parameters
+    ----------
+    nodes
+        How many nodes were scored.
+    accuracy, macro_f1
+        Fractions of 1.
+    roc_auc
+        For two classes, else None.
+    majority
+        Accuracy of always guessing the most frequent class of these nodes.
+    confusion
+        Counts [C, C]: row = true class, column = predicted class.
+    """
+
+    nodes: int
+    accuracy: float
+    macro_f1: float
+    roc_auc: float | None
+    majority: float
+    confusion: NDArray[np.int64]
+
+
+def evaluate(
+    classifier: Predictor, graph: Graph, nodes: NDArray[np.int64]
+) -> Evaluation:
+    """Score a fitted classifier on labelled nodes of a graph.
+
+    Parameters
+    ----------
+    classifier
+        Fitted.
+    graph
+        The graph of `fit`, or another.
+    nodes
+        Their indices, [m], at least one.
+    """
+    y = match_labels(graph, nodes, classifier.classes_)
+    n_classes = len(classifier.classes_)
+    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    ranked: list[NDArray[np.float32]] = []  # what the area under the curve needs whole
+    done = 0
+    for block, logits in classifier.predict_blocks(graph, nodes):
+        true = y[done : done + len(block)]
+        confusion += confusion_matrix(true, logits.argmax(axis=1), n_classes)
+        if n_classes == 2:
+            ranked.append(logits)
+        done += len(block)
+    area = roc_auc(y, np.concatenate(ranked)) if ranked else float("nan")
+    return Evaluation(
+        nodes=len(nodes),
+        accuracy=float(np.trace(confusion) / len(nodes)),
+        macro_f1=macro_f1(confusion),
+        roc_auc=_or_none(area),
+        majority=float(np.bincount(y).max() / len(y)),
+        confusion=confusion,
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What whoever uses a model must be told of it.
+
+    Parameters
+    ----------
+    no_better_than_majority
+        Whether always guessing the largest class is right as often, or more often.
+    remarks
+        That, and what else must be known, each in a sentence.
+    """
+
+    no_better_than_majority: bool
+    remarks: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, found: Sequence[Evaluation], nodes: str, class_weight: str | None
+    ) -> Verdict:
+        """Judge a model, by the mean where it was fitted more than once.
+
+        Parameters
+        ----------
+        found
+            Its scores, at least one.
+        nodes
+            What was scored, such as "test nodes".
+        class_weight
+            The parameter of training.
+        """
+        right = float(np.mean([one.accuracy for one in found]))
+        guessed = float(np.mean([one.majority for one in found]))
+        # Sums of the same shares in another order are equal.
+        idle = round(right, 12) <= round(guessed, 12)
+        remarks = [BALANCED] if class_weight == "balanced" else []
+        if idle:
+            remarks.insert(
+                0,
+                "by accuracy, the model is no better than always guessing the largest "
+                f"class: {100 * right:.2f} % of the {nodes} are right, against "
+                f"{100 * guessed:.2f} %",
+            )
+        return cls(idle, tuple(remarks))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the fields by name, as what JSON can hold."""
+        return asdict(self) | {"remarks": list(self.remarks)}
+
+
+def mean_and_deviation(values: list[float]) -> dict[str, float | int | None]:
+    """Return mean, sample standard deviation (None of one value) and number."""
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    mean = float(np.mean(values)) if values else None
+    return {"mean": mean, "std": deviation, "n": len(values)}
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value

@@ -1,4 +1,4 @@
-"""A trained classifier as a folder: safetensors and JSON, nothing that can run."""
+"""Saved models: a folder of safetensors and JSON, nothing that can run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from h2gcn import __version__
 from h2gcn._validation import nearest
-from h2gcn.estimator.checks import find_device
-from h2gcn.estimator.known_labels import Seeds, Seen
-from h2gcn.estimator.parameters import blank_module
+from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
 from h2gcn.io import cannot_read, cannot_write, check_folder
+from h2gcn.models import NodeModule
 from h2gcn.training import (
     OF_THE_MACHINE,
     plain,
@@ -30,10 +31,15 @@ from h2gcn.training import (
     to_bytes,
 )
 
-if TYPE_CHECKING:
-    from h2gcn.estimator.classifier import NodeClassifier
-
-__all__ = ["check_target", "holds_model", "load_bundle", "read_manifest", "save_bundle"]
+__all__ = [
+    "SavedModel",
+    "check_target",
+    "holds_model",
+    "load_weights",
+    "read_manifest",
+    "read_model",
+    "write_model",
+]
 
 FORMAT = 1
 MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
@@ -43,54 +49,78 @@ _KEYS = {
 }
 
 
-def save_bundle(
-    classifier: NodeClassifier, path: Path, *, extra: dict[str, Any] | None = None
-) -> None:
-    """Write a fitted classifier to a folder.
-
-    It is written beside and then renamed, so that a folder of this name is always
-    whole. One that is already there is replaced only if it is a bundle.
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """All that is saved of a fitted classifier.
 
     Parameters
     ----------
-    classifier
-        Fitted.
-    path
-        The folder.
+    params
+        Its parameters by name, those of the machine of training left out.
+    classes
+        The labels, [C].
+    features
+        Names of the feature columns.
+    scaler
+        The fitted scaling.
+    weights
+        The module's tensors by name.
+    known_labels
+        Of a model that spreads labels, else None.
+    seen
+        Which nodes training saw; older models were saved without.
+    best_epoch, val_score, seed
+        Of the training.
     extra
-        Further facts for the manifest (the card, the scores, …).
+        Further facts (the card, the scores, …), and under "tables" how the tables of
+        the graph were read.
     """
-    from sklearn.utils.validation import check_is_fitted
 
-    check_is_fitted(classifier, "module_")
+    params: dict[str, Any]
+    classes: NDArray[Any]
+    features: tuple[str, ...]
+    scaler: Scaler
+    weights: dict[str, torch.Tensor]
+    known_labels: KnownLabels | None
+    seen: Seen | None
+    best_epoch: int
+    val_score: float
+    seed: int
+    extra: dict[str, Any]
+
+
+def write_model(path: Path, saved: SavedModel) -> None:
+    """Write a model to a folder.
+
+    It is written beside and then renamed, so that a folder of this name is always
+    whole. One that is already there is replaced only if it is a saved model.
+    """
     check_target(path)
-    scaler = classifier.scaler_
-    tensors = {f"module.{k}": v for k, v in classifier.module_.state_dict().items()}
+    scaler, seen, known = saved.scaler, saved.seen, saved.known_labels
+    tensors = {f"module.{name}": t for name, t in saved.weights.items()}
     if scaler.mean is not None and scaler.deviation is not None:
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
-    seen = classifier.seen_
     if seen is not None:
         tensors |= {f"seen.{name}": t for name, t in seen.to_tensors().items()}
     weights = to_bytes(tensors)
-    params = plain(classifier.params_ | dict.fromkeys(OF_THE_MACHINE))
-    if not isinstance(params["random_state"], int | None):
-        params["random_state"] = classifier.seed_
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
-        "params": params,
-        "classes": np.asarray(classifier.classes_).tolist(),
-        "features": list(classifier.feature_names_in_),
+        "params": plain(saved.params | dict.fromkeys(OF_THE_MACHINE)),
+        "classes": np.asarray(saved.classes).tolist(),
+        "features": list(saved.features),
         "scaling": scaler.kind,
-        "best_epoch": classifier.best_epoch_,
-        "val_score": classifier.val_score_,
-        "seed": classifier.seed_,
-        "seeds": None if classifier.seeds_ is None else classifier.seeds_.to_json(),
+        "best_epoch": saved.best_epoch,
+        "val_score": saved.val_score,
+        "seed": saved.seed,
+        "seeds": None if known is None else known.to_json(),
         "seen": None if seen is None else seen.graph,
-        "extra": {"tables": classifier.tables_} | (extra or {}),
+        "extra": saved.extra,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
+    if not isinstance(manifest["params"]["random_state"], int | None):
+        manifest["params"]["random_state"] = saved.seed
     _replace(path, {WEIGHTS: weights, MANIFEST: signed(manifest)})
 
 
@@ -119,7 +149,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a folder that a bundle cannot be written to, before the work is done."""
+    """Refuse a folder that a model cannot be written to, before the work is done."""
     own = {MANIFEST, WEIGHTS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
     _check_writable(path)
@@ -142,7 +172,7 @@ def _check_writable(path: Path) -> None:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read and check the manifest of a bundle."""
+    """Read and check the manifest of a saved model."""
     file = path / MANIFEST
     if not file.is_file():
         raise _not_a_model(path)
@@ -168,44 +198,41 @@ def _not_a_model(path: Path) -> InputError:
     return InputError(f"{path}: {why}")
 
 
-def load_bundle(path: Path) -> NodeClassifier:
-    """Read a classifier that `save_bundle` wrote, and check it."""
-    from h2gcn.estimator.classifier import NodeClassifier
-
+def read_model(path: Path) -> SavedModel:
+    """Read a model that `write_model` wrote, and check it."""
     manifest = read_manifest(path)
     if missing := _KEYS - manifest.keys():
         raise InputError(f"{path / MANIFEST}: lacks {', '.join(sorted(missing))}")
-    file = path / WEIGHTS
-    tensors = read_tensors(file, manifest["weights_sha256"])
-    classifier = NodeClassifier(**manifest["params"])
-    classifier.classes_ = np.asarray(manifest["classes"])
-    classifier.feature_names_in_ = tuple(manifest["features"])
-    classifier.n_features_in_ = len(manifest["features"])
-    classifier.tables_ = dict(manifest["extra"].get("tables", {}))
+    tensors = read_tensors(path / WEIGHTS, manifest["weights_sha256"])
     mean, deviation = tensors.get("scaler.mean"), tensors.get("scaler.deviation")
-    classifier.scaler_ = Scaler(
-        manifest["scaling"],
-        None if mean is None else mean.numpy(),
-        None if deviation is None else deviation.numpy(),
-    )
-    shape = classifier.n_features_in_, len(classifier.classes_)
-    module = blank_module(classifier.get_params(), *shape)
-    try:
-        module.load_state_dict(_under("module.", tensors), assign=True)
-    except RuntimeError:
-        raise InputError(f"{file}: does not hold the weights of {module!r}") from None
-    seeds = manifest.get("seeds")
-    classifier.seeds_ = None if seeds is None else Seeds.from_json(seeds)
-    graph = manifest.get("seen")  # which bundles have not always had
+    known, graph = (manifest.get(name) for name in ("seeds", "seen"))  # newer than some
     nodes = _under("seen.", tensors)
-    classifier.seen_ = None if graph is None else Seen.from_tensors(graph, nodes)
-    classifier.params_ = classifier.get_params()
-    classifier.device_ = _device_here(classifier.device)
-    classifier.module_ = module.to(classifier.device_).eval()
-    classifier.best_epoch_ = manifest["best_epoch"]
-    classifier.val_score_ = manifest["val_score"]
-    classifier.seed_ = manifest["seed"]
-    return classifier
+    return SavedModel(
+        params=manifest["params"],
+        classes=np.asarray(manifest["classes"]),
+        features=tuple(manifest["features"]),
+        scaler=Scaler(
+            manifest["scaling"],
+            None if mean is None else mean.numpy(),
+            None if deviation is None else deviation.numpy(),
+        ),
+        weights=_under("module.", tensors),
+        known_labels=None if known is None else KnownLabels.from_json(known),
+        seen=None if graph is None else Seen.from_tensors(graph, nodes),
+        best_epoch=manifest["best_epoch"],
+        val_score=manifest["val_score"],
+        seed=manifest["seed"],
+        extra=manifest["extra"],
+    )
+
+
+def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:
+    """Give a module the weights that were read from a folder."""
+    try:
+        module.load_state_dict(saved.weights, assign=True)
+    except RuntimeError:
+        file = path / WEIGHTS
+        raise InputError(f"{file}: does not hold the weights of {module!r}") from None
 
 
 def _under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -215,11 +242,3 @@ def _under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }
-
-
-def _device_here(name: str) -> torch.device:
-    """Return the device of training, or the best there is where it is not there."""
-    try:
-        return find_device(name)
-    except InputError:
-        return find_device("auto")

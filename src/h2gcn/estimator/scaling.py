@@ -16,6 +16,10 @@ __all__ = ["SCALINGS", "Scaler", "choose_scaling", "fit_scaler", "other_scalings
 
 SCALINGS = ("auto", "rows", "standard", "none")
 
+# scikit-learn's StandardScaler does not do it: it cannot centre single columns of
+# sparse features, it sums a file in blocks to other last bits, and saved models hold
+# the float32 numbers that are made here.
+
 
 @dataclass(frozen=True)
 class Scaler:

@@ -13,7 +13,8 @@ from .plan import (
     DISK as DISK,
     MEMORY as MEMORY,
     ON_DEMAND as ON_DEMAND,
+    RingPlan as RingPlan,
+    build_rings as build_rings,
     check_memory as check_memory,
-    plan_operators as plan_operators,
     plan_rings as plan_rings,
 )

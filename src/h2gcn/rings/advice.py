@@ -168,7 +168,7 @@ def refusal(
 def ways_that_fit(
     needs: Needs, options: RingOptions, limit: float
 ) -> tuple[dict[str, int], int]:
-    """Return the options that would fit with the bytes of each, and the least of all.
+    """Return the arguments that would fit with the bytes of each, and the least of all.
 
     Parameters
     ----------
@@ -200,30 +200,30 @@ def ways_that_fit(
     def rows(of: Needs, size: int) -> int:
         return of.elsewhere(size) if cap is None else of.capped(cap, size)
 
-    offer((f"--ring-cap {c}", needs.capped(c, batch)) for c in caps)
+    offer((f"ring_cap={c}", needs.capped(c, batch)) for c in caps)
     if needs.far and cap is None and options.store is None:
-        offer([("--ring-store DIR", needs.elsewhere(batch))])
-    alone = offer((f"--batch-size {b}", rows(needs, b)) for b in batches)
+        offer([("ring_store=…", needs.elsewhere(batch))])
+    alone = offer((f"batch_size={b}", rows(needs, b)) for b in batches)
     if not fits:
         both = [(c, b) for c in caps for b in batches]
-        offer((f"--ring-cap {c} --batch-size {b}", needs.capped(c, b)) for c, b in both)
+        offer((f"ring_cap={c} and batch_size={b}", needs.capped(c, b)) for c, b in both)
     if not trained:
         if batch is not None:
-            offer([("no --batch-size", needs.elsewhere())])
+            offer([("no 'batch_size'", needs.elsewhere())])
         return fits, min(sizes, default=needs.elsewhere(batch))
     if needs.far and needs.work.reach != 1 and not alone:
         one = needs.one_round()
-        offer((f"--model h2gcn-1 --batch-size {b}", rows(one, b)) for b in batches)
+        offer((f"model='h2gcn-1' and batch_size={b}", rows(one, b)) for b in batches)
     if needs.far:
         near = needs.without_rings().memory(batch)
-        offer([("--model h2gcn-s1 (1-hop only)", near)])
+        offer([("model='h2gcn-s1' (1-hop only)", near)])
     if not fits:
         offer(_without_graph(needs, batches))
     return fits, min(sizes)
 
 
 def _without_graph(needs: Needs, batches: Sequence[int]) -> Iterator[tuple[str, int]]:
-    yield "--model mlp (no graph)", needs.work.embedding_only(needs.n)
+    yield "model='mlp' (no graph)", needs.work.embedding_only(needs.n)
     for batch in batches:
         size = needs.work.embedding_only(needs.n, batch)
-        yield f"--model mlp --batch-size {batch} (no graph)", size
+        yield f"model='mlp' and batch_size={batch} (no graph)", size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -199,7 +199,7 @@ class RingOptions:
     @classmethod
     def of(
         cls,
-        params: dict[str, Any],
+        params: Mapping[str, Any],
         seed: int,
         work: Work | None = None,
         *,

@@ -1,10 +1,10 @@
-"""Where the rings of a graph shall live: in memory, capped, in a file, or nowhere."""
+"""Plan of rings: in memory, capped, in a file, or computed when they are needed."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -19,15 +19,41 @@ from h2gcn.rings.forecast import RingForecast, forecast_ring
 from h2gcn.rings.stored import store_ring
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
-__all__ = ["RingOptions", "check_memory", "plan_operators", "plan_rings"]
+__all__ = ["RingOptions", "RingPlan", "build_rings", "check_memory", "plan_rings"]
 
 MEMORY, CAPPED, DISK, ON_DEMAND = "memory", "capped", "disk", "on demand"
 
 
+@dataclass(frozen=True)
+class RingPlan:
+    """Where the rings of a graph shall live, and how large they are.
+
+    Parameters
+    ----------
+    hops
+        The rings that are wanted.
+    options
+        What they may take.
+    storage
+        Of those beyond the first: "memory", "capped", "disk" or "on demand".
+    forecast
+        Of their size; None where there are none beyond the first.
+    """
+
+    hops: tuple[int, ...]
+    options: RingOptions
+    storage: str
+    forecast: RingForecast | None
+
+
 def plan_rings(
-    adj: CSR, hops: Sequence[int], options: RingOptions
-) -> tuple[str, RingForecast | None]:
-    """Return where the rings beyond the first shall live, and how large they are.
+    adj: CSR,
+    hops: Sequence[int],
+    options: RingOptions,
+    *,
+    device: torch.device | str = "cpu",
+) -> RingPlan:
+    """Choose where the rings of a graph shall live, or say why none of it fits.
 
     Parameters
     ----------
@@ -37,30 +63,45 @@ def plan_rings(
         The rings that are wanted.
     options
         What they may take.
+    device
+        Where those in memory live.
     """
+    hops = tuple(hops)
     if max(hops, default=0) < 2:
         check_memory(adj, len(hops), options)
-        return MEMORY, None
+        return RingPlan(hops, options, MEMORY, None)
     forecast = forecast_ring(adj, hops=max(hops))
     sizes = {hop: forecast.entries[hop - 1] for hop in hops}
     near, far = (
         tuple(size for hop, size in sizes.items() if (hop > 1) == beyond)
         for beyond in (False, True)
     )
-    needs, limit = Needs(adj.shape[0], near, far, options.work), _limit(options)
+    needs = Needs(adj.shape[0], near, far, options.work)
     forecast = replace(forecast, bytes=needs.operators(near + far, options.batch))
+    storage = _choose_storage(needs, forecast, options)
+    if storage == DISK and not options.on_demand and str(device) != "cpu":
+        raise InputError(
+            "rings in a file are multiplied by the processor: add device='cpu', or "
+            "train in batches ('batch_size')"
+        )
+    return RingPlan(hops, options, storage, forecast)
+
+
+def _choose_storage(needs: Needs, forecast: RingForecast, options: RingOptions) -> str:
+    """Return the first storage that fits, or raise with those that would."""
+    limit = _limit(options)
     if options.cap is not None:
         need = needs.capped(options.cap, options.batch)
         if need <= limit:
-            return CAPPED, forecast
+            return CAPPED
     else:
         need = needs.memory(options.batch)
         if need <= limit:
-            return MEMORY, forecast
+            return MEMORY
         if options.store is not None or options.on_demand:
             need = needs.elsewhere(options.batch)
             if need <= limit:
-                return (ON_DEMAND if options.store is None else DISK), forecast
+                return ON_DEMAND if options.store is None else DISK
     raise InputError(refusal(needs, forecast, options, need, limit))
 
 
@@ -91,46 +132,38 @@ def _limit(options: RingOptions) -> float:
     return available_memory() if options.limit is None else options.limit
 
 
-def plan_operators(
+def build_rings(
     adj: CSR,
-    hops: Sequence[int],
-    options: RingOptions,
+    plan: RingPlan,
     *,
     self_loops: bool = False,
     device: torch.device | str = "cpu",
 ) -> tuple[Operator | BlockedRing, ...]:
-    """Return the normalised rings of a graph, one for each of `hops`, [n, n] each.
+    """Return the normalised rings of a graph as they were planned, [n, n] each.
 
     Parameters
     ----------
     adj
         Symmetric, binary, without self-loops, [n, n].
-    hops
-        Which rings.
-    options
-        What they may take.
+    plan
+        Of `plan_rings` for this graph.
     self_loops
         Whether each node is in its own rings too.
     device
         Where those in memory live.
     """
-    place, forecast = plan_rings(adj, hops, options)
-    if place == DISK and not options.on_demand and str(device) != "cpu":
-        raise InputError(
-            "rings in a file are multiplied by the processor: add --device cpu, or "
-            "train in batches (--batch-size)"
-        )
-    _say(place, forecast, options)
+    options, storage = plan.options, plan.storage
+    _say(plan)
     first = exact_rings(adj, hops=1)[0]
 
     def ring(hop: int) -> Operator | BlockedRing:
-        if hop > 1 and place == ON_DEMAND:
+        if hop > 1 and storage == ON_DEMAND:
             return BlockedRing(ComputedRing(first, hop=hop), self_loops=self_loops)
-        if hop > 1 and place == DISK:
+        if hop > 1 and storage == DISK:
             assert options.store is not None
             stored = store_ring(first, options.store, hop=hop)
             return BlockedRing(stored, self_loops=self_loops)
-        if hop > 1 and place == CAPPED:
+        if hop > 1 and storage == CAPPED:
             assert options.cap is not None
             capped = capped_ring(
                 first, options.cap, hop=hop, seed=options.seed, self_loops=self_loops
@@ -139,22 +172,23 @@ def plan_operators(
         matrix = normalised_ring(first, hop, self_loops=self_loops)
         return Operator(matrix, symmetric=True, device=device)
 
-    return tuple(ring(hop) for hop in hops)
+    return tuple(ring(hop) for hop in plan.hops)
 
 
-def _say(place: str, forecast: RingForecast | None, options: RingOptions) -> None:
+def _say(plan: RingPlan) -> None:
     """Tell what was chosen, where there was a choice."""
+    storage, forecast, options = plan.storage, plan.forecast, plan.options
     if forecast is None or options.cap is not None:
         return
-    if place == MEMORY and options.store is not None:
+    if storage == MEMORY and options.store is not None:
         said = f"the rings fit in memory ({forecast}); {options.store} is not needed"
-    elif place == DISK:
+    elif storage == DISK:
         size = gigabytes(4 * sum(forecast.entries[1:]))
         said = (
             f"the rings would not fit in memory ({forecast}); {size} of them are kept "
             f"in {options.store}"
         )
-    elif place == ON_DEMAND:
+    elif storage == ON_DEMAND:
         said = (
             f"the rings would not fit in memory ({forecast}); their rows are computed "
             "when they are needed"

@@ -15,13 +15,14 @@ from h2gcn import __version__
 from h2gcn.estimator import (
     NodeClassifier,
     blank_module,
+    build_operators,
     check_labels,
     check_split,
-    find_device,
-    find_operators,
-    find_seed,
-    find_work,
+    estimate_work,
     mean_and_deviation,
+    plan_operators,
+    resolve_device,
+    resolve_seed,
 )
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting, classifier_of
@@ -258,11 +259,12 @@ class Trials:
         module = blank_module(params, self.graph.n_features, self.graph.n_classes)
         rings = RingOptions.of(
             params,
-            find_seed(self.seed + number),
-            find_work(module, self.graph, self.splits[number]),
+            resolve_seed(self.seed + number),
+            estimate_work(module, self.graph, self.splits[number]),
             on_demand=params["batch_size"] is not None,
         )
-        find_operators(self.graph, self.model, find_device(self.device), rings)
+        device = resolve_device(self.device)
+        build_operators(plan_operators(self.graph, self.model, device, rings))
 
 
 def without_test(split: Split) -> Split:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph
 from h2gcn.estimator import align_features
-from h2gcn.estimator.schema import match_labels
+from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 TRAINED = ("age", "colour=blue", "colour=red", "height")

@@ -1,0 +1,77 @@
+"""Operators of a graph: planned once a fit, built once a graph."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from h2gcn import Graph, NodeClassifier
+from h2gcn.estimator import build_operators, operators, plan_operators
+from h2gcn.rings import RingOptions, plan as ring_plan
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what was called of those that look at a whole graph."""
+    called: list[str] = []
+    for module, name in (
+        (ring_plan, "forecast_ring"),
+        (operators, "plan_rings"),
+        (operators, "check_memory"),
+        (operators, "build_rings"),
+    ):
+        original = getattr(module, name)
+
+        def count(
+            *given: Any, name: str = name, original: Any = original, **more: Any
+        ) -> Any:
+            called.append(name)
+            return original(*given, **more)
+
+        monkeypatch.setattr(module, name, count)
+    return called
+
+
+@pytest.mark.parametrize("limit", [None, 1.0])
+def test_a_fit_with_a_checkpoint_plans_once(
+    small_graph: Graph, tmp_path: Path, calls: list[str], limit: float | None
+) -> None:
+    clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0, memory_limit=limit)
+    clf.fit(small_graph, checkpoint=tmp_path / "c")
+    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+
+
+@pytest.mark.parametrize("model", ["gcn", "mlp", "linbp"])
+def test_a_model_without_rings_is_checked_once(
+    small_graph: Graph, tmp_path: Path, calls: list[str], model: str
+) -> None:
+    clf = NodeClassifier(model, epochs=2, random_state=0)
+    clf.fit(small_graph, checkpoint=tmp_path / "c")
+    assert calls == ["check_memory"]
+
+
+def test_what_is_in_memory_is_not_planned_again(
+    small_graph: Graph, calls: list[str]
+) -> None:
+    clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0).fit(small_graph)
+    calls.clear()
+    clf.predict(small_graph)
+    clf.fit(small_graph)
+    assert calls == []
+    clf.predict(replace(small_graph))
+    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+
+
+def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
+    plan = plan_operators(small_graph, "h2gcn-1", CPU)
+    assert (plan.storage, plan.ready) == ("memory", None)
+    made = build_operators(plan)
+    again = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(limit=1e9))
+    assert again.ready is made
+    assert build_operators(again) is made
+    other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(cap=2))
+    assert (other.storage, other.ready) == ("capped", None)

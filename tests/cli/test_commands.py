@@ -790,7 +790,7 @@ def test_sigterm_before_anything_is_done(
     from h2gcn.cli import runs
 
     monkeypatch.setattr(
-        runs, "find_splits", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+        runs, "check_fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
     )
     code, out, notes = run("train", folder, "-q")
     assert (code, out, notes) == (143, "", "h2gcn: interrupted\n")

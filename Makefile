@@ -51,7 +51,7 @@ bench: $(READY)
 
 # docs/results.md, its figures and the README's part, out of results/; nothing is run.
 results: $(READY)
-	$(BIN)/python benchmarks/results_page.py
+	$(BIN)/python paper/results_page.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -16,7 +16,7 @@ import pytest
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
 from h2gcn.experiments import Store
-from h2gcn.experiments.running.store import read_records
+from h2gcn.experiments.running.runs import read_records
 from h2gcn.experiments.tuning import trials
 from h2gcn.io import write_tables
 from h2gcn.models import MODELS
@@ -398,7 +398,7 @@ def test_options_of_the_tables_are_in_the_command_that_goes_on(
 def test_a_setting_that_fails_is_told(
     run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.experiments.definition import grids
+    from h2gcn.experiments.definition import settings as grids
 
     rates = {"optimizer": ("sgd",), "learning_rate": (1e30, 0.01)}
     monkeypatch.setitem(grids._OWN, "gcn", [rates])

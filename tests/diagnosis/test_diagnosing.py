@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from h2gcn.experiments.display.report_cards import FACTS, card_views
 from hypothesis import assume, given, strategies as st
 
 from h2gcn import Graph, Split, load_dataset
@@ -22,7 +23,6 @@ from h2gcn.diagnosis.numbers import percent, percents
 from h2gcn.diagnosis.page import _luminance
 from h2gcn.diagnosis.words import card_facts
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.display.report_cards import FACTS, card_views
 from h2gcn.homophily import DegreeRange, RingShare
 from h2gcn.io import write_npz, write_tables
 from support.commands import Run

@@ -1,4 +1,4 @@
-"""Results as `h2gcn reproduce` leaves them, made up around the paper's figures."""
+"""Results as `result.json` holds them, made up around the paper's figures."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from h2gcn.experiments import published
+from h2gcn.experiments import Cell, published
 from h2gcn.experiments.analysis.cells import mark_best, measured, not_run
 from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
 
@@ -114,16 +114,16 @@ def as_paper(
     rng = np.random.default_rng(0)
     n = 3 if experiment.synthetic else 10
     columns = {
-        column: {
-            model: _drawn(rng, experiment, model, column, n, spread)
-            for model in models or experiment.models
-        }
+        column: mark_best(
+            {
+                model: _drawn(rng, experiment, model, column, n, spread)
+                for model in models or experiment.models
+            }
+        )
         for column in experiment.columns
     }
-    for cells in columns.values():
-        mark_best(cells)
     rows = {
-        model: [columns[column][model] for column in columns]
+        model: [columns[column][model].to_json() for column in columns]
         for model in models or experiment.models
     }
     drawn = table(rows, list(columns), name=name, title=experiment.title)
@@ -146,7 +146,7 @@ def _drawn(
     column: str,
     n: int,
     spread: float,
-) -> dict[str, Any]:
+) -> Cell:
     paper = published(experiment.paper, model, column)
     if paper is None:
         return not_run(paper)

@@ -15,8 +15,7 @@ from h2gcn import Graph, exact_rings, theory
 from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.datasets.synthetic.attachment import circular_compatibility
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.theory.results import theory_result
-from h2gcn.experiments.theory.two_hop import leads_of
+from h2gcn.experiments.theorems import leads_of, theory_result
 from h2gcn.homophily.measures import edge_homophily, node_homophily
 from support.graphs import NAMED, adjacency
 

@@ -12,7 +12,7 @@ from h2gcn.cli.wording import as_flags
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from h2gcn.experiments import Progress as RunProgress
+    from h2gcn.experiments import TuneProgress
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch
 
@@ -96,7 +96,7 @@ def progress_bar(
 
 
 @contextmanager
-def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[RunProgress], None]]:
+def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], None]]:
     """Show runs done, the best score so far and the time left on a terminal."""
     if not show or not sys.stderr.isatty():
         yield lambda _: None
@@ -114,7 +114,7 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[RunProgress], None
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         tasks: list[TaskID] = []
 
-        def update(runs: RunProgress) -> None:
+        def update(runs: TuneProgress) -> None:
             if not tasks:
                 # Begun here: what was there from before tells nothing of the speed.
                 total, there = runs.total, runs.found

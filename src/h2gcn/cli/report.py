@@ -35,7 +35,13 @@ def command(
 
     from h2gcn import __version__
     from h2gcn.cli.output import say
-    from h2gcn.experiments import count_cells, read_results, render_html, summary_line
+    from h2gcn.experiments import (
+        count_cells,
+        read_results,
+        render_html,
+        summary_line,
+        why_no_figures,
+    )
     from h2gcn.io import atomic_write, check_suffix
 
     file = results / "report.html" if out is None else out
@@ -44,11 +50,13 @@ def command(
     page = render_html(found)
     with atomic_write(file) as beside:
         beside.write_text(page, encoding="utf-8")
+    if why := why_no_figures():
+        say(why)
     say(f"wrote {file}")
     if as_json:
         result = {
             "report": str(file),
-            "experiments": [one["experiment"] for one in found],
+            "experiments": [one.experiment for one in found],
             "cells": count_cells(found),
             "version": __version__,
         }

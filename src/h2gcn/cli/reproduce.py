@@ -93,6 +93,7 @@ def command(
         find_experiments,
         find_protocol,
         make_folder,
+        why_no_figures,
     )
 
     names, how = find_experiments(name), find_protocol(protocol)
@@ -100,6 +101,8 @@ def command(
     out = make_folder(out.expanduser())
     check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
+    if why := why_no_figures():
+        say(why)
     with Store(out / RUNS) as store:
         check_records(store)
         work = Reproduction(

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from h2gcn import __version__
 from h2gcn.cli.output import say
 
 if TYPE_CHECKING:
-    from h2gcn.experiments import Event, Pool, Protocol, Run, Store
+    from h2gcn.experiments import Event, Pool, Protocol, Result, Run, Store
 
 __all__ = ["Reproduction", "plan_bar", "words_of"]
 
@@ -49,7 +49,7 @@ class Reproduction:
     left_out: set[str]
     quiet: bool
     tables: bool
-    made: list[dict[str, Any]] = field(default_factory=list)
+    made: list[Result] = field(default_factory=list)
     """The results so far."""
     failed: set[str] = field(default_factory=set)
     """Keys of the runs that failed."""
@@ -81,13 +81,13 @@ class Reproduction:
         self._write(result)
         self.made.append(result)
         self._under_way = ""
-        for reason in result["not_run"]:
+        for reason in result.not_run:
             say(f"not run: {reason}")
-        for failure in result["failed"]:
+        for failure in result.failed:
             self.failed.add(failure["key"])
             say("failed: {dataset} {model} split {split}: {error}".format(**failure))
         if self.tables:
-            for table in result["tables"]:
+            for table in result.tables:
                 show(result, table)
             print(f"{name}: tables and figures are in {self.out / name}")
 
@@ -124,10 +124,10 @@ class Reproduction:
             "protocol": self.protocol.name,
             "experiments": [
                 {
-                    "name": one["experiment"],
+                    "name": one.experiment,
                     "cells": count_cells([one]),
-                    "not_run": one["not_run"],
-                    "failed": one["failed"],
+                    "not_run": list(one.not_run),
+                    "failed": list(one.failed),
                 }
                 for one in self.made
             ],
@@ -155,12 +155,12 @@ class Reproduction:
         finally:
             self.n_new += len(self.store) - before
 
-    def _write(self, result: dict[str, Any]) -> None:
+    def _write(self, result: Result) -> None:
         from h2gcn.experiments import write_result
 
-        if self.interrupted:
+        if self.interrupted and not result.interrupted:
             note = "Interrupted: what was not run by then is missing."
-            result |= {"interrupted": True, "notes": [*result["notes"], note]}
+            result = replace(result, interrupted=True, notes=(*result.notes, note))
         write_result(self.out, result)
 
 

@@ -26,11 +26,11 @@ from h2gcn.homophily import graph_card
 from h2gcn.models import find_model
 from h2gcn.training import Epoch
 
-__all__ = ["Run", "find_splits", "interruption", "run_splits", "verdict"]
+__all__ = ["SplitRun", "find_splits", "interruption", "run_splits", "verdict"]
 
 
 @dataclass(frozen=True)
-class Run:
+class SplitRun:
     """A classifier fitted on one split, and its scores."""
 
     split: int
@@ -58,7 +58,7 @@ class Run:
         save_bundle(self.classifier, path, extra=extra)
 
 
-def verdict(runs: Sequence[Run]) -> Verdict:
+def verdict(runs: Sequence[SplitRun]) -> Verdict:
     """Judge the model by its test nodes; where there are none, by validation nodes."""
     weight = runs[0].classifier.params_["class_weight"]
     tests = [run.test for run in runs if run.test is not None]
@@ -76,7 +76,7 @@ def run_splits(
     checkpoints: Checkpoints | None = None,
     *,
     quiet: bool,
-) -> list[Run]:
+) -> list[SplitRun]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
     fits = [_check(graph, model, number, seed, config) for number in numbers]
     if not find_model(model).trained:
@@ -85,14 +85,14 @@ def run_splits(
         checkpoints.open(numbers)
     if not quiet:
         say_what_was_read(graph, [checked.split for _, checked in fits])
-    runs: list[Run] = []
+    runs: list[SplitRun] = []
     try:
         for number, (fitted, checked) in zip(numbers, fits, strict=True):
             seconds = _fit(fitted, checked, number, checkpoints, quiet=quiet)
             used = fitted.split_
             test = evaluate(fitted, graph, used.test) if used.test.size else None
             val = evaluate(fitted, graph, used.val)
-            runs.append(Run(number, fitted, val, test, seconds))
+            runs.append(SplitRun(number, fitted, val, test, seconds))
             if fitted.interrupted_:
                 kept = "the best so far is kept"
                 if checkpoints is not None:
@@ -109,7 +109,7 @@ def run_splits(
     return runs
 
 
-def interruption(runs: Sequence[Run], asked: int) -> str | None:
+def interruption(runs: Sequence[SplitRun], asked: int) -> str | None:
     """Return how runs on so many splits ended before their time; None if they did not.
 
     Parameters

@@ -11,7 +11,7 @@ import numpy as np
 
 from h2gcn import __version__
 from h2gcn.cli.output import SCORES, percent, table
-from h2gcn.cli.runs import Run, verdict
+from h2gcn.cli.runs import SplitRun, verdict
 from h2gcn.diagnosis import number
 from h2gcn.estimator import mean_and_deviation
 from h2gcn.exceptions import H2GCNWarning
@@ -27,7 +27,7 @@ HARDLY = 0.1
 """A class of whose test nodes a smaller share was found is told."""
 
 
-def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
+def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]:
     """Return all results as one object for JSON; scores are fractions of 1."""
     tests = [run.test for run in runs if run.test is not None]
     seeds = [run.classifier.random_state for run in runs]
@@ -57,7 +57,7 @@ def report(graph: Graph, model: str, runs: Sequence[Run]) -> dict[str, Any]:
     return result
 
 
-def _split_row(run: Run) -> dict[str, Any]:
+def _split_row(run: SplitRun) -> dict[str, Any]:
     row = {
         "split": run.split,
         "best_epoch": run.classifier.best_epoch_,
@@ -152,7 +152,7 @@ def warn_of_missed_classes(result: Mapping[str, Any]) -> None:
     warnings.warn(told, H2GCNWarning, stacklevel=2)
 
 
-def say_saved(out: Path, run: Run, graph: Graph) -> None:
+def say_saved(out: Path, run: SplitRun, graph: Graph) -> None:
     """Tell which run was saved, and what can be done with it."""
     print(f"saved to {out} (split {run.split})")
     n_unlabelled = graph.n_nodes - graph.labelled.size

@@ -127,7 +127,7 @@ def command(
     from h2gcn.cli.interrupts import KEPT
     from h2gcn.cli.output import say_what_was_read
     from h2gcn.cli.runs import find_splits
-    from h2gcn.cli.tuned import Folder, Work
+    from h2gcn.cli.tuned import Folder, Tuning
     from h2gcn.cli.tuned_text import (
         machine_arguments,
         result_of,
@@ -187,7 +187,7 @@ def command(
     splits = [without_test(split) for split in find_splits(graph, numbers, seed)]
     if not quiet:
         say_what_was_read(graph, splits)
-    work = Work(graph, model, splits, seed, device or "auto", folder, quiet, here)
+    work = Tuning(graph, model, splits, seed, device or "auto", folder, quiet, here)
     work.rank(grid, n_trials)
     result = result_of(work, search, saved=work.save())
     if as_json:

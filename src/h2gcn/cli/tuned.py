@@ -10,14 +10,14 @@ from typing import Any
 
 from h2gcn import __version__
 from h2gcn.cli.output import progress_bar, runs_bar, say
-from h2gcn.cli.runs import Run
+from h2gcn.cli.runs import SplitRun
 from h2gcn.estimator import NodeClassifier, check_target, evaluate, read_manifest
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import (
-    Progress,
     Ranked,
     Setting,
     Store,
+    TuneProgress,
     classifier_of,
     search,
     tune,
@@ -27,7 +27,7 @@ from h2gcn.homophily import graph_card
 from h2gcn.io import atomic_write, check_not_stdout
 from h2gcn.models import ALIASES
 
-__all__ = ["Folder", "Work"]
+__all__ = ["Folder", "Tuning"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _resolved(model: Any) -> Any:
 
 
 @dataclass
-class Work:
+class Tuning:
     """Tuning of one model on one graph, kept in one folder."""
 
     graph: Graph
@@ -124,7 +124,7 @@ class Work:
     quiet: bool
     machine: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of the classifiers about this machine, which settings leave out."""
-    last: Progress | None = None
+    last: TuneProgress | None = None
     """How far it is, or came."""
     ranking: list[Ranked] = field(default_factory=list)
     """The settings done so far, the best first."""
@@ -144,7 +144,7 @@ class Work:
             runs_bar(title, show=not self.quiet) as bar,
         ):
 
-            def on_run(progress: Progress) -> None:
+            def on_run(progress: TuneProgress) -> None:
                 if self.last is None and progress.found and not self.quiet:
                     found, total = progress.found, progress.total
                     say(f"{found} of {total} runs are there from before")
@@ -210,7 +210,7 @@ class Work:
     def _save(self, winner: Ranked, fitted: NodeClassifier) -> None:
         """Save a model, and its settings."""
         val = evaluate(fitted, self.graph, fitted.split_.val)
-        run = Run(0, fitted, val, None, fitted.seconds_)
+        run = SplitRun(0, fitted, val, None, fitted.seconds_)
         # Removed first and written last, so that it never names another setting than
         # the model's.
         self.folder.best.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from h2gcn import __version__
 from h2gcn.cli.output import SCORES, percent, table
-from h2gcn.cli.tuned import Work
+from h2gcn.cli.tuned import Tuning
 from h2gcn.estimator import choose_scaling
 from h2gcn.experiments import Ranked, classifier_of, flatten
 from h2gcn.graph import Graph
@@ -33,7 +33,7 @@ _FLAGS = {
 }
 
 
-def result_of(work: Work, search: str, *, saved: bool) -> dict[str, Any]:
+def result_of(work: Tuning, search: str, *, saved: bool) -> dict[str, Any]:
     """Return all results as one object for JSON; scores are fractions of 1."""
     ranking = work.ranking
     best = classifier_of(work.model, ranking[0].setting)

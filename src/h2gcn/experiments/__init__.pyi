@@ -1,4 +1,5 @@
 from .definition import (
+    EXPERIMENTS as EXPERIMENTS,
     REAL as REAL,
     TO_THE_END as TO_THE_END,
     Protocol as Protocol,
@@ -21,9 +22,22 @@ from .display import (
     render_html as render_html,
     show as show,
     summary_line as summary_line,
+    why_no_figures as why_no_figures,
     write_result as write_result,
 )
-from .driver import check_records as check_records, reproduce as reproduce
+from .driver import (
+    check_records as check_records,
+    reproduce as reproduce,
+    stored_result as stored_result,
+)
+from .results import (
+    Cell as Cell,
+    Figure as Figure,
+    Result as Result,
+    Row as Row,
+    Series as Series,
+    Table as Table,
+)
 from .running import (
     Event as Event,
     LocalPool as LocalPool,
@@ -31,11 +45,12 @@ from .running import (
     RayPool as RayPool,
     Run as Run,
     Store as Store,
+    read_records as read_records,
     run_plan as run_plan,
 )
 from .tuning import (
-    Progress as Progress,
     Ranked as Ranked,
+    TuneProgress as TuneProgress,
     check_optuna as check_optuna,
     distinct as distinct,
     search as search,

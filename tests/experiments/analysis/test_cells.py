@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from h2gcn.experiments import Run, find_protocol, published
+from h2gcn.experiments import Row, Run, Table, find_protocol, published
 from h2gcn.experiments.analysis.cells import (
     lead,
     mark_best,
@@ -16,8 +16,7 @@ from h2gcn.experiments.analysis.cells import (
     pairs,
     verdict,
 )
-from h2gcn.experiments.analysis.ranks import average_ranks, ranks_table
-from h2gcn.experiments.analysis.results import accuracy_table
+from h2gcn.experiments.analysis.tables import accuracy_table, average_ranks, ranks_table
 from h2gcn.experiments.definition.experiments import EXPERIMENTS
 from h2gcn.experiments.definition.paper import Published, published_rows
 
@@ -26,15 +25,15 @@ SPLITS = ["split 0", "split 1", "split 2"]
 
 def test_a_cell_is_mean_and_sample_deviation_in_percent() -> None:
     cell = measured([0.5, 0.7, 0.6], SPLITS, Published(59.0, 2.0))
-    assert cell["mean"] == pytest.approx(60)
-    assert cell["std"] == pytest.approx(10)
-    assert (cell["n"], cell["runs"]) == (3, SPLITS)
-    assert cell["difference"] == pytest.approx(1)
-    assert (cell["verdict"], cell["best"]) == ("within", False)
+    assert cell.mean == pytest.approx(60)
+    assert cell.std == pytest.approx(10)
+    assert (cell.n, cell.runs) == (3, tuple(SPLITS))
+    assert cell.difference == pytest.approx(1)
+    assert (cell.verdict, cell.best) == ("within", False)
 
 
 def test_one_run_has_no_deviation() -> None:
-    assert measured([0.5], ["split 0"], None)["std"] is None
+    assert measured([0.5], ["split 0"], None).std is None
 
 
 @pytest.mark.parametrize(
@@ -73,14 +72,14 @@ def test_without_a_deviation_of_the_paper_ours_is_the_measure(
         verdict(mean, paper, std) for mean in (80.004, 80.006) for std in (0.0, None)
     ]
     assert nearly == ["within", "within", "better", "better"]
-    assert measured([0.78, 0.80], SPLITS[:2], paper)["verdict"] == "within"
-    assert measured([0.79], SPLITS[:1], paper)["verdict"] == "worse"
+    assert measured([0.78, 0.80], SPLITS[:2], paper).verdict == "within"
+    assert measured([0.79], SPLITS[:1], paper).verdict == "worse"
 
 
 def test_what_was_not_run_says_so_and_keeps_the_papers_figure() -> None:
     cell = not_run(Published(80.0, 2.0), "no data")
-    assert (cell["verdict"], cell["mean"], cell["note"]) == ("not run", None, "no data")
-    assert cell["paper"] == {"mean": 80.0, "std": 2.0}
+    assert (cell.verdict, cell.mean, cell.note) == ("not run", None, "no data")
+    assert cell.paper == (80.0, 2.0)
 
 
 def test_the_interval_is_scipys_paired_t_test() -> None:
@@ -113,9 +112,7 @@ def test_each_real_benchmark_has_the_overlap_of_its_splits() -> None:
         table = accuracy_table(
             real, find_protocol("standard"), {("mlp", column): [run]}, records
         )
-        (row,) = (row for row in table["rows"] if row["name"] == "mlp")
-        cells = dict(zip(table["columns"], row["cells"], strict=True))
-        assert cells[column]["overlap"] == overlap
+        assert table.row("mlp")[column].overlap == overlap
 
 
 def test_a_lead_is_paired_by_the_runs_and_not_by_their_place() -> None:
@@ -135,15 +132,15 @@ def test_the_best_is_marked_only_beyond_the_noise() -> None:
         "a": measured([0.81, 0.71, 0.91], SPLITS, None),
         "b": measured([0.80, 0.70, 0.90], SPLITS, None),
     }
-    mark_best(steady)
-    assert [cell["best"] for cell in steady.values()] == [True, False]
-    assert steady["a"]["note"] == "ahead of b by 1.0 to 1.0 (95 %, paired)"
+    steady = mark_best(steady)
+    assert [cell.best for cell in steady.values()] == [True, False]
+    assert steady["a"].note == "ahead of b by 1.0 to 1.0 (95 %, paired)"
     noisy = {
         "a": measured([0.9, 0.7, 0.8], SPLITS, None),
         "b": measured([0.7, 0.9, 0.7], SPLITS, None),
     }
-    mark_best(noisy)
-    assert not any(cell["best"] for cell in noisy.values())
+    noisy = mark_best(noisy)
+    assert not any(cell.best for cell in noisy.values())
 
 
 def test_the_best_must_lead_every_model_and_not_only_the_runner_up() -> None:
@@ -152,11 +149,10 @@ def test_the_best_must_lead_every_model_and_not_only_the_runner_up() -> None:
         "steady": measured([0.80, 0.80, 0.80], SPLITS, None),
         "wild": measured([0.60, 0.90, 0.75], SPLITS, None),
     }
-    mark_best({name: cells[name] for name in ("lead", "steady")})
-    assert cells["lead"]["best"]
-    mark_best(cells)
-    assert not cells["lead"]["best"]
-    assert cells["lead"]["against"] == "steady"
+    assert mark_best({name: cells[name] for name in ("lead", "steady")})["lead"].best
+    cells = mark_best(cells)
+    assert not cells["lead"].best
+    assert cells["lead"].against == "steady"
 
 
 def test_nothing_is_best_while_a_model_is_not_run() -> None:
@@ -165,12 +161,12 @@ def test_nothing_is_best_while_a_model_is_not_run() -> None:
         "same": measured([0.70, 0.60, 0.80], SPLITS, None),
         "missing": not_run(None),
     }
-    mark_best(cells)
-    assert not any(cell["best"] for cell in cells.values())
-    assert cells["lead"]["note"].startswith("ahead of same by 11.0 to 11.0")
+    cells = mark_best(cells)
+    assert not any(cell.best for cell in cells.values())
+    assert cells["lead"].note.startswith("ahead of same by 11.0 to 11.0")
     del cells["missing"]
-    mark_best(cells)
-    assert cells["lead"]["best"]
+    cells = mark_best(cells)
+    assert cells["lead"].best
 
 
 def test_a_model_with_other_runs_cannot_be_compared_and_leaves_no_best() -> None:
@@ -179,9 +175,9 @@ def test_a_model_with_other_runs_cannot_be_compared_and_leaves_no_best() -> None
         "other": measured([0.80, 0.82], SPLITS[:2], None),
         "same": measured([0.70, 0.60, 0.80], SPLITS, None),
     }
-    mark_best(cells)
-    assert not any(cell["best"] for cell in cells.values())
-    assert [cell["against"] for cell in cells.values()] == ["same", None, "lead"]
+    cells = mark_best(cells)
+    assert not any(cell.best for cell in cells.values())
+    assert [cell.against for cell in cells.values()] == ["same", None, "lead"]
 
 
 def test_each_cell_has_its_interval_against_the_best_other() -> None:
@@ -190,13 +186,13 @@ def test_each_cell_has_its_interval_against_the_best_other() -> None:
         name: measured(rng.uniform(0.5, 0.9, 3).tolist(), SPLITS, None)
         for name in "abcd"
     }
-    mark_best(cells)
+    cells = mark_best(cells)
     for name, cell in cells.items():
-        others = {other: one["mean"] for other, one in cells.items() if other != name}
-        assert cell["against"] == max(others, key=lambda other: others[other])
-        paired = stats.ttest_rel(cell["values"], cells[cell["against"]]["values"])
+        others = {other: one.mean for other, one in cells.items() if other != name}
+        assert cell.against == max(others, key=lambda other: others[other])
+        paired = stats.ttest_rel(cell.values, cells[cell.against].values)
         expected = tuple(paired.confidence_interval(0.95))
-        np.testing.assert_allclose(cell["interval"], expected)
+        np.testing.assert_allclose(cell.interval, expected)
 
 
 def test_one_pair_has_no_interval_and_what_was_not_run_nothing() -> None:
@@ -205,11 +201,11 @@ def test_one_pair_has_no_interval_and_what_was_not_run_nothing() -> None:
         "b": measured([0.8], SPLITS[:1], None),
         "c": not_run(None),
     }
-    mark_best(cells)
-    assert [cell["against"] for cell in cells.values()] == ["b", "a", None]
-    assert [cell["interval"] for cell in cells.values()] == [None] * 3
-    assert not cells["a"]["best"]
-    assert cells["a"]["note"] == ""
+    cells = mark_best(cells)
+    assert [cell.against for cell in cells.values()] == ["b", "a", None]
+    assert [cell.interval for cell in cells.values()] == [None] * 3
+    assert not cells["a"].best
+    assert cells["a"].note == ""
 
 
 def test_nothing_is_best_where_the_runs_are_of_different_splits() -> None:
@@ -217,8 +213,8 @@ def test_nothing_is_best_where_the_runs_are_of_different_splits() -> None:
         "a": measured([0.91, 0.92], SPLITS[:2], None),
         "b": measured([0.11, 0.12], SPLITS[1:], None),
     }
-    mark_best(cells)
-    assert not cells["a"]["best"]
+    cells = mark_best(cells)
+    assert not cells["a"].best
 
 
 def test_the_papers_average_ranks_come_out_of_its_own_table() -> None:
@@ -237,19 +233,12 @@ def test_the_papers_average_ranks_come_out_of_its_own_table() -> None:
 
 def test_the_table_of_ranks_counts_only_what_all_models_ran() -> None:
     cells = [measured([0.9], ["split 0"], None), measured([0.5], ["split 0"], None)]
-    real = {
-        "columns": ["cora", "texas"],
-        "rows": [
-            {"name": "h2gcn-1", "cells": cells},
-            {"name": "gcn", "cells": [cells[1], not_run(None)]},
-        ],
-    }
+    rows = (Row("h2gcn-1", tuple(cells)), Row("gcn", (cells[1], not_run(None))))
+    real = Table("real", "", ("cora", "texas"), rows)
     table = ranks_table(real)
-    shown = {
-        row["name"]: [cell["mean"] for cell in row["cells"]] for row in table["rows"]
-    }
+    shown = {row.name: [cell.mean for cell in row.cells] for row in table.rows}
     assert shown == {"h2gcn-1": [None, 1.0, 1.0], "gcn": [None, 2.0, 2.0]}
-    assert table["title"] == "Average rank of the models on cora"
+    assert table.title == "Average rank of the models on cora"
 
 
 def test_the_papers_figures_are_found_by_model_and_column() -> None:

@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from h2gcn.experiments import Protocol, Run
-from h2gcn.experiments.analysis.degree_ranges import count, merge_ranges
-from h2gcn.experiments.analysis.results import (
-    accuracy_table,
-    degree_result,
-    line_figures,
-)
+from h2gcn.experiments.analysis.degrees import count, degree_result, merge_ranges
 from h2gcn.experiments.analysis.selection import choose, final_runs, selection_runs
+from h2gcn.experiments.analysis.tables import accuracy_table, line_figures
 from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
 from h2gcn.experiments.definition.protocols import PROTOCOLS
 
@@ -85,15 +81,15 @@ def test_the_table_reports_the_chosen_runs_beside_the_paper() -> None:
     accuracies = [0.76, 0.77, 0.78]
     records = {r.key: made(a) for r, a in zip(runs, accuracies, strict=True)}
     table = accuracy_table(SYNTHETIC, STANDARD, reported, records)
-    first, second, third = table["rows"][0]["cells"]
-    assert first["mean"] == pytest.approx(77)
-    assert first["runs"] == [f"syn-cora/h0.10-r{i}" for i in (1, 2, 3)]
-    assert first["paper"] == {"mean": 76.82, "std": 1.3}
-    assert first["verdict"] == "within"
-    assert second["verdict"] == third["verdict"] == "not run"
+    first, second, third = table.rows[0].cells
+    assert first.mean == pytest.approx(77)
+    assert first.runs == tuple(f"syn-cora/h0.10-r{i}" for i in (1, 2, 3))
+    assert first.paper == (76.82, 1.3)
+    assert first.verdict == "within"
+    assert second.verdict == third.verdict == "not run"
     (figure,) = line_figures(SYNTHETIC, table)
-    assert figure["series"][0]["x"] == [0.1]
-    assert figure["series"][0]["paper"] == [76.82]
+    assert figure.series[0].x == (0.1,)
+    assert figure.series[0].paper == (76.82,)
 
 
 def test_a_cell_with_runs_missing_says_so() -> None:
@@ -101,7 +97,7 @@ def test_a_cell_with_runs_missing_says_so() -> None:
     reported = final_runs(SYNTHETIC, STANDARD, ["0.10"], choices)
     run = reported["h2gcn-1", "0.10"][0]
     table = accuracy_table(SYNTHETIC, STANDARD, reported, {run.key: made(0.5)})
-    assert table["rows"][0]["cells"][0]["note"] == "1 of 3 runs"
+    assert table.rows[0].cells[0].note == "1 of 3 runs"
 
 
 def by_degree(
@@ -117,7 +113,8 @@ def by_degree(
         for run in runs
         if model in models and column in counts
     }
-    return degree_result(STANDARD, reported, records)
+    table, figure = degree_result(STANDARD, reported, records)
+    return table.to_json(), figure.to_json()
 
 
 def test_accuracy_by_degree_is_the_share_of_each_range() -> None:

@@ -10,8 +10,7 @@ from h2gcn import NodeClassifier
 from h2gcn.datasets import DATASETS
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import classifier_of, find_grid, find_preset, flatten
-from h2gcn.experiments.definition.grids import OWN_PATIENCE
-from h2gcn.experiments.definition.settings import nest
+from h2gcn.experiments.definition.settings import OWN_PATIENCE, nest
 from h2gcn.models import ALIASES, MODELS
 
 FAMILIES = (*DATASETS, "syn-cora/h0.10-r1", "syn-products/h0.10-r1", "my graph")

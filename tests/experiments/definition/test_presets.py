@@ -9,7 +9,7 @@ import pytest
 from h2gcn import NodeClassifier
 from h2gcn.datasets import DATASETS
 from h2gcn.experiments import find_preset
-from h2gcn.experiments.definition.presets import OWN_DATA, _presets
+from h2gcn.experiments.definition.settings import OWN_DATA, _presets
 from h2gcn.models import MODELS
 
 

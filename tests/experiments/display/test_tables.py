@@ -4,18 +4,35 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from h2gcn.experiments import show
-from h2gcn.experiments.display import table_words as words
-from h2gcn.experiments.display.tables import csv_text, latex, markdown
+from h2gcn.experiments import Cell, Result, Table, show as show_table
+from h2gcn.experiments.definition import Published
+from h2gcn.experiments.display import table_text as words, tables
 from support.example_results import EVIL, as_paper, cell, result, small, table
 
 Render = Callable[[dict[str, Any], Any], str]
+
+
+def markdown(given: dict[str, Any], shown: Any) -> str:
+    return tables.markdown(Result.from_json(given), Table.from_json(shown))
+
+
+def csv_text(given: dict[str, Any], shown: Any) -> str:
+    return tables.csv_text(Result.from_json(given), Table.from_json(shown))
+
+
+def latex(given: dict[str, Any], shown: Any) -> str:
+    return tables.latex(Result.from_json(given), Table.from_json(shown))
+
+
+def show(given: dict[str, Any], shown: Any, *console: Console) -> None:
+    show_table(Result.from_json(given), Table.from_json(shown), *console)
 
 
 def screen(given: dict[str, Any], shown: Any, width: int = 80) -> str:
@@ -92,24 +109,23 @@ def read_csv(text: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_cell_in_words(given: dict[str, Any], expected: tuple[str, ...]) -> None:
-    one, where = cell(**given), table({}, [])
+    one, where = Cell.from_json(given), Table.from_json(table({}, []))
     told = (words.ours, words.papers, words.verdict)
     assert tuple(tell(one, where) for tell in told) == expected
 
 
 def test_a_graph_is_not_better_with_more_nodes() -> None:
-    paper = {"mean": 3327.0, "std": None}
-    more = cell(3330, paper=paper, verdict="better", difference=3.0)
-    where = table({"citeseer": [more]}, ["nodes"], corner="dataset")
+    where = Table("t", "T", ("nodes",), (), corner="dataset")
+    more = Cell(3330, paper=Published(3327.0, None), verdict="better", difference=3.0)
     assert words.category(more, where) == "differs"
     assert words.verdict(more, where) == "differs by +3.00"
     assert (words.ours(more, where), words.papers(more, where)) == ("3,330", "3,327")
-    fewer = more | {"verdict": "worse", "difference": -3}
+    fewer = replace(more, verdict="worse", difference=-3)
     assert words.verdict(fewer, where) == "differs by −3"
-    unjudged = more | {"verdict": "none"}
+    unjudged = replace(more, verdict="none")
     assert words.category(unjudged, where) == "differs"
-    assert words.category(more | {"verdict": "within"}, where) == "within"
-    assert words.category(cell(5), where) == "none"
+    assert words.category(replace(more, verdict="within"), where) == "within"
+    assert words.category(Cell(5), where) == "none"
 
 
 # -------------------------------------------------------------------------- all forms

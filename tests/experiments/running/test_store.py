@@ -15,7 +15,7 @@ import pytest
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Store
-from h2gcn.experiments.running.store import FORMAT, key_of, read_records
+from h2gcn.experiments.running.runs import FORMAT, key_of, read_records
 from h2gcn.io import files
 
 

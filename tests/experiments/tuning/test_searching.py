@@ -13,17 +13,17 @@ from h2gcn import Graph, NodeClassifier, Split, __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import (
     TO_THE_END,
-    Progress,
     Ranked,
     Store,
+    TuneProgress,
     find_grid,
     search,
     tune,
 )
 from h2gcn.experiments.definition import settings as settings_module
-from h2gcn.experiments.running.store import read_records
+from h2gcn.experiments.running.runs import read_records
 from h2gcn.experiments.tuning import searching as tuning
-from h2gcn.experiments.tuning.space import Space
+from h2gcn.experiments.tuning.searching import Space
 from h2gcn.experiments.tuning.trials import Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
@@ -386,7 +386,7 @@ def test_a_second_start_does_only_what_is_missing(
         tune(small_graph, "gcn", GRID, SPLITS, seed=0, store=store)
     assert len(read_records(path)) == 3
     scores(lambda clf: clf.setting["l2"])
-    seen: list[Progress] = []
+    seen: list[TuneProgress] = []
     with Store(path) as store:
         ranking = tune(
             small_graph, "gcn", GRID, SPLITS, seed=0, store=store, on_run=seen.append
@@ -396,9 +396,9 @@ def test_a_second_start_does_only_what_is_missing(
         again = tune(small_graph, "gcn", GRID, SPLITS, seed=0, store=store)
     assert Stub.fits == 7
     assert again == ranking
-    assert seen[0] == Progress(done=3, total=6, found=3, best=None)
+    assert seen[0] == TuneProgress(done=3, total=6, found=3, best=None)
     assert [p.done for p in seen] == sorted(p.done for p in seen)
-    assert seen[-1] == Progress(done=6, total=6, found=3, best=1e-3)
+    assert seen[-1] == TuneProgress(done=6, total=6, found=3, best=1e-3)
 
 
 def test_more_splits_add_to_those_that_are_there(
@@ -443,7 +443,7 @@ def test_a_search_tries_the_grid_first_and_so_many_in_all(
 ) -> None:
     scores(preference)
     arguments = (small_graph, "gcn", GRID, SPLITS)
-    seen: list[Progress] = []
+    seen: list[TuneProgress] = []
     ranking = search(*arguments, n_trials=12, seed=0, store=store, on_run=seen.append)
     assert len(ranking) == 12
     assert Stub.fits == 12 * 2

@@ -1,4 +1,4 @@
-"""From stored runs to cells, tables, ranks and conclusions."""
+"""From stored runs to cells, tables and ranks."""
 
 import lazy_loader
 

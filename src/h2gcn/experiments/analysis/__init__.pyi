@@ -1,4 +1,10 @@
-from .ranks import ranks_table as ranks_table
+from .cells import (
+    Records as Records,
+    Reported as Reported,
+    lead as lead,
+    pairs as pairs,
+)
+from .degrees import degree_result as degree_result
 from .selection import (
     Choices as Choices,
     NotRun as NotRun,
@@ -6,7 +12,12 @@ from .selection import (
     final_runs as final_runs,
     selection_runs as selection_runs,
 )
-from .statistics import (
+from .tables import (
+    GROUPS as GROUPS,
+    accuracy_table as accuracy_table,
+    average_ranks as average_ranks,
+    line_figures as line_figures,
+    ranks_table as ranks_table,
     real_statistics as real_statistics,
     synthetic_statistics as synthetic_statistics,
 )

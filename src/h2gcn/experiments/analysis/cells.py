@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from h2gcn.experiments.definition import Published
+from h2gcn.experiments.results import Cell
+from h2gcn.experiments.running import Run
 
-__all__ = ["Cell", "lead", "mark_best", "measured", "not_run", "paired_interval"]
-__all__ += ["pairs", "verdict"]
+__all__ = [
+    *("Records", "Reported", "finished", "lead", "mark_best", "measured", "not_run"),
+    *("paired_interval", "pairs", "run_name", "verdict"),
+]
 
-Cell = dict[str, Any]
-"""A cell as `result.json` holds it; figures in percent."""
+Records = Mapping[str, Mapping[str, Any]]
+"""The records of the store by key."""
+Reported = Mapping[tuple[str, str], Sequence[Run]]
+"""The runs of each model and column."""
 
 CONFIDENCE = 0.95
 ROUNDING = 0.005
@@ -47,40 +54,23 @@ def measured(
     percent = [100 * value for value in values]
     mean = float(np.mean(percent))
     std = float(np.std(percent, ddof=1)) if len(percent) > 1 else None
-    return {
-        "mean": mean,
-        "std": std,
-        "n": len(percent),
-        "values": percent,
-        "runs": list(runs),
-        "overlap": overlap,
-        "paper": None if paper is None else paper._asdict(),
-        "verdict": verdict(mean, paper, std),
-        "difference": None if paper is None else mean - paper.mean,
-        "best": False,
-        "against": None,
-        "interval": None,
-        "note": note,
-    }
+    return Cell(
+        mean,
+        std,
+        len(percent),
+        tuple(percent),
+        tuple(runs),
+        paper,
+        verdict(mean, paper, std),
+        None if paper is None else mean - paper.mean,
+        note=note,
+        overlap=overlap,
+    )
 
 
 def not_run(paper: Published | None, note: str = "") -> Cell:
     """Return the cell of what was not run."""
-    return {
-        "mean": None,
-        "std": None,
-        "n": 0,
-        "values": [],
-        "runs": [],
-        "overlap": 0.0,
-        "paper": None if paper is None else paper._asdict(),
-        "verdict": "not run",
-        "difference": None,
-        "best": False,
-        "against": None,
-        "interval": None,
-        "note": note,
-    }
+    return Cell(paper=paper, verdict="not run", note=note, overlap=0.0)
 
 
 def verdict(mean: float, paper: Published | None, std: float | None = None) -> str:
@@ -136,22 +126,20 @@ def paired_interval(
     return mean - reach, mean + reach
 
 
-def pairs(
-    first: Mapping[str, Any], second: Mapping[str, Any]
-) -> tuple[list[float], list[float]]:
+def pairs(first: Cell, second: Cell) -> tuple[list[float], list[float]]:
     """Return the values of two cells on the runs that both have."""
-    one = dict(zip(first["runs"], first["values"], strict=True))
-    two = dict(zip(second["runs"], second["values"], strict=True))
+    one = dict(zip(first.runs, first.values, strict=True))
+    two = dict(zip(second.runs, second.values, strict=True))
     both = [run for run in one if run in two]
     return [one[run] for run in both], [two[run] for run in both]
 
 
-def lead(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float, float]:
+def lead(first: Cell, second: Cell) -> tuple[float, float]:
     """Return the interval of a cell's lead over another, on the runs of both."""
-    return paired_interval(*pairs(first, second), first["overlap"])
+    return paired_interval(*pairs(first, second), first.overlap or 0.0)
 
 
-def mark_best(column: Mapping[str, Cell]) -> None:
+def mark_best(column: Mapping[str, Cell]) -> dict[str, Cell]:
     """Set each cell against the best other one, and mark the leader of a column.
 
     The leader is marked if all models have the same runs, and its lead over every one
@@ -161,41 +149,60 @@ def mark_best(column: Mapping[str, Cell]) -> None:
     Parameters
     ----------
     column
-        The cells by model. Each gets `against`, the best other model with the same
-        runs, and `interval`, that of its difference to that one; both may be None.
+        The cells by model.
+
+    Returns
+    -------
+    dict
+        The cells with `against`, the best other model with the same runs, and
+        `interval`, that of the difference to that one; both may be None.
     """
-    done = {name: cell for name, cell in column.items() if cell["mean"] is not None}
-    for name, cell in done.items():
-        peers = _peers(name, done)
-        if peers:
-            cell["against"] = max(peers, key=lambda other: peers[other]["mean"])
-            cell["interval"] = _interval(cell, peers[cell["against"]])
+    means = {n: cell.mean for n, cell in column.items() if cell.mean is not None}
+    done = {name: _set_against(name, column, means) for name in means}
     if not done:
-        return
-    name = max(done, key=lambda model: done[model]["mean"])
-    best = done[name]
-    if best["interval"] is None:
-        return
-    peers = _peers(name, done)
-    best["best"] = len(peers) + 1 == len(column) and all(
-        lead(best, peer)[0] > 0 for peer in peers.values()
-    )
-    low, high = best["interval"]
-    told = f"ahead of {best['against']} by {low:.1f} to {high:.1f} (95 %, paired)"
-    best["note"] = f"{best['note']}; {told}" if best["note"] else told
+        return dict(column)
+    name = max(means, key=means.__getitem__)
+    first = done[name]
+    if first.interval is not None:
+        peers = _peers(name, done)
+        best = len(peers) + 1 == len(column) and all(
+            lead(first, peer)[0] > 0 for peer in peers.values()
+        )
+        low, high = first.interval
+        told = f"ahead of {first.against} by {low:.1f} to {high:.1f} (95 %, paired)"
+        note = f"{first.note}; {told}" if first.note else told
+        done[name] = replace(first, best=best, note=note)
+    return {**column, **done}
+
+
+def finished(record: Mapping[str, Any] | None) -> bool:
+    """Return whether a run is there and did not fail."""
+    return record is not None and record.get("test_accuracy") is not None
+
+
+def run_name(run: Run) -> str:
+    """Return what a run was on: a synthetic graph, or a split of a real one."""
+    return run.dataset if run.dataset.startswith("syn-") else f"split {run.split}"
+
+
+def _set_against(
+    name: str, column: Mapping[str, Cell], means: Mapping[str, float]
+) -> Cell:
+    """Return a cell with the best of its peers, and its lead over that one."""
+    cell = column[name]
+    peers = _peers(name, {other: column[other] for other in means})
+    if not peers:
+        return cell
+    against = max(peers, key=means.__getitem__)
+    interval = None if len(cell.values) < 2 else lead(cell, peers[against])
+    return replace(cell, against=against, interval=interval)
 
 
 def _peers(name: str, cells: Mapping[str, Cell]) -> dict[str, Cell]:
     """Return the other cells with the same runs; others cannot be paired."""
-    runs = cells[name]["runs"]
+    runs = cells[name].runs
     return {
         other: cell
         for other, cell in cells.items()
-        if other != name and runs and cell["runs"] == runs
+        if other != name and runs and cell.runs == runs
     }
-
-
-def _interval(cell: Cell, peer: Cell) -> list[float] | None:
-    if len(cell["values"]) < 2:
-        return None
-    return list(lead(cell, peer))

@@ -8,18 +8,18 @@ from .experiments import (
     find_benchmarks as find_benchmarks,
     find_experiments as find_experiments,
 )
-from .grids import find_grid as find_grid
 from .paper import (
     Published as Published,
     published as published,
     published_rows as published_rows,
 )
-from .presets import find_preset as find_preset
 from .protocols import Protocol as Protocol, find_protocol as find_protocol
 from .settings import (
     TO_THE_END as TO_THE_END,
     Setting as Setting,
     classifier_of as classifier_of,
+    find_grid as find_grid,
+    find_preset as find_preset,
     flatten as flatten,
     nest as nest,
 )

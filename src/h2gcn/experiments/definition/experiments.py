@@ -208,12 +208,12 @@ def find_benchmarks(
 ) -> set[str]:
     """Return the real benchmarks that are asked for, checked."""
     if not {"real", "ranks"} & {*experiments}:
-        raise InputError(f"--only names real benchmarks; {experiments[0]} has none")
+        raise InputError(f"'only' names real benchmarks; {experiments[0]} has none")
     known = EXPERIMENTS["real"].shown(protocol)
     for name in only:
         if name not in known:
             raise InputError(
-                f"--only {name!r}: no such benchmark in the protocol {protocol.name}."
+                f"only={[name]}: no such benchmark in the protocol {protocol.name}."
                 f"{nearest(name, known)} Benchmarks: {', '.join(known)}."
             )
     return set(only)

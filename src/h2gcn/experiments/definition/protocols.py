@@ -8,8 +8,7 @@ from typing import Any
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.definition.grids import find_grid
-from h2gcn.experiments.definition.presets import find_preset
+from h2gcn.experiments.definition.settings import find_grid, find_preset
 
 __all__ = ["PROTOCOLS", "Protocol", "find_protocol"]
 
@@ -114,14 +113,14 @@ PROTOCOLS = {
         synthetic_nodes=2_000,
     ),
 }
-"""What `--protocol` takes."""
+"""By name."""
 
 
 def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name."""
     if name not in PROTOCOLS:
         raise InputError(
-            f"--protocol must be {', '.join(PROTOCOLS)}. Got {name!r}."
+            f"'protocol' must be {', '.join(PROTOCOLS)}. Got {name!r}."
             f"{nearest(name, PROTOCOLS)}"
         )
     return PROTOCOLS[name]

@@ -1,13 +1,20 @@
-from .outputs import (
-    RUNS as RUNS,
-    check_protocol as check_protocol,
-    make_folder as make_folder,
-    write_result as write_result,
+from .figures import (
+    digest as digest,
+    draw as draw,
+    why_no_figures as why_no_figures,
 )
-from .page import (
+from .report_page import (
     count_cells as count_cells,
     render_html as render_html,
     summary_line as summary_line,
 )
-from .result_files import read_results as read_results
-from .table_screen import show as show
+from .result_files import (
+    RUNS as RUNS,
+    check_protocol as check_protocol,
+    make_folder as make_folder,
+    read_result as read_result,
+    read_results as read_results,
+    write_result as write_result,
+)
+from .table_text import category as category, ours as ours, verdict as verdict
+from .tables import markdown_grid as markdown_grid, show as show

@@ -1,39 +1,98 @@
-"""Finding and checking the results that experiments left in a folder."""
+"""The files of results: written by an experiment, and read again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from h2gcn.exceptions import InputError
+from h2gcn.experiments.display.figures import draw, why_no_figures
+from h2gcn.experiments.display.tables import csv_text, latex, markdown
+from h2gcn.experiments.results import Result
+from h2gcn.io import atomic_write, check_not_stdout
 
-__all__ = ["check_result", "read_result", "read_results"]
+__all__ = [
+    *("RUNS", "check_protocol", "make_folder", "read_result", "read_results"),
+    "write_result",
+]
 
+RUNS = "runs.jsonl"
+"""The store in the folder of results."""
 ORDER = (
     *("table-1", "syn-cora", "syn-cora-own", "syn-products", "ablation", "degree"),
     *("real", "ranks", "statistics", "theory"),
 )
 """The paper's; others come after, by name."""
-_NONE = type(None)
-_NUMBER = (int, float, _NONE)
+_WRITERS = {".md": markdown, ".csv": csv_text, ".tex": latex}
 
 
-def read_results(folder: str | Path) -> list[dict[str, Any]]:
+def make_folder(path: Path) -> Path:
+    """Return a folder that can be written to, made if it was not there."""
+    check_not_stdout(path, "results need a folder")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot be made a folder ({error.strerror})"
+        ) from None
+    return path
+
+
+def check_protocol(out: Path, names: Iterable[str], protocol: str) -> None:
+    """Refuse to put the results of one protocol in the place of another's."""
+    for name in names:
+        file = out / name / "result.json"
+        if not file.is_file():
+            continue
+        found = read_result(file).protocol
+        if found != protocol:
+            raise InputError(
+                f"{file}: holds results of the {found} protocol; give those of the "
+                f"{protocol} protocol a folder of their own, by 'out'"
+            )
+
+
+def write_result(out: Path, result: Result) -> list[Path]:
+    """Write a result to the folder of its experiment; return the files.
+
+    Without matplotlib there are no figures among them.
+
+    Parameters
+    ----------
+    out
+        The folder of all results.
+    result
+        As `h2gcn.experiments.reproduce` returns it.
+    """
+    folder = make_folder(out / result.experiment)
+    whole = json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False)
+    texts = {"result.json": whole}
+    for table in result.tables:
+        for suffix, render in _WRITERS.items():
+            texts[f"{table.name}{suffix}"] = render(result, table)
+    for name, text in texts.items():
+        with atomic_write(folder / name) as beside:
+            beside.write_text(text, encoding="utf-8")
+    written = [folder / name for name in texts]
+    for figure in () if why_no_figures() else result.figures:
+        written += draw(figure, folder / figure.name)
+    return written
+
+
+def read_results(folder: str | Path) -> list[Result]:
     """Return the results in a folder, in the paper's order.
 
     Parameters
     ----------
     folder
-        What `h2gcn reproduce --out` named: a folder for each experiment, a
-        `result.json` in each.
+        What `h2gcn reproduce` wrote to: a folder for each experiment, a `result.json`
+        in each.
     """
     root = Path(folder).expanduser()
     if not root.exists():
         raise InputError(
-            f"{folder}: there is no such folder; h2gcn reproduce NAME --out {folder} "
-            "makes it"
+            f"{folder}: there is no such folder; h2gcn reproduce makes one"
         )
     if not root.is_dir():
         raise InputError(f"{folder}: not a folder; results are in a folder")
@@ -43,19 +102,19 @@ def read_results(folder: str | Path) -> list[dict[str, Any]]:
         raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
     if not files:
         raise InputError(
-            f"{folder}: no results here (EXPERIMENT/result.json); h2gcn reproduce NAME "
-            f"--out {folder} makes them"
+            f"{folder}: no results here (EXPERIMENT/result.json); h2gcn reproduce "
+            "makes them"
         )
     results = [read_result(file) for file in files]
-    return sorted(results, key=lambda result: _place(result["experiment"]))
+    return sorted(results, key=lambda result: _place(result.experiment))
 
 
-def read_result(path: str | Path) -> dict[str, Any]:
-    """Return the result in a file, checked; NaN and infinities are None."""
+def read_result(path: str | Path) -> Result:
+    """Return the result in a file; NaN and infinities are None."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         # What has no value is shown as such, whoever wrote the file.
-        result = json.loads(text, parse_constant=lambda _: None)
+        content = json.loads(text, parse_constant=lambda _: None)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except json.JSONDecodeError as error:
@@ -63,100 +122,10 @@ def read_result(path: str | Path) -> dict[str, Any]:
         raise InputError(f"{path}: not JSON ({error.msg}, {where})") from None
     except (UnicodeDecodeError, RecursionError):
         raise InputError(f"{path}: not JSON (not text in UTF-8)") from None
-    check_result(result, str(path))
-    checked: dict[str, Any] = result
-    return checked
-
-
-def check_result(result: object, where: str) -> None:
-    """Raise InputError if a result has not the form that tables and figures take."""
-    for problem in _problems(result):
-        raise InputError(f"{where}: not a result of h2gcn reproduce: {problem}")
-
-
-def _problems(result: object) -> Iterator[str]:
-    if not isinstance(result, dict):
-        yield "not an object"
-        return
-    yield from _kinds(result, "", experiment=str)
-    yield from _kinds(result, "", optional=True, notes=list, not_run=list, failed=list)
-    yield from _kinds(result, "", optional=True, environment=dict, cards=dict)
-    yield from _kinds(result, "", optional=True, tables=list, figures=list)
-    for name, card in (result.get("cards") or {}).items():
-        yield from _card(card, f"card {name!r}: ")
-    for failed in result.get("failed") or ():
-        if not isinstance(failed, dict):
-            yield "an entry of 'failed' must be an object"
-    for i, table in enumerate(result.get("tables") or ()):
-        yield from _table(table, f"table {i}: ")
-    for i, figure in enumerate(result.get("figures") or ()):
-        yield from _figure(figure, f"figure {i}: ")
-
-
-def _table(table: object, where: str) -> Iterator[str]:
-    yield from _kinds(table, where, name=str, title=str, columns=list, rows=list)
-    yield from _kinds(table, where, optional=True, decimals=int, unit=str, corner=str)
-    yield from _kinds(table, where, optional=True, notes=list)
-    for row in table["rows"]:  # type: ignore[index]
-        yield from _kinds(row, f"{where}a row: ", name=str, cells=list)
-        n = len(table["columns"])  # type: ignore[index]
-        if len(row["cells"]) != n:
-            yield f"{where}row {row['name']!r} has {len(row['cells'])} cells, not {n}"
-        for cell in row["cells"]:
-            at = f"{where}row {row['name']!r}: "
-            yield from _kinds(cell, at, optional=True, verdict=str, note=str)
-            yield from _kinds(cell, at, mean=_NUMBER)
-            yield from _kinds(cell, at, optional=True, std=_NUMBER, n=_NUMBER)
-            yield from _kinds(cell, at, optional=True, difference=_NUMBER, paper=dict)
-            yield from _kinds(cell, at, optional=True, values=list, runs=list)
-            yield from _kinds(cell, at, optional=True, overlap=_NUMBER)
-            yield from _kinds(cell, at, optional=True, against=str, interval=list)
-            if cell.get("interval") is not None and len(cell["interval"]) != 2:
-                yield f"{at}'interval' must be two numbers"
-            if cell.get("paper") is not None:
-                yield from _kinds(cell["paper"], at, mean=_NUMBER)
-                yield from _kinds(cell["paper"], at, optional=True, std=_NUMBER)
-
-
-def _figure(figure: object, where: str) -> Iterator[str]:
-    yield from _kinds(figure, where, name=str, title=str, series=list)
-    yield from _kinds(figure, where, optional=True, x_ticks=list)
-    for series in figure["series"]:  # type: ignore[index]
-        yield from _kinds(series, f"{where}a series: ", name=str, x=list, mean=list)
-        at = f"{where}series {series['name']!r}: "
-        yield from _kinds(series, at, optional=True, std=list, paper=list, runs=list)
-        lists = [series.get(name) for name in ("mean", "std", "paper", "runs")]
-        if any(v is not None and len(v) != len(series["x"]) for v in lists):
-            yield f"{at}not as many values as 'x' has"
-        for values in lists[:3]:
-            if not all(isinstance(value, _NUMBER) for value in values or ()):
-                yield f"{at}values must be numbers"
-
-
-def _card(card: object, where: str) -> Iterator[str]:
-    yield from _kinds(card, where, optional=True, compatibility=list, class_names=list)
-    matrix: Sequence[object] = card.get("compatibility") or ()  # type: ignore[attr-defined]
-    if not all(isinstance(row, list) and len(row) == len(matrix) for row in matrix):
-        yield f"{where}'compatibility' must be a square matrix"
-
-
-def _kinds(
-    thing: object,
-    where: str,
-    *,
-    optional: bool = False,
-    **kinds: type | tuple[type, ...],
-) -> Iterator[str]:
-    if not isinstance(thing, Mapping):
-        yield f"{where or 'it '}must be an object".replace(": must", " must")
-        return
-    for name, kind in kinds.items():
-        if name not in thing and not optional:
-            yield f"{where}{name!r} is missing"
-        elif optional and thing.get(name) is None:
-            continue
-        elif not isinstance(thing.get(name), kind):
-            yield f"{where}{name!r} is of the wrong kind"
+    try:
+        return Result.from_json(content)
+    except InputError as error:
+        raise InputError(f"{path}: not a result of h2gcn reproduce: {error}") from None
 
 
 def _place(experiment: str) -> tuple[int, str]:

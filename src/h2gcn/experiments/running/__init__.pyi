@@ -1,11 +1,15 @@
-from .available import (
-    AtHand as AtHand,
+from .graphs import (
+    Available as Available,
+    available_columns as available_columns,
     card_of as card_of,
-    look as look,
-    with_the_graphs_there as with_the_graphs_there,
+    on_available_graphs as on_available_graphs,
 )
 from .local_pool import LocalPool as LocalPool
-from .plan import Run as Run
 from .ray_pool import RayPool as RayPool
 from .runner import Event as Event, Pool as Pool, run_plan as run_plan
-from .store import Store as Store, key_of as key_of
+from .runs import (
+    Run as Run,
+    Store as Store,
+    key_of as key_of,
+    read_records as read_records,
+)

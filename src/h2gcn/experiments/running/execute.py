@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from h2gcn import __version__
 from h2gcn.experiments.running.graphs import find_checksum, open_graph
-from h2gcn.experiments.running.plan import Run
+from h2gcn.experiments.running.runs import Run
 
 __all__ = ["Record", "count_by_degree", "execute", "failure", "work"]
 

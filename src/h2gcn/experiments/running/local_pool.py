@@ -15,7 +15,7 @@ from typing import Self
 from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.running.execute import Record, failure, work
-from h2gcn.experiments.running.plan import Run
+from h2gcn.experiments.running.runs import Run
 
 __all__ = ["ATTEMPTS", "ENVIRONMENT", "LocalPool"]
 

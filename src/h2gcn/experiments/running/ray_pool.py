@@ -16,7 +16,7 @@ from typing import Any, Self
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.running.execute import Record, failure, work
 from h2gcn.experiments.running.local_pool import ATTEMPTS, ENVIRONMENT
-from h2gcn.experiments.running.plan import Run
+from h2gcn.experiments.running.runs import Run
 
 __all__ = ["RayPool"]
 
@@ -115,7 +115,7 @@ def _connect(ray: Any, address: str) -> None:
     """Connect to a cluster, or say in one line why that cannot be."""
     given = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
     host, _, port = given.removeprefix("ray://").rpartition(":")
-    hint = "'ray start --head' starts one on this machine"
+    hint = "Ray's own command 'ray start' starts one, this machine as its head"
     handler = signal.getsignal(signal.SIGTERM)
     try:
         if host and port.isdigit():

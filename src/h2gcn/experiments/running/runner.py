@@ -11,8 +11,7 @@ from typing import Protocol
 
 from h2gcn.experiments.running.execute import Record
 from h2gcn.experiments.running.local_pool import LocalPool
-from h2gcn.experiments.running.plan import Run
-from h2gcn.experiments.running.store import Store
+from h2gcn.experiments.running.runs import Run, Store
 
 __all__ = ["Event", "Outcome", "Pool", "is_done", "run_plan"]
 

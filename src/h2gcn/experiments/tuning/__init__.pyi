@@ -4,4 +4,10 @@ from .searching import (
     search as search,
     tune as tune,
 )
-from .trials import Progress as Progress, Ranked as Ranked, without_test as without_test
+from .trials import (
+    Ranked as Ranked,
+    TuneProgress as TuneProgress,
+    rank as rank,
+    sum_up as sum_up,
+    without_test as without_test,
+)

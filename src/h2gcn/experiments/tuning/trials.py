@@ -32,12 +32,7 @@ from h2gcn.models import ALIASES
 from h2gcn.rings import RingOptions
 
 __all__ = [
-    "OnRanking",
-    "Progress",
-    "Ranked",
-    "Trials",
-    "rank",
-    "sum_up",
+    *("OnRanking", "Ranked", "Trials", "TuneProgress", "rank", "sum_up"),
     "without_test",
 ]
 
@@ -73,7 +68,7 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TuneProgress:
     """How far it is: runs that are done, in all, and already there at the start."""
 
     done: int
@@ -124,7 +119,7 @@ class Trials:
         store: Store,
         device: str = "auto",
         machine: Mapping[str, Any] | None = None,
-        on_run: Callable[[Progress], None] | None = None,
+        on_run: Callable[[TuneProgress], None] | None = None,
         on_ranking: OnRanking | None = None,
     ) -> None:
         check_labels(graph)
@@ -202,7 +197,7 @@ class Trials:
     def _report(self) -> None:
         if self._on_run is not None:
             done = self._found + self._new
-            self._on_run(Progress(done, self._total, self._found, self._best))
+            self._on_run(TuneProgress(done, self._total, self._found, self._best))
 
     def _rank(self, last: NodeClassifier | None) -> None:
         """Show the ranking so far; `last` is the classifier of the last result."""

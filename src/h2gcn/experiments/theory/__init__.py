@@ -1,5 +1,0 @@
-"""The theorems as experiments, with entries beside the paper's statements."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,0 @@
-from .results import theory_result as theory_result

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -51,6 +52,26 @@ def folder(tmp_path: Path) -> Path:
 
 
 QUICK = ("--epochs", 30, "--patience", 30)
+
+
+def test_training_on_ones_own_data_loads_no_experiments(
+    folder: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"model": "mlp", "settings": {"l2": 0.001}}')
+    code = """
+import sys
+from h2gcn.cli import main
+code = main(["train", *sys.argv[1:], "--epochs", "2", "--quiet", "--json"])
+loaded = [name for name in sys.modules if name.startswith("h2gcn.experiments")]
+sys.exit(code or ", ".join(loaded) or 0)
+"""
+    for more in (["--model", "mlp"], ["--settings", str(settings)]):
+        arguments = [sys.executable, "-c", code, str(folder), *more]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)["config"]["patience"]
+        assert found == (None if "--settings" in more else 100)
 
 
 def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> None:

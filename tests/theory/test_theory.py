@@ -467,7 +467,7 @@ def test_both_labelings_may_have_the_higher_energy() -> None:
 
 @pytest.fixture(scope="module")
 def result() -> dict[str, object]:
-    return theory_result("quick")
+    return theory_result("quick").to_json()
 
 
 def test_result_is_plain_json(result: dict[str, object]) -> None:

@@ -134,8 +134,6 @@ def find_settings(
 
 
 def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
-    from h2gcn.experiments import TO_THE_END
-
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -152,7 +150,8 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
         content = content["settings"]
     settings = {name: value for name, value in content.items() if name != "model"}
     if tuned:
-        settings = {**TO_THE_END, **settings}
+        # As everywhere in experiments, a setting without patience has none.
+        settings = {"patience": None, **settings}
     _check_names(path, settings)
     return model, settings
 

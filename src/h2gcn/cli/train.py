@@ -144,7 +144,6 @@ def command(
     from h2gcn.cli.runs import interruption, run_splits
     from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
     from h2gcn.estimator import check_target
-    from h2gcn.experiments import TO_THE_END, find_preset
 
     model, base = find_settings(settings, model)
     own = parse_options(option or [])
@@ -187,7 +186,7 @@ def command(
     graph = src.load_source(source, nodes, edges, options, features)
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
-        base = {**TO_THE_END, **find_preset(source or "", model)}
+        base = _preset(source, model)
     config = merge(base, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
@@ -219,6 +218,17 @@ def _check_new(out: Path, resume: bool) -> None:
     raise InputError(
         f"{out}: holds a model already; --force replaces it, another --out keeps it"
     )
+
+
+def _preset(source: str | None, model: str) -> dict[str, Any]:
+    """Return the setting of a model on a benchmark, {} for one's own data."""
+    from h2gcn.datasets import is_dataset
+
+    if source is None or not is_dataset(source):
+        return {}
+    from h2gcn.experiments import TO_THE_END, find_preset
+
+    return {**TO_THE_END, **find_preset(source, model)}
 
 
 def _split_numbers(text: str, n_splits: int) -> list[int]:

@@ -77,7 +77,7 @@ Axes = Mapping[str, Sequence[Any]]
 """The values of each argument of `NodeClassifier`, or option of the model."""
 
 OWN_PATIENCE = 100
-"""Epochs without a better validation score before a run on one's own graph ends."""
+"""Epochs without a better score before a run ends on a graph nobody has tuned for."""
 
 _BOTH = {"activation": ("relu", "none"), "dropout": (0.0, 0.5)}
 _GCN_STOPS = {"stopping": ("loss-mean",), "patience": (40, 100, 200)}
@@ -246,28 +246,23 @@ def _family(name: str) -> tuple[dict[str, list[Axes]], dict[str, Any]]:
 
 # ----------------------------------------------------------------------------- presets
 
-OWN_DATA: dict[str, Any] = {"patience": OWN_PATIENCE}
-"""A graph that nobody has tuned for: stop when validation no longer rises."""
-
 
 def find_preset(name: str, model: str) -> dict[str, Any]:
-    """Return the arguments of `NodeClassifier` for a graph's name and a model.
+    """Return the arguments of `NodeClassifier` for a benchmark and a model.
 
     A benchmark without a setting for the model gets the first one of its grid, with
     patience where the grid has none.
     """
     model = ALIASES.get(model, model)
     synthetic = (f for f in ("syn-cora", "syn-products") if name.startswith(f))
-    family, known = next(synthetic, name), _presets()
-    if family not in DATASETS and family not in known:
-        return dict(OWN_DATA)
+    family = next(synthetic, name)
     grid = find_grid(name, model)
     common = {k: v for k, v in grid[0].items() if k in ("scaling", "metric")}
-    own = known.get(family, {})
+    own = _presets().get(family, {})
     if model not in own and model.startswith("h2gcn") and family.startswith("syn-"):
         # The paper runs the variants of the ablations as it runs H2GCN.
         model = "h2gcn-1"
-    return common | own.get(model, OWN_DATA | grid[0])
+    return common | own.get(model, {"patience": OWN_PATIENCE} | grid[0])
 
 
 @cache

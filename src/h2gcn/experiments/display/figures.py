@@ -1,8 +1,8 @@
 """The figures of a result, drawn by matplotlib in the paper's layout.
 
 matplotlib comes with the extra `figures`. Without it nothing here is drawn, and
-`why_no_figures` says so. The report shows these same drawings: the tables beneath them
-tell every point, so that a second drawing to point at would only say it again.
+`why_no_figures` says so. The report shows these same drawings. A second one, drawn to
+be pointed at, took 500 lines to say again what the table beneath tells of every model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Processes of this machine that work on runs, each on one thread."""
+"""Processes of this machine that work on runs, each on one thread.
+
+joblib's loky would not do: where one of its processes dies, all runs under way are lost
+and nobody can tell whose it was, and its processes outlive a parent that was killed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Graphs that are not the user's own: the benchmarks by name, and synthetic ones."""
+"""Graphs that are not the user's own: the benchmarks by name, and synthetic ones.
+
+**Benchmarks are read from their raw files by readers of ours**; PyG's dataset classes
+give the layout and download what is missing. PyG merges duplicate edges before anyone
+can count them, makes Citeseer's 15 empty nodes class 0, unpickles Planetoid's files
+without restriction and keeps a pickled cache beside them; importing it takes seconds.
+A test compares our graphs with PyG's.
+"""
 
 import lazy_loader
 

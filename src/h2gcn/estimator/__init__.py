@@ -1,4 +1,21 @@
-"""`NodeClassifier`: scikit-learn's contract over graphs, saved models, evaluation."""
+"""`NodeClassifier`: scikit-learn's contract over graphs, saved models, evaluation.
+
+**The rings of a graph live as long as the graph.** `fit`, `predict` and `score` mostly
+see one graph, and its rings are the dear part: those asked for last are kept in a weak
+table keyed by the graph, outside of estimators, which stay easy to copy, clone and
+pickle.
+
+**A model without features remembers labels by id.** Label propagation and LinBP get
+the training labels as their input; a saved model can spread them over another graph
+with the same nodes, and refuses one without. Nodes without ids are numbered, and a
+number says nothing about another graph: then only the training graph is taken, by its
+edges.
+
+**A score is of nodes that training did not see.** `score` without nodes takes the test
+nodes of the graph of `fit`, and leaves out by id what training saw of any other. A
+saved model keeps the rows, 64 bits of each id, and a checksum of the edges and of some
+features, by which it knows its graph.
+"""
 
 import lazy_loader
 

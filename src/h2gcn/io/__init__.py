@@ -2,6 +2,10 @@
 
 `read_graph` finds the reader; each reader returns a `Graph` whose record says what was
 merged, made symmetric and dropped.
+
+**A label column decides what is predicted, never what is split away.** A file with a
+training mask but no validation mask is refused rather than split anew, since its test
+nodes could end in training.
 """
 
 import lazy_loader

@@ -1,4 +1,24 @@
-"""The models of the paper, each a module and the operators it wants of a graph."""
+"""The models of the paper, each a module and the operators it wants of a graph.
+
+**A model is two things**: a pure function from an adjacency matrix to sparse
+operators, and a module `forward(x, operators, target)` that holds no graph. `target`
+names the nodes whose logits are wanted, with the operators' rows for them: training
+needs the last round only for the training nodes, validation only for the validation
+nodes.
+
+**The baselines are written on operators, and PyG's layers check them.** PyG's take
+dense features only, transpose the graph in every step and compute all rows where
+training needs a few. The tests load PyG's layer with the same weights and compare,
+beside a dense oracle of the formula in numpy; `benchmarks/models.py` times both in one
+run.
+
+**A model is the one of its paper, as the program ran it.** Where program and paper
+differ, the docstring says which was followed. What is not given is the model's own:
+`NodeClassifier("gat")` is 8 heads × 8, ELU, dropout 0.6 and rate 0.005.
+
+**The design space of H2GCN is one class.** Each variant of the paper is a named set of
+arguments in `MODELS`. K2 is H2GCN-1, S0 too, and N2 is S1; these are aliases.
+"""
 
 import lazy_loader
 

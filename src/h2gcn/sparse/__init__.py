@@ -1,6 +1,23 @@
 """Sparse products that are quick in both directions, and the memory they use.
 
 Speed is walled in here: whoever multiplies takes an `Operator` and asks no further.
+
+**The transpose is built once.** The gradient of S·B with respect to B is Sᵀ·G. torch
+transposes S in every step; an `Operator` keeps the transpose, and a symmetric one is
+its own.
+
+**Large products go through huge pages.** From 65,536 nodes on, the dense side of a
+product is larger than most caches: every entry is a trip to memory, and one more to
+find the page. The dense side is copied to huge pages, which are kept while a training
+lasts, and the kernel fetches four rows at once; narrow products are left to torch, on
+the same copy.
+
+**Dropout is drawn 16 bits at a time, and the concatenation is never held.** torch
+draws a number for every element, which is slow on a processor; `dropout_linear` joins,
+drops and multiplies some rows at a time.
+
+**Features may stay in their file.** `MappedFeatures` is a factor like an `Operator`:
+products, gradients and dropout read it block by block, batches read their rows.
 """
 
 import lazy_loader

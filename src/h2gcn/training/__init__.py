@@ -1,4 +1,24 @@
-"""The training loop: batches, objective, stopping rules, metrics, checkpoints."""
+"""The training loop: batches, objective, stopping rules, metrics, checkpoints.
+
+**Optimiser and stopping rule belong to the setting.** GCN's program keeps the last
+weights and watches the mean of the validation loss; GAT's waits for loss or accuracy;
+GraphSAGE and MixHop take plain gradient steps. `stopping` and `optimizer` say so.
+
+**A checkpoint is a whole epoch**: weights, optimiser, random state, history, best
+weights. The rule's state follows from the history, the order of batches from seed and
+epoch. Tensors are written under their checksum's name, and count once a
+`checkpoint.json` that names them has replaced the old one: a kill leaves one or the
+other. It says what is trained, and anything else is refused. The folder is locked
+while it is trained into. Ctrl-C comes in mid-epoch, so a copy of the last whole epoch
+is at hand.
+
+**Threads wait quietly.** torch's threads spin while they wait, and where another
+program is busy an epoch then takes several times as long. So small graphs use one
+thread. For larger ones the command line sets `OMP_WAIT_POLICY=PASSIVE` before torch is
+loaded: torch's wheels bring GNU's OpenMP, which reads how to wait when it is loaded
+and has no call to change it later. A library does not change its host's environment:
+set the variable yourself.
+"""
 
 import lazy_loader
 

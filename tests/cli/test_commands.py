@@ -1319,7 +1319,7 @@ def test_a_model_that_is_not_there(
 def test_progress_has_no_score_before_the_first_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from h2gcn.cli.output import progress_bar
+    from h2gcn.cli.console import progress_bar
     from h2gcn.training import Epoch
 
     class Terminal(io.StringIO):
@@ -1368,3 +1368,17 @@ def test_notes_of_the_readers_name_flags(run: Run, folder: Path) -> None:
     notes = run("train", folder, *QUICK)[2]
     assert "--categorical plan one-hot encodes it" in notes
     assert "categorical=" not in notes
+
+
+def test_help_waits_for_no_library() -> None:
+    program = (
+        "import sys\n"
+        "from h2gcn.cli import entry_point\n"
+        "sys.argv = ['h2gcn', '--help']\n"
+        "try: entry_point()\n"
+        "finally: print([m for m in ('numpy', 'torch', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

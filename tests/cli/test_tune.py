@@ -469,7 +469,7 @@ def test_three_splits_or_as_many_as_the_data_bring(
     nodes = np.arange(30)
     splits = [Split(*np.split(np.roll(nodes, 4 * i), [12, 20])) for i in range(own)]
     graph = replace(small_graph, splits=splits)
-    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
+    monkeypatch.setattr("h2gcn.cli.options.load_source", lambda *_: graph)
     options = ("--out", tmp_path / "t", "--json", "-q", "--model", "gat")
     command = ("tune", "x", *options, "--epochs", 2)
     assert json.loads(run(*command)[1])["splits"] == used
@@ -521,7 +521,7 @@ def test_a_search_goes_on_among_the_scalings(
 def test_the_command_line_wins_over_the_grid(
     run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: small_graph)
+    monkeypatch.setattr("h2gcn.cli.options.load_source", lambda *_: small_graph)
     command = ("tune", "minesweeper", "--model", "gat", "--json", "-q", *QUICK)
     first = json.loads(run(*command, "--out", tmp_path / "t")[1])
     assert first["best"]["settings"]["scaling"] == "standard"
@@ -536,7 +536,7 @@ def test_roc_auc_is_for_two_classes(
     run: Run, small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = replace(small_graph, y=np.arange(30) % 3, classes=None)
-    monkeypatch.setattr("h2gcn.cli.source.load_source", lambda *_: graph)
+    monkeypatch.setattr("h2gcn.cli.options.load_source", lambda *_: graph)
     result = run("tune", "x", "--out", tmp_path / "t", "--metric", "roc_auc")
     fails(result, "--metric roc_auc: for two classes. small has 3.")
     assert not (tmp_path / "t").exists()

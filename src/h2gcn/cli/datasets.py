@@ -16,7 +16,7 @@ def command(
     ] = False,
 ) -> None:
     """List the benchmarks that commands know by name."""
-    from h2gcn.cli.output import table
+    from h2gcn.cli.console import table
     from h2gcn.datasets import DATASETS, data_root
 
     root = data_root()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from h2gcn.cli import source as src
+from h2gcn.cli import options as src
 
 __all__ = ["command"]
 
@@ -43,8 +43,8 @@ def command(
     looks for what could mislead: twins across a split, classes too small,
     isolated nodes. Without labels only the structure can be told.
     """
+    from h2gcn.cli.console import say
     from h2gcn.cli.diagnosis_text import in_options
-    from h2gcn.cli.output import say
     from h2gcn.diagnosis import diagnose
     from h2gcn.io import atomic_write, check_suffix
 

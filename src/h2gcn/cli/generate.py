@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from h2gcn.cli.settings import in_range
+from h2gcn.cli.options import in_range
 
 __all__ = ["command"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn.cli.settings import DEFAULT_MODEL
+from h2gcn.cli.options import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from h2gcn.models import ModelSpec
@@ -32,7 +32,7 @@ def command(
     D1: a node is kept apart from its neighbours. D2: neighbours two steps away are
     looked at on their own. D3: every round's result reaches the classifier.
     """
-    from h2gcn.cli.output import table
+    from h2gcn.cli.console import table
     from h2gcn.models import ALIASES, MODELS, find_model
 
     if name is not None:
@@ -87,8 +87,8 @@ def _entry(name: str, spec: ModelSpec) -> dict[str, Any]:
 
 def _show(name: str, spec: ModelSpec) -> None:
     """Print all there is to say about a model."""
+    from h2gcn.cli.console import table
     from h2gcn.cli.models_text import about, option_texts, setting_text
-    from h2gcn.cli.output import table
     from h2gcn.models import ALIASES
 
     also = [other for other, model in ALIASES.items() if model == name]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from h2gcn.cli import source as src
-from h2gcn.cli.settings import MemoryLimit, RingStore, large, machine
+from h2gcn.cli import options as src
+from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +73,7 @@ def command(
     import numpy as np
 
     from h2gcn import __version__
-    from h2gcn.cli.output import notes_of, percent, say
+    from h2gcn.cli.console import notes_of, percent, say
     from h2gcn.estimator import (
         check_batches,
         check_rings,

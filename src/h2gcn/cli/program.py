@@ -97,9 +97,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     shells have it, whether the best so far was kept or nothing was done yet.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    command: Any = typer.main.get_command(app)
-    spoken = speaking(command.commands.get(arguments[0]), arguments)
-    with spoken, sigterm_as_ctrl_c() as received, warnings.catch_warnings():
+
+    def command() -> Any:
+        group: Any = typer.main.get_command(app)
+        return group.commands.get(arguments[0])
+
+    with (
+        speaking(command, arguments),
+        sigterm_as_ctrl_c() as received,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said()
         try:

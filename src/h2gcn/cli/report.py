@@ -34,7 +34,7 @@ def command(
     import json
 
     from h2gcn import __version__
-    from h2gcn.cli.output import say
+    from h2gcn.cli.console import say
     from h2gcn.experiments import (
         count_cells,
         read_results,

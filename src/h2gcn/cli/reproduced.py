@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from h2gcn import __version__
-from h2gcn.cli.output import say
+from h2gcn.cli.console import say
 
 if TYPE_CHECKING:
     from h2gcn.experiments import Event, Pool, Protocol, Result, Run, Store

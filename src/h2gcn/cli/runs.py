@@ -1,15 +1,28 @@
-"""What `h2gcn train` does with one split after the other."""
+"""What `h2gcn train` does with its splits, one after the other, and tells of them."""
 
 from __future__ import annotations
 
+import re
 import time
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from h2gcn.cli.checkpoints import Checkpoints
-from h2gcn.cli.output import progress_bar, say, say_what_was_read
+import numpy as np
+
+from h2gcn import __version__
+from h2gcn.cli.console import (
+    SCORES,
+    percent,
+    progress_bar,
+    say,
+    say_what_was_read,
+    table,
+)
+from h2gcn.diagnosis import number
 from h2gcn.estimator import (
     CheckedFit,
     Evaluation,
@@ -17,16 +30,31 @@ from h2gcn.estimator import (
     Verdict,
     check_fit,
     evaluate,
+    mean_and_deviation,
     resolve_seed,
     resolve_split,
     save_bundle,
 )
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.homophily import graph_card
+from h2gcn.io import cannot_write, check_folder
 from h2gcn.models import find_model
-from h2gcn.training import Epoch
+from h2gcn.training import MINUTES, Epoch, Stage, check_resume, find_stage, per_class
 
-__all__ = ["SplitRun", "find_splits", "interruption", "run_splits", "verdict"]
+__all__ = [
+    "Checkpoints",
+    "SplitRun",
+    "find_checkpoints",
+    "find_splits",
+    "interruption",
+    "report",
+    "run_splits",
+    "say_saved",
+    "show",
+    "verdict",
+    "warn_of_missed_classes",
+]
 
 
 @dataclass(frozen=True)
@@ -185,3 +213,207 @@ def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:
         resolve_split(graph, number if own else None, resolve_seed(seed + number))
         for number in numbers
     ]
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where checkpoints are, and whether to go on from them.
+
+    Parameters
+    ----------
+    folder
+        That of split 0 is `folder/split-0`, and so on.
+    resume
+        Go on from those that are there; splits without one are begun.
+    minutes
+        How often they are written.
+    """
+
+    folder: Path
+    resume: bool
+    minutes: float
+
+    def open(self, splits: Sequence[int]) -> None:
+        """Make the folder, or say why these splits cannot be trained with it."""
+        held = [number for number in splits if find_stage(self._of(number)) is not None]
+        check_resume(self._of((held or splits)[0]), bool(held), self.resume)
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.folder, error) from None
+
+    def close(self) -> None:
+        """Remove the folder where no split has left anything in it.
+
+        An empty one that was there before goes too: nothing is lost with it.
+        """
+        with suppress(OSError):  # it is not empty
+            self.folder.rmdir()
+
+    def stage(self, split: int) -> Stage | None:
+        """Return how far a split is that is gone on with; None for a new one."""
+        return find_stage(self._of(split)) if self.resume else None
+
+    def arguments(self, split: int) -> dict[str, Any]:
+        """Return the arguments of `NodeClassifier.fit` for a split."""
+        return {
+            "checkpoint": self._of(split),
+            "resume": self.stage(split) is not None,
+            "checkpoint_minutes": self.minutes,
+        }
+
+    def _of(self, split: int) -> Path:
+        return self.folder / f"split-{split}"
+
+
+def find_checkpoints(
+    folder: Path | None, resume: bool, minutes: float | None
+) -> Checkpoints | None:
+    """Return what the options of the command line ask for, None without a folder."""
+    if folder is None:
+        options = {"--resume": resume, "--checkpoint-minutes": minutes is not None}
+        for name in (name for name, given in options.items() if given):
+            raise InputError(
+                f"{name} needs --checkpoint, the folder of the checkpoints"
+            )
+        return None
+    check_folder(folder, "a checkpoint", re.compile(r"split-\d+").fullmatch)
+    return Checkpoints(folder, resume, MINUTES if minutes is None else minutes)
+
+
+MAX_CLASSES_SHOWN = 12
+HARDLY = 0.1
+"""A class of whose test nodes a smaller share was found is told."""
+
+
+def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]:
+    """Return all results as one object for JSON; scores are fractions of 1."""
+    tests = [run.test for run in runs if run.test is not None]
+    seeds = [run.classifier.random_state for run in runs]
+    result: dict[str, Any] = {
+        "dataset": graph.name,
+        "model": model,
+        "config": runs[0].classifier.params_ | {"random_state": seeds},
+        "graph": graph_card(graph),
+        "splits": [_split_row(run) for run in runs],
+        "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
+        "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
+        "majority_baseline": mean_and_deviation([test.majority for test in tests]),
+        **verdict(runs).to_json(),
+        "version": __version__,
+    }
+    if graph.n_classes == 2:
+        scores = [test.roc_auc for test in tests if test.roc_auc is not None]
+        result["test_roc_auc"] = mean_and_deviation(scores)
+    if tests:
+        total = np.sum([test.confusion for test in tests], axis=0)
+        classes = [str(label) for label in graph.classes]
+        result["confusion"] = {"classes": classes, "counts": total.tolist()}
+        result["per_class"] = [
+            {"class": name} | row
+            for name, row in zip(classes, per_class(total), strict=True)
+        ]
+    return result
+
+
+def _split_row(run: SplitRun) -> dict[str, Any]:
+    row = {
+        "split": run.split,
+        "best_epoch": run.classifier.best_epoch_,
+        "epochs": run.classifier.n_iter_,
+        "val_accuracy": run.val.accuracy,
+        "test_accuracy": None if run.test is None else run.test.accuracy,
+        "val_macro_f1": run.val.macro_f1,
+        "test_macro_f1": None if run.test is None else run.test.macro_f1,
+        "seconds": round(run.seconds, 3),
+        "interrupted": run.classifier.interrupted_,
+        "sizes": list(run.classifier.split_.sizes),
+        "scaling": run.classifier.scaler_.kind,
+    }
+    if run.val.roc_auc is not None:
+        row["val_roc_auc"] = run.val.roc_auc
+        row["test_roc_auc"] = None if run.test is None else run.test.roc_auc
+    return row
+
+
+def show(result: Mapping[str, Any], graph: Graph) -> None:
+    """Print the results as tables."""
+    card = result["graph"]
+    print(
+        f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
+        f"{card['labelled']:,} labelled, {card['classes']} classes, "
+        f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
+    )
+    if result["config"]["scaling"] == "auto" and find_model(result["model"]).trained:
+        took = result["splits"][0]["scaling"]
+        print(f"scaling of the features: {took}, by auto (--scaling sets another)")
+    metric = result["config"]["metric"]
+    rows = [
+        (
+            row["split"],
+            "/".join(map(str, row["sizes"])),
+            row["best_epoch"],
+            percent(row.get(f"val_{metric}")),
+            percent(row.get(f"test_{metric}")),
+            f"{row['seconds']:.1f}",
+        )
+        for row in result["splits"]
+    ]
+    scores = (f"val {SCORES[metric]}", f"test {SCORES[metric]}")
+    columns = ("split", "train/val/test", "best epoch", *scores, "seconds")
+    table(f"{result['model']} on {graph.name}", columns, rows)
+    names = {
+        "accuracy": "test_accuracy",
+        "macro F1": "test_macro_f1",
+        "ROC-AUC": "test_roc_auc",
+        "always the largest class": "majority_baseline",
+    }
+    summary = [
+        (name, percent(result[key]["mean"], result[key]["std"]))
+        for name, key in names.items()
+        if key in result
+    ]
+    table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
+    if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
+        _show_confusion(result["confusion"], result["per_class"])
+    for remark in result["remarks"]:
+        print(f"Note: {remark}.")
+
+
+def _show_confusion(
+    confusion: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]
+) -> None:
+    rows: list[tuple[object, ...]] = [
+        (row["class"], *counts, percent(row["recall"]))
+        for row, counts in zip(classes, confusion["counts"], strict=True)
+    ]
+    rows.append(("right %", *(percent(row["precision"]) for row in classes), ""))
+    columns = ("", *confusion["classes"], "found %")
+    table("true class (row), predicted (column)", columns, rows)
+
+
+def warn_of_missed_classes(result: Mapping[str, Any]) -> None:
+    """Say of which classes hardly a test node was found, and what may help."""
+    missed = [
+        f"{row['class']} ({round(row['recall'] * row['nodes'])} of {row['nodes']:,})"
+        for row in result.get("per_class", ())
+        if row["nodes"] and row["recall"] < HARDLY
+    ]
+    if not missed:
+        return
+    told = f"hardly found among the test nodes: {', '.join(missed)}"
+    if result["config"]["class_weight"] is None and find_model(result["model"]).trained:
+        told += (
+            "; --class-weight balanced gives rare classes the weight of others (and "
+            "probabilities that are too high), and --metric macro_f1 chooses the epoch "
+            "by all of them"
+        )
+    warnings.warn(told, H2GCNWarning, stacklevel=2)
+
+
+def say_saved(out: Path, run: SplitRun, graph: Graph) -> None:
+    """Tell which run was saved, and what can be done with it."""
+    print(f"saved to {out} (split {run.split})")
+    n_unlabelled = graph.n_nodes - graph.labelled.size
+    if n_unlabelled:
+        print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from h2gcn.cli import source as src
-from h2gcn.cli.settings import (
+from h2gcn.cli import options as src
+from h2gcn.cli.options import (
     BatchSize,
     Device,
     MemoryLimit,
@@ -139,10 +139,16 @@ def command(
     """
     import warnings
 
-    from h2gcn.cli.checkpoints import find_checkpoints
     from h2gcn.cli.interrupts import KEPT
-    from h2gcn.cli.runs import interruption, run_splits
-    from h2gcn.cli.runs_text import report, say_saved, show, warn_of_missed_classes
+    from h2gcn.cli.runs import (
+        find_checkpoints,
+        interruption,
+        report,
+        run_splits,
+        say_saved,
+        show,
+        warn_of_missed_classes,
+    )
     from h2gcn.estimator import check_target
 
     model, base = find_settings(settings, model)

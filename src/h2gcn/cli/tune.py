@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from h2gcn.cli import source as src
-from h2gcn.cli.settings import (
+from h2gcn.cli import options as src
+from h2gcn.cli.options import (
     BatchSize,
     Device,
     MemoryLimit,
@@ -124,11 +124,12 @@ def command(
     """
     import warnings
 
+    from h2gcn.cli.console import say_what_was_read
     from h2gcn.cli.interrupts import KEPT
-    from h2gcn.cli.output import say_what_was_read
     from h2gcn.cli.runs import find_splits
-    from h2gcn.cli.tuned import Folder, Tuning
-    from h2gcn.cli.tuned_text import (
+    from h2gcn.cli.tuned import (
+        Folder,
+        Tuning,
         machine_arguments,
         result_of,
         show,

@@ -22,15 +22,23 @@ _ARGUMENT = re.compile(
 # Without an underscore it may be anything of the user's, such as a column.
 _QUOTED = re.compile(r"'([a-z]+(?:_[a-z]+)+)'")
 
-_SPOKEN: ContextVar[tuple[dict[str, str], Sequence[str]]] = ContextVar(
-    "flags and arguments of the command that runs", default=({}, ())
+_SPOKEN: ContextVar[tuple[Callable[[], Any], Sequence[str]]] = ContextVar(
+    "the command that runs and its arguments", default=(lambda: None, ())
 )
 
 
 @contextmanager
-def speaking(command: Any, arguments: Sequence[str]) -> Iterator[None]:
-    """Have `as_flags` speak of a command and its arguments, as long as it runs."""
-    before = _SPOKEN.set((flags_of(command), arguments))
+def speaking(command: Callable[[], Any], arguments: Sequence[str]) -> Iterator[None]:
+    """Have `as_flags` speak of a command and its arguments, as long as it runs.
+
+    Parameters
+    ----------
+    command
+        Returns the command, as typer builds it; called once there is a message.
+    arguments
+        What was typed.
+    """
+    before = _SPOKEN.set((command, arguments))
     try:
         yield
     finally:
@@ -39,7 +47,8 @@ def speaking(command: Any, arguments: Sequence[str]) -> Iterator[None]:
 
 def as_flags(message: str) -> str:
     """Return a message of the library in the words of the command that runs."""
-    return in_flags(message, *_SPOKEN.get())
+    command, arguments = _SPOKEN.get()
+    return in_flags(message, flags_of(command()), arguments)
 
 
 def flags_of(command: Any) -> dict[str, str]:

@@ -12,10 +12,10 @@ import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import DTypeLike, NDArray
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
     "available_memory",
@@ -57,6 +57,8 @@ def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
 
     numpy asks for huge pages, which a virtual machine may take long to find.
     """
+    import numpy as np  # late: programs ask for their memory before they load it
+
     size = count * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(count, dtype)

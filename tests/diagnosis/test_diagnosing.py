@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from h2gcn.experiments.display.report_cards import FACTS, card_views
 from hypothesis import assume, given, strategies as st
 
 from h2gcn import Graph, Split, load_dataset
@@ -23,6 +22,8 @@ from h2gcn.diagnosis.numbers import percent, percents
 from h2gcn.diagnosis.page import _luminance
 from h2gcn.diagnosis.words import card_facts
 from h2gcn.exceptions import InputError
+from h2gcn.experiments import Result
+from h2gcn.experiments.display.report_page import FACTS, card_views
 from h2gcn.homophily import DegreeRange, RingShare
 from h2gcn.io import write_npz, write_tables
 from support.commands import Run
@@ -767,6 +768,6 @@ def test_scores_and_cards_follow_the_same_rule() -> None:
         *(">99.99", "100.00", "<0.01", "0.00"),
     ]
     assert score(0.5, 0.00001) == "50.00 ± <0.01"
-    (card,) = card_views([{"cards": {"g": {"h": 0.9999, "nodes": 1}}}])
+    (card,) = card_views([Result("x", cards={"g": {"h": 0.9999, "nodes": 1}})])
     told = dict(zip(FACTS, card.facts, strict=True))
     assert (told["h"], told["nodes"]) == ((0.9999, ">0.99"), (1, "1"))

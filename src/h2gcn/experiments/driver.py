@@ -142,7 +142,7 @@ def check_records(store: Store) -> None:
         if missing := FIELDS - record.keys():
             raise InputError(
                 f"{store.path}: the record {record['key']} lacks "
-                f"{', '.join(sorted(missing))}; another file, or another 'out'?"
+                f"{', '.join(sorted(missing))}; another file, or another out=…?"
             )
     graph_checksums(store, store.records)
 
@@ -298,7 +298,7 @@ def graph_checksums(
         if checksum and found.setdefault(name, checksum) != checksum:
             raise InputError(
                 f"{store.path}: the runs on {name} are of two graphs, with the "
-                f"checksums {found[name]} and {checksum}; another 'out' for one of "
+                f"checksums {found[name]} and {checksum}; another out=… for one of "
                 "them."
             )
     return found
@@ -312,7 +312,7 @@ def _check_graphs(store: Store, there: Available) -> None:
             raise InputError(
                 f"{store.path}: the runs on {record['dataset']} are of a graph with "
                 f"the checksum {record['checksum']}, and the one at hand has "
-                f"{card['checksum']}; another 'out', or the files of then."
+                f"{card['checksum']}; another out=…, or the files of then."
             )
 
 

@@ -107,6 +107,7 @@ def test_an_unknown_experiment_offers_the_nearest() -> None:
 
 def test_an_unknown_protocol_offers_the_nearest() -> None:
     with pytest.raises(
-        InputError, match=r"'protocol' must be paper, standard, quick\. "
+        InputError,
+        match=r"The 'protocol' parameter of find_protocol must be paper, standard, quick\. ",
     ):
         find_protocol("quik")

@@ -208,7 +208,10 @@ def find_benchmarks(
 ) -> set[str]:
     """Return the real benchmarks that are asked for, checked."""
     if not {"real", "ranks"} & {*experiments}:
-        raise InputError(f"'only' names real benchmarks; {experiments[0]} has none")
+        raise InputError(
+            "The 'only' parameter of find_benchmarks names real benchmarks; "
+            f"{experiments[0]} has none"
+        )
     known = EXPERIMENTS["real"].shown(protocol)
     for name in only:
         if name not in known:

@@ -120,7 +120,7 @@ def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name."""
     if name not in PROTOCOLS:
         raise InputError(
-            f"'protocol' must be {', '.join(PROTOCOLS)}. Got {name!r}."
-            f"{nearest(name, PROTOCOLS)}"
+            "The 'protocol' parameter of find_protocol must be "
+            f"{', '.join(PROTOCOLS)}. Got {name!r}.{nearest(name, PROTOCOLS)}"
         )
     return PROTOCOLS[name]

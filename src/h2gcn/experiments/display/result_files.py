@@ -49,7 +49,7 @@ def check_protocol(out: Path, names: Iterable[str], protocol: str) -> None:
         if found != protocol:
             raise InputError(
                 f"{file}: holds results of the {found} protocol; give those of the "
-                f"{protocol} protocol a folder of their own, by 'out'"
+                f"{protocol} protocol a folder of their own, by out=…"
             )
 
 

@@ -1,5 +1,7 @@
 """The rooms of docs/architecture.md have walls, and what looks for holes finds them."""
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,16 @@ def test_no_wall_of_the_house_is_broken() -> None:
 
 def test_the_root_holds_rooms_and_little_else() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= 4
+
+
+def test_no_two_classes_have_one_name() -> None:
+    found = Counter(
+        node.name
+        for file in PACKAGE.rglob("*.py")
+        for node in ast.parse(file.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in found.items() if count > 1] == []
 
 
 def test_every_room_says_in_a_docstring_what_it_gives() -> None:

@@ -1,4 +1,4 @@
-"""The command line: one thin module a command."""
+"""The program `h2gcn`: its commands, its exit codes, and how it tells mistakes."""
 
 from __future__ import annotations
 

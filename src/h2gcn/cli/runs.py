@@ -26,8 +26,8 @@ from h2gcn.diagnosis import number
 from h2gcn.estimator import (
     CheckedFit,
     Evaluation,
+    Judgement,
     NodeClassifier,
-    Verdict,
     check_fit,
     evaluate,
     mean_and_deviation,
@@ -48,11 +48,11 @@ __all__ = [
     "find_checkpoints",
     "find_splits",
     "interruption",
+    "judge_runs",
     "report",
     "run_splits",
     "say_saved",
     "show",
-    "verdict",
     "warn_of_missed_classes",
 ]
 
@@ -78,7 +78,7 @@ class SplitRun:
             "val_accuracy": self.val.accuracy,
             "test_accuracy": None if self.test is None else self.test.accuracy,
             "split_sizes": list(self.classifier.split_.sizes),
-            **verdict([self]).to_json(),
+            **judge_runs([self]).to_json(),
             "epochs": self.classifier.n_iter_,
             "interrupted": interrupted is not None,
             "ending": interrupted or "finished",
@@ -86,13 +86,13 @@ class SplitRun:
         save_bundle(self.classifier, path, extra=extra)
 
 
-def verdict(runs: Sequence[SplitRun]) -> Verdict:
+def judge_runs(runs: Sequence[SplitRun]) -> Judgement:
     """Judge the model by its test nodes; where there are none, by validation nodes."""
     weight = runs[0].classifier.params_["class_weight"]
     tests = [run.test for run in runs if run.test is not None]
     if tests:
-        return Verdict.of(tests, "test nodes", weight)
-    return Verdict.of([run.val for run in runs], "validation nodes", weight)
+        return Judgement.of(tests, "test nodes", weight)
+    return Judgement.of([run.val for run in runs], "validation nodes", weight)
 
 
 def run_splits(
@@ -299,7 +299,7 @@ def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]
         "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
         "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
         "majority_baseline": mean_and_deviation([test.majority for test in tests]),
-        **verdict(runs).to_json(),
+        **judge_runs(runs).to_json(),
         "version": __version__,
     }
     if graph.n_classes == 2:

@@ -29,7 +29,7 @@ from .parameters import (
 )
 from .prediction import (
     Evaluation as Evaluation,
-    Verdict as Verdict,
+    Judgement as Judgement,
     evaluate as evaluate,
     mean_and_deviation as mean_and_deviation,
     probabilities as probabilities,

@@ -21,7 +21,7 @@ from h2gcn.training import confusion_matrix, gather, macro_f1, roc_auc, threads_
 
 __all__ = [
     "Evaluation",
-    "Verdict",
+    "Judgement",
     "check_nodes",
     "evaluate",
     "join_blocks",
@@ -248,7 +248,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     """What whoever uses a model must be told of it.
 
     Parameters
@@ -265,7 +265,7 @@ class Verdict:
     @classmethod
     def of(
         cls, found: Sequence[Evaluation], nodes: str, class_weight: str | None
-    ) -> Verdict:
+    ) -> Judgement:
         """Judge a model, by the mean where it was fitted more than once.
 
         Parameters

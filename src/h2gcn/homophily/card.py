@@ -1,4 +1,4 @@
-"""A graph in one small table, and a checksum that says which graph it was."""
+"""A graph in one small table: counts, measures, and the checksum that names it."""
 
 import math
 import warnings

@@ -69,7 +69,7 @@ class Multiplies(Protocol):
         ...
 
 
-class _Product(torch.autograd.Function):
+class _CsrProduct(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
@@ -86,7 +86,7 @@ def product(
     matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
 ) -> Tensor:
     """Return matrix·dense; the gradient asks for the transpose when it needs it."""
-    result: Tensor = _Product.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
+    result: Tensor = _CsrProduct.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
     return result
 
 

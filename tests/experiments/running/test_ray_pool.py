@@ -40,12 +40,15 @@ sys.stdin.read()
 """A cluster that lives until its input is closed."""
 
 DRIVER = """
-import json, sys
+import json, signal, sys
 from h2gcn.experiments import Run
 from h2gcn.experiments import RayPool
 from h2gcn.experiments import run_plan
 from h2gcn.experiments import Store
 from support.toy_runs import play
+
+# A shell that starts tests in the background has them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 address, plan = sys.argv[1:]
 runs = [Run.from_json(run) for run in json.loads(plan)]

@@ -330,13 +330,16 @@ def test_by_default_there_is_a_process_for_each_core() -> None:
 # ------------------------------------------------------------------------- the driver
 
 DRIVER = """
-import json, sys
+import json, signal, sys
 from pathlib import Path
 from h2gcn.experiments import LocalPool
 from h2gcn.experiments import Run
 from h2gcn.experiments import run_plan
 from h2gcn.experiments import Store
 from support.toy_runs import play
+
+# A shell that starts tests in the background has them ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if __name__ == "__main__":
     plan, path = sys.argv[1:]

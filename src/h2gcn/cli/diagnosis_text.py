@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from h2gcn.cli.wording import in_flags
 from h2gcn.diagnosis import (
     LARGE_RINGS,
     ClassShare,
@@ -47,8 +46,9 @@ def in_options(diagnosis: Diagnosis) -> Diagnosis:
     large = next((one for one in audit.findings if one.kind == LARGE_RINGS), None)
     if large is None:
         return diagnosis
-    # A flag of the commands that train; this one has none for it.
-    said = in_flags(large.message, {"ring_cap": "--ring-cap"}, ())
+    # The last one: before it there are names of the user's.
+    before, named, after = large.message.rpartition("ring_cap=")
+    said = f"{before}{'--ring-cap ' if named else ''}{after}"
     findings = (
         replace(one, message=said) if one is large else one for one in audit.findings
     )

@@ -116,7 +116,11 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     check_rings(params)
     device = resolve_device(params["device"])
     # That a graph has too few classes is said by those who look at labels.
-    module = blank_module(params, 1, max(n_classes, 2))
+    n_classes = max(n_classes, 2)
+    width: int | tuple[int, ...] = {"table": (1,), "labels": n_classes}.get(
+        find_model(params["model"]).inputs, 1
+    )
+    module = blank_module(params, width, n_classes)
     check_batches(params, module)
     return config, device
 

@@ -40,6 +40,7 @@ from h2gcn.estimator.saved_model import (
     write_model,
 )
 from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.tables import input_width, table_schema
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
@@ -115,7 +116,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     tables_
         How the tables of the graph were read, if it was read from tables.
     seeds_
-        The training labels by node id, of a model that spreads labels; else None.
+        The training labels by node id, of a model that takes labels; else None.
+    schema_
+        The blocks of the ring table, of a model that takes one; else None.
     seen_
         Which nodes were training, validation and test nodes; None of a model that
         was saved without.
@@ -242,11 +245,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph, split, params = checked.graph, checked.split, checked.params
         device, seed = checked.device, checked.seed
         spec = find_model(params["model"])
-        shape = graph.n_features, graph.n_classes
         with ExitStack() as during:
             during.enter_context(threads_for([graph], small=is_small(graph)))
 
             # Plan: where the operators shall be, and what a checkpoint is to be of.
+            schema = table_schema(params, graph)
+            width = input_width(params, graph.n_features, graph.n_classes, schema)
+            shape = width, graph.n_classes
             blank = blank_module(params, *shape)
             rings = RingOptions.of(
                 params,
@@ -271,11 +276,19 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 module = build_module(params, *shape).to(device)
             operators = build_operators(plan)
             known = None
-            if not spec.trained:
+            if spec.inputs != "features":
                 known = KnownLabels.of(graph, split.train, params["model"])
-            scaling = params["scaling"] if spec.trained else "none"
+            scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
-            x = build_input(graph, known, scaler, graph.feature_names, device)
+            x = build_input(
+                graph,
+                known,
+                scaler,
+                graph.feature_names,
+                device,
+                schema,
+                maskable=module.label_masking > 0,
+            )
 
             # Train.
             if saved is not None:
@@ -301,6 +314,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.module_ = module
         self.device_ = device
         self.seeds_ = known
+        self.schema_ = schema
         self.seen_: Seen | None = Seen.of(graph, split)
         self.split_ = split
         self.scaler_ = scaler
@@ -387,7 +401,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = self.feature_names_in_
         small = is_small(graph)
         with threads_for([graph], small=small):
-            x = build_input(graph, self.seeds_, self.scaler_, names, device)
+            x = build_input(
+                graph, self.seeds_, self.scaler_, names, device, self.schema_
+            )
             rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
             operators = build_operators(plan_operators(graph, model, device, rings))
             with torch.no_grad():
@@ -494,6 +510,7 @@ def save_bundle(
         scaler=classifier.scaler_,
         weights=classifier.module_.state_dict(),
         known_labels=classifier.seeds_,
+        schema=classifier.schema_,
         seen=classifier.seen_,
         best_epoch=classifier.best_epoch_,
         val_score=classifier.val_score_,
@@ -508,7 +525,9 @@ def load_bundle(path: Path) -> NodeClassifier:
     saved = read_model(path)
     classifier = NodeClassifier(**saved.params)
     params = classifier.get_params()
-    module = blank_module(params, len(saved.features), len(saved.classes))
+    n_features, n_classes = len(saved.features), len(saved.classes)
+    width = input_width(params, n_features, n_classes, saved.schema)
+    module = blank_module(params, width, n_classes)
     load_weights(module, saved, path)
     classifier.classes_ = saved.classes
     classifier.feature_names_in_ = saved.features
@@ -516,6 +535,7 @@ def load_bundle(path: Path) -> NodeClassifier:
     classifier.tables_ = dict(saved.extra.get("tables", {}))
     classifier.scaler_ = saved.scaler
     classifier.seeds_ = saved.known_labels
+    classifier.schema_ = saved.schema
     classifier.seen_ = saved.seen
     classifier.params_ = params
     classifier.device_ = _available_device(classifier.device)

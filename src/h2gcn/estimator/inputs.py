@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from h2gcn.estimator.known_labels import KnownLabels
 from h2gcn.estimator.scaling import Scaler
+from h2gcn.estimator.tables import scaling_key, table_maker
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Features, Graph
+from h2gcn.ring_table import Schema, TableInput
 from h2gcn.sparse import Input, MappedFeatures, to_tensor
 
 __all__ = ["align_features", "build_input", "match_labels", "translate_labels"]
@@ -25,22 +27,38 @@ def build_input(
     scaler: Scaler,
     names: tuple[str, ...],
     device: torch.device,
-) -> Input:
-    """Return what a module takes as `x`: scaled features, or labels to spread.
+    schema: Schema | None = None,
+    *,
+    maskable: bool = False,
+) -> Input | TableInput:
+    """Return what a module takes as `x`: scaled features, labels, or a table of both.
 
     Parameters
     ----------
     graph
         The graph of training, or another one.
     known
-        The labels of a model that spreads them, else None.
+        The labels of a model that takes them, else None.
     scaler
         Fitted on the training nodes.
     names
         The features of the training graph.
     device
         Where the module is.
+    schema
+        Of the table of a model that takes one.
+    maskable
+        Whether labels in the table are masked in training.
     """
+    if schema is not None:
+        assert known is not None
+        return table_maker(graph).build(
+            schema,
+            scaler(align_features(graph, names)),
+            scaling_key(scaler),
+            known.one_hot(graph, device, must=False),
+            maskable=maskable,
+        )
     if known is not None:
         return known.one_hot(graph, device)
     x = align_features(graph, names)

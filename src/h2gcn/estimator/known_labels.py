@@ -61,12 +61,29 @@ class KnownLabels:
         edges = None if graph.has_ids else _checksum(graph)
         return cls(ids, classes, graph.n_classes, model, edges)
 
-    def one_hot(self, graph: Graph, device: torch.device) -> Tensor:
+    def one_hot(
+        self, graph: Graph, device: torch.device, *, must: bool = True
+    ) -> Tensor:
         """Return the labels as rows of a graph's nodes, zero elsewhere, [n, C].
 
         The graph is that of `fit`, or another one that shares nodes with it.
+
+        Parameters
+        ----------
+        graph
+            The graph to predict on.
+        device
+            Where the rows shall be.
+        must
+            Whether a graph of which no label is known is an error; else it has none.
         """
-        if self.edges is not None and (graph.has_ids or _checksum(graph) != self.edges):
+        rows = torch.zeros(graph.n_nodes, self.n_classes, device=device)
+        other = self.edges is not None and (
+            graph.has_ids or _checksum(graph) != self.edges
+        )
+        if other and not must:
+            return rows
+        if other:
             raise InputError(
                 f"{graph.name}: {self.model} spreads the labels of its training nodes, "
                 "and the training graph's nodes have no ids; only that graph can be "
@@ -81,6 +98,8 @@ class KnownLabels:
             for name, index in zip(self.ids, self.classes, strict=True)
             if name in place
         ]
+        if not found and not must:
+            return rows
         if not found:
             raise InputError(
                 f"{graph.name}: {self.model} spreads the labels of its training nodes, "
@@ -88,7 +107,6 @@ class KnownLabels:
                 f"{self.ids[0]}) is in this graph; a model that learns from features "
                 "can predict here ('h2gcn models' lists them)"
             )
-        rows = torch.zeros(graph.n_nodes, self.n_classes, device=device)
         nodes, classes = zip(*found, strict=True)
         rows[list(nodes), list(classes)] = 1.0
         return rows

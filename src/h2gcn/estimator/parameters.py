@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ def train_config(params: Params) -> TrainConfig:
     if params["class_weight"] is not None and not spec.trained:
         raise InputError(
             "The 'class_weight' parameter of NodeClassifier does not go with model "
-            f"{params['model']!r}: it is not trained."
+            f"{params['model']!r}: it has no epochs."
         )
     rate, l2 = params["learning_rate"], params["l2"]
     return TrainConfig(
@@ -105,32 +105,46 @@ def _may_be_folder(path: object) -> bool:
 
 def check_batches(params: Params, module: NodeModule) -> None:
     """Raise where batches are asked for, and a module cannot be given any."""
-    if params["batch_size"] is None or module.reach is not None:
-        return
     name = params["model"]
+    possible = module.reach is not None and find_model(name).trained
+    if params["batch_size"] is None or possible:
+        return
     why = "each of its logits depends on all nodes of the graph"
     if not find_model(name).trained:
-        why = "it is not trained"
+        why = "it has no epochs"
     raise InputError(
         f"The 'batch_size' parameter of NodeClassifier does not go with model {name!r}:"
         f" {why}."
     )
 
 
-def blank_module(params: Params, n_features: int, n_classes: int) -> NodeModule:
+def blank_module(
+    params: Params, width: int | Sequence[int], n_classes: int
+) -> NodeModule:
     """Return a module of the right shapes that holds no numbers, and draws none."""
     with torch.device("meta"):
-        return build_module(params, n_features, n_classes)
+        return build_module(params, width, n_classes)
 
 
-def build_module(params: Params, n_features: int, n_classes: int) -> NodeModule:
-    """Return a new module of the model with the options that were given."""
+def build_module(
+    params: Params, width: int | Sequence[int], n_classes: int
+) -> NodeModule:
+    """Return a new module of the model with the options that were given.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    width
+        Columns of its input, of each block where that is a table.
+    n_classes
+        Number of classes.
+    """
     spec = find_model(params["model"])
     named, options = _lift(params)
     if not spec.trained:  # it has neither, and says so
         named |= {name: params[name] for name in ("learning_rate", "l2")}
     given = {name: value for name, value in named.items() if value is not None}
-    width = n_features if spec.trained else n_classes
     return build_model(params["model"], width, n_classes, given | options)
 
 

@@ -22,6 +22,7 @@ from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
 from h2gcn.io import cannot_read, cannot_write, check_folder
 from h2gcn.models import NodeModule
+from h2gcn.ring_table import Schema
 from h2gcn.training import (
     OF_THE_MACHINE,
     plain,
@@ -66,7 +67,9 @@ class SavedModel:
     weights
         The module's tensors by name.
     known_labels
-        Of a model that spreads labels, else None.
+        Of a model that takes labels, else None.
+    schema
+        Of the ring table of a model that takes one, else None.
     seen
         Which nodes training saw; older models were saved without.
     best_epoch, val_score, seed
@@ -82,6 +85,7 @@ class SavedModel:
     scaler: Scaler
     weights: dict[str, torch.Tensor]
     known_labels: KnownLabels | None
+    schema: Schema | None
     seen: Seen | None
     best_epoch: int
     val_score: float
@@ -115,6 +119,7 @@ def write_model(path: Path, saved: SavedModel) -> None:
         "val_score": saved.val_score,
         "seed": saved.seed,
         "seeds": None if known is None else known.to_json(),
+        "table": None if saved.schema is None else saved.schema.to_json(),
         "seen": None if seen is None else seen.graph,
         "extra": saved.extra,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
@@ -218,11 +223,27 @@ def read_model(path: Path) -> SavedModel:
         ),
         weights=_under("module.", tensors),
         known_labels=None if known is None else KnownLabels.from_json(known),
+        schema=_schema(manifest),
         seen=None if graph is None else Seen.from_tensors(graph, nodes),
         best_epoch=manifest["best_epoch"],
         val_score=manifest["val_score"],
         seed=manifest["seed"],
         extra=manifest["extra"],
+    )
+
+
+def _schema(manifest: Mapping[str, Any]) -> Schema | None:
+    """Return the table of a saved model that has one."""
+    table = manifest.get("table")
+    if table is None:
+        return None
+    return Schema(
+        blocks=tuple(table["blocks"]),
+        widths=tuple(table["widths"]),
+        features=tuple(manifest["features"]),
+        classes=tuple(map(str, manifest["classes"])),
+        edge_columns=tuple(table["edge_columns"]),
+        nodes=table["nodes"],
     )
 
 

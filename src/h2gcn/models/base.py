@@ -44,6 +44,9 @@ class NodeModule(nn.Module):
     self_loops
         Whether a node may be in its own neighbourhoods. A forecast of memory counts
         such entries.
+    label_masking
+        The share of known labels that a training step hides, of a module that takes
+        a table.
     drops_input
         Whether a step may hold a dropped copy of the input. A forecast of memory
         counts it, with its mask.
@@ -51,6 +54,7 @@ class NodeModule(nn.Module):
 
     self_loops: bool = True
     drops_input: bool = True
+    label_masking: float = 0.0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -163,8 +167,13 @@ class ModelSpec:
     symmetric
         Whether the operators are symmetric matrices.
     inputs
-        What `forward` takes as `x`: the "features" of the nodes, or the "labels" of
-        the training nodes (one-hot, zero elsewhere).
+        What `forward` takes as `x`: the "features" of the nodes, the "labels" of
+        the training nodes (one-hot, zero elsewhere), or the "table" of the rings
+        that its option `table` names.
+    defaults
+        Options whose default is another than the module's.
+    at_once
+        Whether `initialise` is all of its training: there are no epochs.
     training
         Where its learning rate or L2 penalty differ from H2GCN's 0.01 and 5e-4.
     local
@@ -181,6 +190,8 @@ class ModelSpec:
     paper: str = "Zhu et al. 2020"
     symmetric: bool = True
     inputs: str = "features"
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    at_once: bool = False
     training: Mapping[str, float] = field(default_factory=dict)
     local: bool = True
     rings: bool = False
@@ -190,15 +201,20 @@ class ModelSpec:
         """What a user may set, with the defaults."""
         parameters = signature(self.module).parameters
         return {
-            name: parameter.default
+            name: self.defaults.get(name, parameter.default)
             for name, parameter in parameters.items()
             if name not in SIZES and name not in self.fixed
         }
 
     @property
     def trained(self) -> bool:
-        """Whether it learns from features; else it spreads the labels it is given."""
-        return self.inputs == "features"
+        """Whether it is trained in epochs; else it is ready once it has the labels."""
+        return self.inputs != "labels" and not self.at_once
+
+    @property
+    def scaled(self) -> bool:
+        """Whether it looks at features, and their scaling matters."""
+        return self.inputs != "labels"
 
     @property
     def learning_rate(self) -> float:

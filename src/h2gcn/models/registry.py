@@ -1,11 +1,12 @@
 """The models by name: what each is built from, and which operators it wants."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
@@ -18,6 +19,8 @@ from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacenc
 from h2gcn.models.linbp import LinBP, belief_operators
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.sgc import SGC
+from h2gcn.models.table_learners import BoostedTrees, LogisticTable
+from h2gcn.models.table_net import TableModule, TableNet
 
 __all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
 
@@ -41,6 +44,35 @@ def _h2gcn(
     }
     operators = partial(ring_operators, hops=hops, self_loops=self_loops)
     return ModelSpec(H2GCN, operators, summary, designs, fixed, rings=bool(hops))
+
+
+def _no_operators(adj: CSR) -> tuple[CSR, ...]:
+    """Return nothing: a table has been through the graph already."""
+    del adj
+    return ()
+
+
+def _table(
+    summary: str,
+    designs: str,
+    paper: str = "Zhu et al. 2020",
+    module: type[TableModule] = TableNet,
+    *,
+    rates: Mapping[str, float] | None = None,
+    **defaults: Any,
+) -> ModelSpec:
+    return ModelSpec(
+        module,
+        _no_operators,
+        summary,
+        designs,
+        paper=paper,
+        inputs="table",
+        defaults=defaults,
+        at_once=module is not TableNet,
+        training=rates or {},
+        local=False,
+    )
 
 
 _KIPF = {"l2": 2.5e-4}
@@ -165,6 +197,69 @@ MODELS: dict[str, ModelSpec] = {
         inputs="labels",
         local=False,
     ),
+    "ring-table": _table(
+        "own features, rings, directions, degrees and labels nearby, gated",
+        "D1 D2 D3",
+        table="own+rings+directions+degrees+edges+labels",
+        gate=True,
+        norm="l2",
+        rates={"learning_rate": 0.01, "l2": 1e-5},
+    ),
+    "sign": _table(
+        "own features and smoothed ones side by side, an activation on each",
+        "D3",
+        "Frasca et al. 2020",
+        table="own+loops1+loops2+loops3",
+        early=True,
+        rates={"learning_rate": 0.01, "l2": 1e-5},
+    ),
+    "fsgnn": _table(
+        "powers of the graph with and without self-loops, gated",
+        "D1 D2 D3",
+        "Maurya et al. 2022",
+        table="own+power1+loops1+power2+loops2+power3+loops3",
+        gate=True,
+        norm="l2",
+        rates={"learning_rate": 0.01, "l2": 5e-5},
+    ),
+    "faf": _table(
+        "mean, sum, largest and smallest of neighbours, an MLP with layer norm",
+        "D1 D3",
+        "Roth et al. 2026",
+        table="+".join(
+            ["own"]
+            + [f"hop{k}.{r}" for k in (1, 2) for r in ("mean", "sum", "max", "min")]
+        ),
+        join="sum",
+        norm="layer",
+        layers=2,
+        rates={"learning_rate": 0.005, "l2": 0.0},
+    ),
+    "c-ignn": _table(
+        "powers of the graph, layer norm and activation on each",
+        "D1 D3",
+        "Fu et al. 2024",
+        table="own+power1+power2+power3+power4",
+        norm="layer",
+        early=True,
+        input_dropout=0.5,
+        rates={"learning_rate": 0.005, "l2": 5e-5},
+    ),
+    "linkx": _table(
+        "own features and the adjacency row, each by a map of its own",
+        "D1",
+        "Lim et al. 2021",
+        table="own+adjacency",
+        join="skip",
+        layers=2,
+        rates={"learning_rate": 0.01, "l2": 5e-4},
+    ),
+    "logistic": _table(
+        "logistic regression on the ring table", "D1 D2 D3", module=LogisticTable
+    ),
+    "boosted-trees": _table(
+        "gradient-boosted trees on the ring table", "D1 D2 D3", module=BoostedTrees
+    ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(
         "rings with the node itself, no separate ego", "D2", final=(1,), self_loops=True
@@ -212,7 +307,10 @@ def find_model(name: str) -> ModelSpec:
 
 
 def build_model(
-    name: str, in_channels: int, out_channels: int, options: Mapping[str, Any]
+    name: str,
+    in_channels: int | Sequence[int],
+    out_channels: int,
+    options: Mapping[str, Any],
 ) -> NodeModule:
     """Return a new module of a model, or say which options the model has.
 
@@ -221,7 +319,8 @@ def build_model(
     name
         A name of `MODELS`.
     in_channels, out_channels
-        Number of input columns and of classes.
+        Number of input columns (of each block, where it takes a table) and of
+        classes.
     options
         What is not the model's default.
     """
@@ -233,4 +332,5 @@ def build_model(
                 f"the model {name} has no option {option!r}."
                 f"{nearest(option, spec.options)} Its options: {have}."
             )
-    return spec.module(in_channels, out_channels, **options, **spec.fixed)
+    given = {**spec.defaults, **options, **spec.fixed}
+    return spec.module(in_channels, out_channels, **given)  # type: ignore[arg-type]

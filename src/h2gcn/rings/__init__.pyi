@@ -1,6 +1,10 @@
 from .advice import CAPS as CAPS, Needs as Needs
 from .blocked import BlockedRing as BlockedRing
-from .exact import exact_rings as exact_rings, normalise as normalise
+from .exact import (
+    exact_rings as exact_rings,
+    normalise as normalise,
+    ring_rows as ring_rows,
+)
 from .footprint import RingOptions as RingOptions, Work as Work
 from .forecast import (
     TRAIN as TRAIN,

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
+from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Input, LinearMap, Operator, Target
 
 __all__ = ["Feed", "MiniBatches", "Subgraph", "WholeGraph", "gather", "make_feed"]
@@ -28,14 +29,14 @@ class Subgraph(NamedTuple):
     operators
         The operators among them.
     target
-        Which of them are wanted.
+        Which of them are wanted; None is all.
     nodes
         The same as numbers of the graph, [m].
     """
 
     x: Input
     operators: Sequence[LinearMap]
-    target: Target
+    target: Target | None
     nodes: NDArray[np.int64]
 
 
@@ -120,7 +121,7 @@ def _stack(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
     return CSR(parts, shape=(stacked.shape[0], n_columns))
 
 
-def _rows(x: Input, index: NDArray[np.int64]) -> Tensor | Operator:
+def _rows(x: Input, index: NDArray[np.int64]) -> Input:
     if isinstance(x, Tensor):
         return x[torch.from_numpy(index).to(x.device)]
     return x.rows(index)
@@ -161,8 +162,7 @@ class WholeGraph:
         device: torch.device,
     ) -> None:
         self._train, self._val = (
-            Subgraph(x, operators, Target.of(operators, index, device), index)
-            for index in (split.train, split.val)
+            _whole(x, operators, index, device) for index in (split.train, split.val)
         )
 
     def steps(self, epoch: int) -> Iterator[Subgraph]:
@@ -173,6 +173,18 @@ class WholeGraph:
     def validation(self) -> Iterator[Subgraph]:
         """Return the whole graph, for all validation nodes."""
         yield self._val
+
+
+def _whole(
+    x: Input,
+    operators: Sequence[LinearMap],
+    index: NDArray[np.int64],
+    device: torch.device,
+) -> Subgraph:
+    """Return all of a graph, for some nodes; of a table, their rows are enough."""
+    if isinstance(x, TableInput):
+        return Subgraph(x.rows(index), operators, None, index)
+    return Subgraph(x, operators, Target.of(operators, index, device), index)
 
 
 class MiniBatches:

@@ -287,7 +287,7 @@ def fit_module(
     if new:
         labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
         module.eval()
-        with torch.no_grad():
+        with torch.no_grad(), seeded(seed, x.device):
             module.initialise(x, operators, labels.to(x.device), index.to(x.device))
     if any(True for _ in module.parameters()):
         return train(
@@ -304,7 +304,7 @@ def fit_module(
         )
     module.eval()
     with torch.no_grad():
-        target = Target.of(operators, split.val, operators[0].device)
+        target = Target.of(operators, split.val, x.device)
         logits = module(x, operators, target).cpu().numpy()
     val_score = score(config.metric, y[split.val], logits)
     return TrainResult(0, val_score, (), time.perf_counter() - start)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from h2gcn.graph import Graph
+from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator
 
 __all__ = ["is_small", "threads_for"]
@@ -67,4 +68,6 @@ def _entries(factor: object) -> float:
     """Return the stored entries of a matrix in memory; all others are large."""
     if isinstance(factor, Tensor):
         return factor.numel()
+    if isinstance(factor, TableInput):
+        return factor.entries
     return factor.scipy.nnz if isinstance(factor, Operator) else inf

@@ -1,0 +1,403 @@
+"""Logistic regression and boosted trees on the ring table, by scikit-learn.
+
+They are fitted in one go, and then are nothing but arrays: a saved model holds those,
+and predicts without scikit-learn.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2gcn._validation import check_integer, check_real
+from h2gcn.models.table_net import TableModule, table_rows
+from h2gcn.ring_table import TableInput, check_recipe
+from h2gcn.sparse import Input, LinearMap, Target, compiled
+
+__all__ = ["BoostedTrees", "LogisticTable"]
+
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""How weak a penalty is tried, in scikit-learn's C, for columns of deviation one that
+are divided by the root of their number."""
+FOLDS = 3
+ABSENT = -30.0
+"""The logit of a class that training has not."""
+
+
+class LogisticTable(TableModule):
+    """Multinomial logistic regression on standardised columns, with an L2 penalty.
+
+    The penalty lets weights be sums of rows: with more columns than training nodes,
+    the same optimum is found among as many numbers as there are nodes.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Columns of each block of the table, and number of classes.
+    table
+        Which blocks; see `h2gcn.ring_table.check_recipe`.
+    strength
+        scikit-learn's C, for columns that were standardised and divided by the root
+        of their number; 0 chooses one by folds of the training nodes.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        in_channels: Sequence[int],
+        out_channels: int,
+        *,
+        table: str = "own+rings+directions+degrees+edges+labels",
+        strength: float = 0.0,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        check_recipe(table)
+        check_real("LogisticTable", "strength", strength, "[0, inf)")
+        self.table, self.strength = table, strength
+        self.register_buffer("weight", torch.zeros(self.in_channels, out_channels))
+        self.register_buffer("bias", torch.zeros(out_channels))
+        self.register_buffer("mean", torch.zeros(self.in_channels))
+        self.register_buffer("scale", torch.ones(self.in_channels))
+
+    def initialise(
+        self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
+    ) -> None:
+        """Fit it to the training nodes."""
+        del operators
+        assert isinstance(x, TableInput)
+        rows = x.rows(index.cpu().numpy()).dense().astype(np.float64)
+        mean, deviation = rows.mean(axis=0), rows.std(axis=0)
+        varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
+        scale = np.where(varies, 1, 0) / np.where(varies, deviation, 1)
+        scale /= np.sqrt(max(int(varies.sum()), 1))
+        rows = (rows - mean) * scale
+        y = labels.cpu().numpy()
+        weight, bias, classes = _fit_logistic(rows, y, self.strength, _draw_seed())
+        self.weight.zero_()
+        self.bias.fill_(ABSENT)
+        self.weight[:, classes] = torch.from_numpy(weight).to(self.weight)
+        self.bias[classes] = torch.from_numpy(bias).to(self.bias)
+        self.mean.copy_(torch.from_numpy(mean))
+        self.scale.copy_(torch.from_numpy(scale))
+
+    def forward(
+        self,
+        x: TableInput,
+        operators: Sequence[LinearMap] = (),
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return logits, [n, C] (or of the target's nodes)."""
+        del operators
+        scaled = self.scale[:, None] * self.weight
+        logits, first = self.bias - self.mean @ scaled, 0
+        for block, width in zip(
+            table_rows(x, target).blocks.values(), self.widths, strict=True
+        ):
+            logits = logits + block @ scaled[first : first + width]
+            first += width
+        return logits
+
+
+def _draw_seed() -> int:
+    return int(torch.randint(2**31 - 1, ()))
+
+
+def _fit_logistic(
+    rows: NDArray[np.float64], y: NDArray[np.int64], strength: float, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return weights [D, k], biases [k] and the k classes they are of."""
+    turned, basis = _among_rows(rows)
+    if strength == 0:
+        strength = _choose_strength(turned, y, seed)
+    classes, weight, bias = _logistic(turned, y, strength)
+    return basis @ weight, bias, classes
+
+
+def _among_rows(
+    rows: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rows Z and a basis B with rows ≈ Z Bᵀ, B's columns orthonormal.
+
+    Where there are fewer rows than columns, Z has as many columns as rows.
+    """
+    if rows.shape[0] >= rows.shape[1]:
+        return rows, np.eye(rows.shape[1])
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    kept = values > 1e-10 * max(values[-1], 1e-300)
+    root = np.sqrt(values[kept])
+    return vectors[:, kept] * root, rows.T @ (vectors[:, kept] / root)
+
+
+def _choose_strength(
+    rows: NDArray[np.float64], y: NDArray[np.int64], seed: int
+) -> float:
+    """Return the C with the least log-loss on held-out folds of the training nodes."""
+    from sklearn.model_selection import StratifiedKFold
+
+    if np.unique(y, return_counts=True)[1].min() < 2 or len(y) < 4 * FOLDS:
+        return 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes with fewer nodes than folds
+        folds = list(
+            StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(rows, y)
+        )
+    losses = []
+    for strength in STRENGTHS:
+        total = 0.0
+        for train, held in folds:
+            classes, weight, bias = _logistic(rows[train], y[train], strength)
+            logits = np.full((len(held), int(y.max()) + 1), ABSENT)
+            logits[:, classes] = rows[held] @ weight + bias
+            logits -= logits.max(axis=1, keepdims=True)
+            total -= (
+                logits[np.arange(len(held)), y[held]]
+                - np.log(np.exp(logits).sum(axis=1))
+            ).sum()
+        losses.append(total)
+    return STRENGTHS[int(np.argmin(losses))]
+
+
+def _logistic(
+    rows: NDArray[np.float64], y: NDArray[np.int64], strength: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return classes [k], weights [D, k] and biases [k] of scikit-learn's fit."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough
+        # The rows are divided by the root of the number of columns.
+        fitted = LogisticRegression(C=100 * strength, max_iter=200, tol=1e-3).fit(
+            rows, y
+        )
+    weight, bias = fitted.coef_.T, fitted.intercept_
+    if len(fitted.classes_) == 2:
+        weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
+        bias = np.concatenate([np.zeros_like(bias), bias])
+    return fitted.classes_, weight, bias
+
+
+_ARRAYS = {
+    "feature": torch.int64,
+    "threshold": torch.float64,
+    "left": torch.int64,
+    "right": torch.int64,
+    "value": torch.float64,
+    "roots": torch.int64,
+    "sums_to": torch.int64,
+    "baseline": torch.float64,
+}
+"""The arrays of all trees together; a leaf has itself on its left."""
+
+
+class BoostedTrees(TableModule):
+    """Gradient-boosted trees (scikit-learn's HistGradientBoosting) on the table.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Columns of each block of the table, and number of classes.
+    table
+        Which blocks; see `h2gcn.ring_table.check_recipe`.
+    trees
+        Rounds of boosting, at most: a tenth of the training nodes says when it is
+        enough, where there are 200 or more.
+    leaves
+        At most so many of a tree.
+    shrinkage
+        Weight of each tree.
+    columns
+        At most so many of the table's columns are looked at: those that differ most
+        between the classes of the training nodes, by an F test.
+    """
+
+    def __init__(
+        self,
+        in_channels: Sequence[int],
+        out_channels: int,
+        *,
+        table: str = "own+rings+directions+degrees+edges+labels",
+        trees: int = 200,
+        leaves: int = 15,
+        shrinkage: float = 0.1,
+        columns: int = 512,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        owner = "BoostedTrees"
+        check_recipe(table)
+        check_integer(owner, "trees", trees, 1, 10_000)
+        check_integer(owner, "leaves", leaves, 2, 10_000)
+        check_real(owner, "shrinkage", shrinkage, "(0, 1]")
+        check_integer(owner, "columns", columns, 1)
+        self.table, self.trees, self.leaves = table, trees, leaves
+        self.shrinkage, self.columns = shrinkage, columns
+        for name, kind in _ARRAYS.items():
+            self.register_buffer(name, torch.zeros(0, dtype=kind))
+
+    def initialise(
+        self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
+    ) -> None:
+        """Fit them to the training nodes."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        del operators
+        assert isinstance(x, TableInput)
+        many = len(index) >= 200
+        learner = HistGradientBoostingClassifier(
+            max_iter=self.trees if many else min(self.trees, 50),
+            max_leaf_nodes=self.leaves,
+            learning_rate=self.shrinkage,
+            min_samples_leaf=20 if many else 5,
+            early_stopping=many,
+            n_iter_no_change=20,
+            random_state=_draw_seed(),
+        )
+        rows, y = x.rows(index.cpu().numpy()).dense(), labels.cpu().numpy()
+        kept = _telling_columns(rows, y, self.columns)
+        try:
+            fitted = learner.fit(rows[:, kept], y)
+        except ValueError:  # a class of one node cannot be held out
+            learner.set_params(early_stopping=False, max_iter=min(self.trees, 50))
+            fitted = learner.fit(rows[:, kept], y)
+        arrays = _tree_arrays(fitted, self.out_channels)
+        arrays["feature"] = kept[arrays["feature"]]
+        for name, array in arrays.items():
+            setattr(self, name, torch.from_numpy(array).to(self.baseline.device))
+
+    def forward(
+        self,
+        x: TableInput,
+        operators: Sequence[LinearMap] = (),
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return logits, [n, C] (or of the target's nodes)."""
+        del operators
+        rows = table_rows(x, target).dense()
+        arrays = [getattr(self, name).cpu().numpy() for name in _ARRAYS]
+        logits = np.empty((len(rows), self.out_channels))
+        _sum_trees(rows, *arrays, logits)
+        return torch.from_numpy(logits.astype(np.float32)).to(x.device)
+
+    def _load_from_state_dict(
+        self, state_dict: Mapping[str, Any], prefix: str, *args: Any
+    ) -> None:
+        """Take arrays of any length, if they are trees."""
+        missing, errors = args[2], args[4]
+        names = [prefix + name for name in _ARRAYS]
+        missing += [name for name in names if name not in state_dict]
+        if any(name not in state_dict for name in names):
+            return
+        found = {name: state_dict[prefix + name] for name in _ARRAYS}
+        wrong = self._problem(found)
+        if wrong:
+            errors.append(f"the trees are damaged: {wrong}")
+            return
+        for name, tensor in found.items():
+            setattr(self, name, tensor)
+
+    def _problem(self, found: Mapping[str, Tensor]) -> str | None:
+        """Return what makes arrays not be trees, so that no walk in them is lost."""
+        for name, kind in _ARRAYS.items():
+            if found[name].dtype != kind or found[name].ndim != 1:
+                return f"{name} has the wrong type"
+        nodes = len(found["feature"])
+        node_arrays = ("threshold", "left", "right", "value")
+        if any(len(found[name]) != nodes for name in node_arrays):
+            return "arrays of different lengths"
+        if len(found["baseline"]) != self.out_channels:
+            return "the number of classes"
+        if len(found["roots"]) != len(found["sums_to"]):
+            return "the number of trees"
+        here = torch.arange(nodes)
+        left, right = found["left"], found["right"]
+        if nodes and not bool(
+            ((left >= here) & (right >= here) & (left < nodes) & (right < nodes)).all()
+            and ((left > here) == (right > here)).all()
+        ):
+            return "children before their parents"
+        for name, below in (
+            ("feature", self.in_channels),
+            ("roots", nodes),
+            ("sums_to", self.out_channels),
+        ):
+            values = found[name]
+            if len(values) and not 0 <= int(values.min()) <= int(values.max()) < below:
+                return f"{name} out of range"
+        if not bool(
+            found["value"].isfinite().all() & found["baseline"].isfinite().all()
+        ):
+            return "values that are not finite"
+        return None
+
+
+def _telling_columns(
+    rows: NDArray[np.float32], y: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """Return the columns that differ most between classes, at most `count`, sorted."""
+    from sklearn.feature_selection import f_classif
+
+    varies = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    if len(varies) == 0:
+        return np.zeros(1, dtype=np.int64)
+    if len(varies) > count:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = np.nan_to_num(f_classif(rows[:, varies], y)[0])
+        varies = np.sort(varies[np.argsort(-found, kind="stable")[:count]])
+    return varies.astype(np.int64)
+
+
+def _tree_arrays(fitted: Any, n_classes: int) -> dict[str, NDArray[Any]]:
+    """Return the trees of a fitted scikit-learn learner as arrays."""
+    classes = fitted.classes_
+    binary = len(classes) == 2
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _ARRAYS}
+    first = 0
+    for round_ in fitted._predictors:
+        for number, tree in enumerate(round_):
+            nodes = tree.nodes
+            leaf = nodes["is_leaf"].astype(bool)
+            here = np.arange(len(nodes))
+            parts["feature"].append(np.where(leaf, 0, nodes["feature_idx"]))
+            parts["threshold"].append(np.where(leaf, 0, nodes["num_threshold"]))
+            parts["left"].append(np.where(leaf, here, nodes["left"]) + first)
+            parts["right"].append(np.where(leaf, here, nodes["right"]) + first)
+            parts["value"].append(np.where(leaf, nodes["value"], 0))
+            parts["roots"].append(np.array([first]))
+            column = classes[1] if binary else classes[number]
+            parts["sums_to"].append(np.array([column]))
+            first += len(nodes)
+    baseline = np.full(n_classes, ABSENT)
+    start = np.asarray(fitted._baseline_prediction, dtype=np.float64).reshape(-1)
+    baseline[classes] = np.array([0.0, start[0]]) if binary else start
+    parts["baseline"] = [baseline]
+    kinds = {torch.int64: np.int64, torch.float64: np.float64}
+    return {
+        name: np.concatenate(parts[name] or [np.zeros(0)]).astype(kinds[kind])
+        for name, kind in _ARRAYS.items()
+    }
+
+
+@compiled
+def _sum_trees(  # type: ignore[no-untyped-def]
+    rows, feature, threshold, left, right, value, roots, sums_to, baseline, out
+):
+    for i in range(len(rows)):
+        row = rows[i]
+        for c in range(len(baseline)):
+            out[i, c] = baseline[c]
+        for t in range(len(roots)):
+            at = roots[t]
+            while left[at] != at:
+                at = left[at] if row[feature[at]] <= threshold[at] else right[at]
+            out[i, sums_to[t]] += value[at]

@@ -1,0 +1,213 @@
+"""Networks on the ring table: each block its own map, then gate, join, read out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
+from h2gcn.ring_table import TableInput, check_recipe
+from h2gcn.sparse import LinearMap, Target
+
+__all__ = ["TableModule", "TableNet"]
+
+
+class TableModule(NodeModule):
+    """A module whose `x` is a ring table: it sees a node's row, and no graph.
+
+    Parameters
+    ----------
+    in_channels
+        Columns of each block of the table.
+    out_channels
+        Number of classes.
+    """
+
+    drops_input = False
+
+    def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
+        widths = tuple(in_channels)
+        super().__init__(sum(widths), out_channels)
+        self.widths = widths
+
+    @property
+    def reach(self) -> int:
+        """No product with an operator: the table has them all."""
+        return 0
+
+    def embedding_width(self) -> int:
+        """Return how many columns a row becomes."""
+        return self.out_channels
+
+    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
+        """Return about what a step holds: rows of the table, and their copies."""
+        del n_nodes
+        return 12 * self.in_channels * n_targets
+
+
+def table_rows(x: TableInput, target: Target | None) -> TableInput:
+    """Return the rows of a table that are wanted."""
+    if target is None:
+        return x
+    return x.rows(target.index.cpu().numpy())
+
+
+NORMS = ("none", "l2", "layer")
+JOINS = ("concat", "sum", "skip")
+
+
+class TableNet(TableModule):
+    """z_b = norm(drop(X_b) W_b + c_b); z = join_b(g_b z_b); out = MLP(drop(act(z))).
+
+    X_b are the blocks of a node's row, g = softmax of learned numbers where there is a
+    gate, else 1. Its presets are models of their own:
+
+    - SIGN (Frasca et al. 2020): own features and powers of Â with self-loops, an
+      activation on each block, no gate.
+    - FSGNN (Maurya et al. 2022): own features, powers of Â and of Ã, rows of each
+      block scaled to length 1, a gate. Its gate has no learning rate of its own here.
+    - FAF: mean, sum, largest and smallest of the neighbours, hop after hop, one map
+      for all (the sum of the blocks' maps), an MLP with layer norm.
+    - c-IGNN with one layer: powers of Â, layer norm and activation on each block,
+      side by side.
+    - LINKX (Lim et al. 2021): z = [z_A; z_X] W + z_A + z_X, with the adjacency row as
+      a block.
+
+    Parameters
+    ----------
+    in_channels
+        Columns of each block of the table.
+    out_channels
+        Number of classes.
+    table
+        Which blocks; see `h2gcn.ring_table.check_recipe`.
+    hidden_channels
+        Width of each map.
+    layers
+        Linear maps of the read-out.
+    gate
+        Whether blocks are weighted by learned shares.
+    norm
+        Of each block: "l2" gives rows the length 1, "layer" mean 0 and deviation 1.
+    join
+        "concat", "sum", or "skip" as in LINKX.
+    activation
+        "relu", "elu" or "none".
+    early
+        Whether the activation acts on each block, before the gate.
+    input_dropout, dropout
+        Of the table's entries, and before each map of the read-out.
+    label_masking
+        The share of training labels that a step does not see.
+    """
+
+    def __init__(
+        self,
+        in_channels: Sequence[int],
+        out_channels: int,
+        *,
+        table: str = "own+rings+degrees+labels",
+        hidden_channels: int = 64,
+        layers: int = 1,
+        gate: bool = False,
+        norm: str = "none",
+        join: str = "concat",
+        activation: str = "relu",
+        early: bool = False,
+        input_dropout: float = 0.0,
+        dropout: float = 0.5,
+        label_masking: float = 0.0,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        owner = "TableNet"
+        check_recipe(table)
+        check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
+        check_integer(owner, "layers", layers, 1, 16)
+        check_choice(owner, "norm", norm, NORMS)
+        check_choice(owner, "join", join, JOINS)
+        check_choice(owner, "activation", activation, ACTIVATIONS)
+        for name, share in (
+            ("input_dropout", input_dropout),
+            ("dropout", dropout),
+            ("label_masking", label_masking),
+        ):
+            check_real(owner, name, share, "[0, 1)")
+        self.table, self.hidden_channels, self.norm = table, hidden_channels, norm
+        self.join, self.activation, self.early = join, activation, early
+        self.input_dropout, self.dropout = input_dropout, dropout
+        self.label_masking = label_masking
+        count, width = len(self.widths), hidden_channels
+        self.maps = nn.ParameterList(_glorot(columns, width) for columns in self.widths)
+        self.shifts = nn.Parameter(torch.zeros(count, width))
+        self.gates = nn.Parameter(torch.zeros(count)) if gate else None
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(width) for _ in range(count if norm == "layer" else 0)
+        )
+        self.mix = nn.Linear(count * width, width) if join == "skip" else None
+        joined = count * width if join == "concat" else width
+        sizes = [joined, *[width] * (layers - 1), out_channels]
+        self.readout = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+
+    def forward(
+        self,
+        x: TableInput,
+        operators: Sequence[LinearMap] = (),
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return logits, [n, C] (or of the target's nodes)."""
+        del operators
+        rows = table_rows(x, target)
+        if self.training:
+            rows = rows.masked(self.label_masking)
+        act = ACTIVATIONS[self.activation]
+        parts = []
+        for number, block in enumerate(rows.blocks.values()):
+            dropped = drop(block, self.input_dropout, self.training)
+            z = dropped @ self.maps[number] + self.shifts[number]
+            if self.norm == "l2":
+                z = functional.normalize(z, dim=1)
+            elif self.norm == "layer":
+                z = self.norms[number](z)
+            parts.append(act(z) if self.early else z)
+        if self.gates is not None:
+            shares = self.gates.softmax(dim=0)
+            parts = [shares[b] * z for b, z in enumerate(parts)]
+        if self.join == "concat":
+            z = torch.cat(parts, dim=1)
+        else:
+            z = torch.stack(parts).sum(dim=0)
+            if self.mix is not None:
+                z = z + self.mix(torch.cat(parts, dim=1))
+        if not self.early or self.join != "concat":
+            z = act(z)
+        for number, layer in enumerate(self.readout):
+            if number:
+                z = act(z)
+            z = layer(functional.dropout(z, self.dropout, self.training))
+        return z
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights of all maps; the gate and what shifts are free."""
+        readout = [*self.readout, *([self.mix] if self.mix is not None else [])]
+        return [*self.maps, *(layer.weight for layer in readout)]
+
+    def embedding_width(self) -> int:
+        """Return how many columns a row becomes."""
+        return self.hidden_channels * len(self.widths)
+
+    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
+        """Return about what a step holds: rows, dropped rows, and what they become."""
+        del n_nodes
+        return (12 * self.in_channels + 28 * self.embedding_width()) * n_targets
+
+
+def _glorot(columns: int, width: int) -> nn.Parameter:
+    """Return weights drawn as Glorot and Bengio do."""
+    weight = nn.Parameter(torch.empty(columns, width))
+    nn.init.xavier_uniform_(weight)
+    return weight

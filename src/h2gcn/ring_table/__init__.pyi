@@ -1,0 +1,3 @@
+from .building import TableMaker as TableMaker
+from .recipe import Schema as Schema, check_recipe as check_recipe
+from .table_input import TableInput as TableInput

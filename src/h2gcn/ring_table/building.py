@@ -1,0 +1,203 @@
+"""From a graph to its table: each block computed once, and kept while it may be."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR, Features, Graph
+from h2gcn.ring_table.neighbourhoods import (
+    DIRECTIONS,
+    RINGS,
+    Neighbourhoods,
+    extremes,
+)
+from h2gcn.ring_table.recipe import Schema, check_recipe, expand
+from h2gcn.ring_table.table_input import LabelCounts, TableInput
+from h2gcn.sparse import Operator, to_tensor
+
+__all__ = ["TableMaker", "nodes_checksum"]
+
+
+@dataclass(eq=False)
+class TableMaker:
+    """Makes tables of one graph; what several of them share is computed once.
+
+    Parameters
+    ----------
+    graph
+        The graph. Its own labels are not looked at: those that may be known are
+        given.
+    """
+
+    graph: Graph
+    _near: Neighbourhoods = field(init=False)
+    _kept: dict[Hashable, Features] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._near = Neighbourhoods.of(self.graph)
+
+    def schema(self, recipe: str, *, labels: bool = True) -> Schema:
+        """Return the blocks of a recipe that this graph can fill.
+
+        Parameters
+        ----------
+        recipe
+            See `check_recipe`.
+        labels
+            Whether labels are known.
+        """
+        graph = self.graph
+        blocks = expand(
+            check_recipe(recipe),
+            features=graph.n_features > 0,
+            edges=graph.adj.nnz > 0,
+            directions=self._near.has_directions,
+            labels=labels,
+            carried=False,
+        )
+        if not blocks:
+            lacks = "features" if graph.n_features == 0 else "edges"
+            raise InputError(
+                f"{graph.name} has no {lacks}: nothing is in a table of {recipe!r}"
+            )
+        widths = tuple(self._width(block) for block in blocks)
+        adjacency = any(block.startswith("adjacency") for block in blocks)
+        return Schema(
+            blocks,
+            widths,
+            graph.feature_names,
+            tuple(map(str, graph.classes)),
+            nodes=nodes_checksum(graph) if adjacency else None,
+        )
+
+    def _width(self, block: str) -> int:
+        kind = block.partition(".")[0]
+        if kind == "labels":
+            return self.graph.n_classes + 1
+        if kind == "adjacency":
+            return self.graph.n_nodes
+        if kind == "degrees":
+            return 4 if self._near.has_directions else 2
+        return self.graph.n_features
+
+    def build(
+        self,
+        schema: Schema,
+        x: Features,
+        key: Hashable,
+        known: Tensor,
+        *,
+        maskable: bool = False,
+    ) -> TableInput:
+        """Return the table of a schema.
+
+        Parameters
+        ----------
+        schema
+            Of this graph, or of the graph of training.
+        x
+            Features, scaled and in the schema's order, [n, F].
+        key
+            What tells these features apart from others of this graph; blocks made
+            with an equal key are taken again.
+        known
+            One-hot labels of the nodes that may be seen, zero elsewhere, [n, C].
+        maskable
+            Whether labels are to be masked, which takes the rings to be kept.
+        """
+        self._check(schema)
+        blocks: dict[str, Tensor | Operator] = {}
+        counted: dict[str, LabelCounts] = {}
+        for block in schema.blocks:
+            kind, _, place = block.partition(".")
+            if kind == "labels":
+                counts = LabelCounts.of(self._near.steps(place), known.device)
+                blocks[block] = counts.columns(known)
+                if maskable:
+                    counted[block] = counts
+                continue
+            of_features = kind not in ("degrees", "edges", "adjacency")
+            name = (block, key if of_features else None)
+            if name not in self._kept:
+                self._kept[name] = self._values(block, x)
+            blocks[block] = to_tensor(self._kept[name], known.device)
+        return TableInput(blocks, counted, known)
+
+    def forget(self) -> None:
+        """Give back the memory of blocks that no table holds."""
+        self._kept.clear()
+
+    def _check(self, schema: Schema) -> None:
+        if schema.nodes is not None and schema.nodes != nodes_checksum(self.graph):
+            raise InputError(
+                f"{self.graph.name}: the model has the block 'adjacency', a column for "
+                "each node of the graph it was trained on, and this is another graph; "
+                "train without that block to predict here"
+            )
+        directed = [b for b in schema.blocks if _place(b) in DIRECTIONS]
+        if directed and not self._near.has_directions:
+            raise InputError(
+                f"{self.graph.name}: the edges have no directions, and the model has "
+                f"the block '{directed[0]}'"
+            )
+
+    def _values(self, block: str, x: Features) -> Features:
+        near = self._near
+        kind, _, more = block.partition(".")
+        if block == "own":
+            return np.array(x) if isinstance(x, np.memmap) else x
+        if block == "degrees":
+            places = ("ring1", "ring2", "out", "in")[: self._width(block)]
+            sizes = [np.log1p(near.sizes(place)) for place in places]
+            return np.stack(sizes, axis=1).astype(np.float32)
+        if kind == "adjacency":
+            place = {"all": "ring1", "out": "out", "in": "in"}[more]
+            return CSR(near.steps(place)[0])
+        if kind in (*RINGS, *DIRECTIONS):
+            if more in ("max", "min"):
+                return extremes(near.steps(kind)[0], x, more == "max")
+            return near.sum(kind, x) if more else near.mean(kind, x)
+        if kind.startswith("hop"):
+            for _ in range(int(kind.removeprefix("hop"))):
+                x = self._hop(more, x)
+            return x
+        loops = kind.startswith("loops")
+        return near.power(
+            int(kind.removeprefix("loops" if loops else "power")), x, self_loops=loops
+        )
+
+    def _hop(self, reducer: str, x: Features) -> Features:
+        if reducer in ("max", "min"):
+            return extremes(self.graph.adj, x, reducer == "max")
+        aggregate = self._near.mean if reducer == "mean" else self._near.sum
+        return aggregate("ring1", x)
+
+
+def _place(block: str) -> str:
+    kind, _, more = block.partition(".")
+    return more if kind in ("labels", "adjacency") else kind
+
+
+def nodes_checksum(graph: Graph) -> str:
+    """Return a checksum of the nodes' ids, in order."""
+    digest = hashlib.sha256()
+    for name in graph.node_ids:
+        digest.update(str(name).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def known_labels(
+    y: NDArray[np.int64], nodes: Sequence[int] | NDArray[np.int64], n_classes: int
+) -> Tensor:
+    """Return one-hot labels of some nodes, zero elsewhere, [n, C]."""
+    known = torch.zeros(len(y), n_classes)
+    known[nodes, y[nodes]] = 1
+    return known

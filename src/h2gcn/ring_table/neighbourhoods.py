@@ -1,0 +1,170 @@
+"""Who is near a node: rings by distance, neighbours by direction, walks of two."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+
+from h2gcn.graph import CSR, Features, Graph
+from h2gcn.rings import ring_rows
+from h2gcn.sparse import Operator, compiled
+
+__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
+
+RINGS = ("ring1", "ring2", "ring3")
+DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
+"""Where edges lead to and come from, in one step or in two."""
+
+COLUMNS = 128
+"""How many columns are aggregated together."""
+SPARSE_COST = 16
+"""How much dearer an entry is in a product of two sparse matrices."""
+FULL = 0.1
+"""The share of entries from which on a matrix is better dense."""
+
+
+class Neighbourhoods:
+    """The neighbourhoods of one graph by name, each found once.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    directed
+        The directions of the edges, [n, n]; None where there are none.
+    """
+
+    def __init__(self, adj: CSR, directed: CSR | None = None) -> None:
+        self.adj = adj
+        self.has_directions = directed is not None
+        self._directed = directed
+        self._found: dict[str, CSR] = {}
+
+    @classmethod
+    def of(cls, graph: Graph) -> Neighbourhoods:
+        """Return those of a graph."""
+        return cls(graph.adj, graph.directed)
+
+    def steps(self, name: str) -> tuple[CSR, ...]:
+        """Return the binary matrices whose product counts the walks to its members.
+
+        One for a ring or a direction, two for a walk of two steps.
+        """
+        return tuple(
+            self._matrix(step) for step in name.split("-")
+        )  # no name of a ring has one
+
+    def _matrix(self, name: str) -> CSR:
+        if name not in self._found:
+            self._found[name] = self._find(name)
+        return self._found[name]
+
+    def _find(self, name: str) -> CSR:
+        if name == "ring1":
+            return self.adj
+        if name in RINGS:
+            return ring_rows(self.adj, int(name[-1]))
+        out = _binary(self.adj if self._directed is None else self._directed)
+        if name == "out":
+            return out
+        back = CSR(out.T)
+        back.sort_indices()
+        return back
+
+    def sizes(self, name: str) -> NDArray[np.int64]:
+        """Return how many members a ring or direction has, [n]."""
+        (matrix,) = self.steps(name)
+        return np.diff(matrix.indptr).astype(np.int64)
+
+    def mean(self, name: str, x: Features) -> Features:
+        """Return the mean of features over a neighbourhood, zero where it is empty.
+
+        Over a walk of two steps it is the mean of means.
+        """
+        for step in reversed(self.steps(name)):
+            x = multiply(_shares(step), x)
+        return x
+
+    def sum(self, name: str, x: Features) -> Features:
+        """Return the sum of features over a neighbourhood."""
+        for step in reversed(self.steps(name)):
+            x = multiply(step, x)
+        return x
+
+    def power(self, k: int, x: Features, *, self_loops: bool) -> Features:
+        """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends."""
+        adj = self.adj
+        if self_loops:
+            adj = CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32, format="csr"))
+        degrees = np.diff(adj.indptr).astype(np.float64)
+        scale = np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0)
+        rows = np.repeat(np.arange(adj.shape[0]), np.diff(adj.indptr))
+        values = (scale[rows] * scale[adj.indices]).astype(np.float32)
+        operator = CSR((values, adj.indices, adj.indptr), shape=adj.shape)
+        for _ in range(k):
+            x = multiply(operator, x)
+        return x
+
+
+def _binary(matrix: CSR) -> CSR:
+    """Return ones where a matrix has entries, none on the diagonal."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    kept = (rows != matrix.indices) & (matrix.data != 0)
+    found = CSR(
+        (np.ones(int(kept.sum()), np.float32), (rows[kept], matrix.indices[kept])),
+        shape=matrix.shape,
+    )
+    found.sort_indices()
+    return found
+
+
+def _shares(matrix: CSR) -> CSR:
+    """Return a binary matrix with rows that sum to one."""
+    sizes = np.diff(matrix.indptr)
+    values = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)
+    return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def multiply(matrix: CSR, x: Features) -> Features:
+    """Return a sparse matrix times features, in blocks of columns.
+
+    Sparse features stay sparse while that is the cheaper way.
+    """
+    if not isinstance(x, np.ndarray):
+        if x.nnz * SPARSE_COST < x.shape[0] * x.shape[1]:
+            found = CSR(matrix @ x)
+            found.sort_indices()
+            full = found.nnz > FULL * found.shape[0] * max(found.shape[1], 1)
+            return found.toarray() if full else found
+        x = x.toarray()
+    result = np.empty((matrix.shape[0], x.shape[1]), dtype=np.float32)
+    operator = Operator(matrix)
+    for first in range(0, x.shape[1], COLUMNS):
+        part = np.ascontiguousarray(x[:, first : first + COLUMNS], dtype=np.float32)
+        result[:, first : first + COLUMNS] = operator @ torch.from_numpy(part)
+    return result
+
+
+def extremes(matrix: CSR, x: Features, largest: bool) -> NDArray[np.float32]:
+    """Return the largest (or smallest) of each column over the entries of each row.
+
+    Zero where a row is empty.
+    """
+    dense = x if isinstance(x, np.ndarray) else x.toarray()
+    dense = np.ascontiguousarray(dense, dtype=np.float32)
+    result = np.zeros((matrix.shape[0], dense.shape[1]), dtype=np.float32)
+    sign = np.float32(1 if largest else -1)
+    _write_extremes(matrix.indptr, matrix.indices, dense, sign, result)
+    return result
+
+
+@compiled
+def _write_extremes(starts, columns, dense, sign, out):  # type: ignore[no-untyped-def]
+    for i in range(len(starts) - 1):
+        for at in range(starts[i], starts[i + 1]):
+            of = dense[columns[at]]
+            for j in range(dense.shape[1]):
+                if at == starts[i] or sign * of[j] > sign * out[i, j]:
+                    out[i, j] = of[j]

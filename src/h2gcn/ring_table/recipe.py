@@ -1,0 +1,221 @@
+"""Recipes: which blocks a table has, by name, and what their columns are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError
+from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
+
+__all__ = ["GROUPS", "Schema", "check_recipe", "expand"]
+
+REDUCERS = ("sum", "max", "min")
+MAX_STEPS = 16
+"""Of powers and hops; more is a slip of the keyboard."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "rings": ("ring1", "ring2"),
+    "directions": DIRECTIONS,
+    "labels": tuple(f"labels.{place}" for place in ("ring1", "ring2", *DIRECTIONS)),
+    "adjacency": ("adjacency.all", "adjacency.out", "adjacency.in"),
+}
+"""Names that stand for several blocks."""
+
+_ALONE = ("own", "degrees", "edges", *GROUPS["adjacency"])
+_PLACES = (*RINGS, *DIRECTIONS)
+_STEPS = re.compile(r"(power|loops)(\d+)|hop(\d+)\.(mean|sum|max|min)")
+
+
+def check_recipe(recipe: str) -> tuple[str, ...]:
+    """Return the blocks that a recipe names, groups written out, each once.
+
+    Parameters
+    ----------
+    recipe
+        Names joined by "+", such as "own+rings+labels". `own` are a node's features;
+        `ring1`, `out` and so on their means there, `ring1.max` another summary of
+        them; `power2` is Â²x, `loops2` the same with self-loops; `hop2.max` the
+        neighbours' largest of the neighbours' largest; `labels.ring1` the shares of
+        training labels; `degrees`, `edges` and `adjacency` what they say.
+
+    Examples
+    --------
+    >>> check_recipe("own+rings")
+    ('own', 'ring1', 'ring2')
+    """
+    names: list[str] = []
+    for name in str(recipe).split("+"):
+        names += GROUPS.get(name, (name,))
+    for name in names:
+        if not _is_block(name):
+            known = [*_ALONE, *_PLACES, *GROUPS, "power2", "loops2", "hop2.max"]
+            raise InputError(
+                f"the ring table has no block {name!r}.{nearest(name, known)} Blocks: "
+                f"{', '.join((*_ALONE[:3], *_PLACES, *GROUPS))}; RING.sum, .max, .min; "
+                "labels.RING; powerK, loopsK, hopK.max."
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _is_block(name: str) -> bool:
+    place, _, reducer = name.partition(".")
+    if name in _ALONE or name in _PLACES:
+        return True
+    if place in (*RINGS, "out", "in") and reducer in REDUCERS:
+        return True
+    if place == "labels":
+        return reducer in _PLACES
+    found = _STEPS.fullmatch(name)
+    return found is not None and 1 <= int(found[2] or found[3]) <= MAX_STEPS
+
+
+def expand(
+    blocks: Sequence[str],
+    *,
+    features: bool,
+    edges: bool,
+    directions: bool,
+    labels: bool,
+    carried: bool,
+) -> tuple[str, ...]:
+    """Return those of some blocks that a graph can fill.
+
+    Parameters
+    ----------
+    blocks
+        Of `check_recipe`.
+    features, edges, directions, labels, carried
+        Whether it has features, edges, directions of edges, known labels, and
+        columns of edges.
+    """
+
+    def can(name: str) -> bool:
+        kind, _, place = name.partition(".")
+        if kind == "own":
+            return features
+        if kind == "edges":
+            return edges and carried
+        if name == "degrees":
+            return edges
+        if kind == "labels":
+            return edges and labels and (directions or place in RINGS)
+        if kind == "adjacency":
+            return edges and directions == (place != "all")
+        return edges and features and (directions or kind not in DIRECTIONS)
+
+    return tuple(name for name in blocks if can(name))
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The blocks of a table as a model was trained on it, and what they are made of.
+
+    Parameters
+    ----------
+    blocks
+        In order.
+    widths
+        How many columns each has.
+    features
+        Names of the graph's features.
+    classes
+        Names of its classes.
+    edge_columns
+        Names of what its edges carry.
+    nodes
+        A checksum of the nodes, where the table has their adjacency; else None. It is
+        what those columns stand for: another graph has others.
+    """
+
+    blocks: tuple[str, ...]
+    widths: tuple[int, ...]
+    features: tuple[str, ...]
+    classes: tuple[str, ...]
+    edge_columns: tuple[str, ...] = ()
+    nodes: str | None = None
+
+    @property
+    def width(self) -> int:
+        """Columns of all blocks together."""
+        return sum(self.widths)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` takes, features and classes left out."""
+        content = asdict(self)
+        del content["features"], content["classes"]
+        return content
+
+    def column_names(self, node_ids: Sequence[Any] = ()) -> list[str]:
+        """Return the name of each column, in words.
+
+        Parameters
+        ----------
+        node_ids
+            Of the graph, for tables that have its adjacency.
+        """
+        names: list[str] = []
+        for block, width in zip(self.blocks, self.widths, strict=True):
+            if block.startswith("adjacency"):
+                names += [_EDGE[block].format(node) for node in node_ids]
+                names += [_EDGE[block].format(i) for i in range(len(node_ids), width)]
+            else:
+                names += self._names_of(block)
+        return names
+
+    def _names_of(self, block: str) -> list[str]:
+        kind, _, more = block.partition(".")
+        if block == "own":
+            return list(self.features)
+        if block == "edges":
+            return list(self.edge_columns)
+        if block == "degrees":
+            width = dict(zip(self.blocks, self.widths, strict=True))[block]
+            return [f"number of nodes {_in_words(p)} (log)" for p in _DEGREES[width]]
+        if kind == "labels":
+            where = _in_words(more)
+            shares = [
+                f"share of {c} among training nodes {where}" for c in self.classes
+            ]
+            return [*shares, f"number of training nodes {where} (log)"]
+        found = _STEPS.fullmatch(block)
+        if found is None:
+            what = {"": "mean", "sum": "sum", "max": "largest", "min": "smallest"}[more]
+            where = _over(kind)
+        elif found[1]:
+            what = (
+                "smoothed value" if found[1] == "power" else "value smoothed with own"
+            )
+            where = f"over {found[2]} step{'s' if found[2] != '1' else ''}"
+        else:
+            words = {"mean": "mean", "sum": "sum", "max": "largest", "min": "smallest"}
+            what = words[found[4]]
+            where = "over neighbours" + (f", {found[3]} times" * (found[3] != "1"))
+        return [f"{what} of {name} {where}" for name in self.features]
+
+
+_EDGE = {
+    "adjacency.all": "edge to {}",
+    "adjacency.out": "edge to {}",
+    "adjacency.in": "edge from {}",
+}
+_DEGREES = {2: ("ring1", "ring2"), 4: ("ring1", "ring2", "out", "in")}
+
+
+def _in_words(place: str) -> str:
+    """Return "in ring 2", or "that edges lead to"."""
+    if place in RINGS:
+        return f"in ring {place[-1]}"
+    return f"reached by edges {_path(place)}"
+
+
+def _over(place: str) -> str:
+    """Return "over ring 2", or "over edges out"."""
+    return f"over ring {place[-1]}" if place in RINGS else f"over edges {_path(place)}"
+
+
+def _path(place: str) -> str:
+    return place.replace("-", " then ")

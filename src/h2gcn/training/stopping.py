@@ -65,6 +65,21 @@ class BestScore:
         return Decision(keep, self._patience is not None and waited >= self._patience)
 
 
+class BestLoss:
+    """Keep the least validation loss; stop when it has not fallen for `patience`."""
+
+    def __init__(self, patience: int | None) -> None:
+        self._patience = patience
+        self._best, self._fallen = math.inf, 0
+
+    def __call__(self, epoch: Epoch) -> Decision:
+        keep = epoch.val_loss < self._best
+        if keep:
+            self._best, self._fallen = epoch.val_loss, epoch.number
+        waited = epoch.number - self._fallen
+        return Decision(keep, self._patience is not None and waited >= self._patience)
+
+
 class MeanLoss:
     """GCN's: keep the last weights.
 
@@ -102,8 +117,11 @@ class LossOrScore:
         return Decision(score and loss, stop)
 
 
-RULES: dict[str, type[BestScore] | type[MeanLoss] | type[LossOrScore]] = {
+RULES: dict[
+    str, type[BestScore] | type[BestLoss] | type[MeanLoss] | type[LossOrScore]
+] = {
     "score": BestScore,
+    "loss": BestLoss,
     "loss-mean": MeanLoss,
     "loss-or-score": LossOrScore,
 }

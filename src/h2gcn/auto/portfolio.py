@@ -1,0 +1,186 @@
+"""The members: presets that differ in what they see of a graph, the quickest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from h2gcn.graph import Graph
+
+__all__ = ["Member", "default_time_limit", "find_portfolio"]
+
+WIDE = 300
+"""Features from which on a table leaves out means along walks of two directions."""
+MANY_NODES = 50_000
+"""Nodes from which on rows of the adjacency are no columns any more."""
+LEAST, MOST = 55.0, 3600.0
+"""Seconds that a contest is given, at least and at most, where nothing is said."""
+SECONDS = 170 / 70_000
+"""Seconds for each node and each edge, so that 10,000 nodes with 60,000 edges take
+less than three minutes."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A preset with a name.
+
+    Parameters
+    ----------
+    name
+        On the leaderboard.
+    model
+        A name of `h2gcn.models.MODELS`.
+    sees
+        What it looks at, in words.
+    params
+        Further parameters of a `NodeClassifier`.
+    uses_graph
+        Whether it looks at edges.
+    """
+
+    name: str
+    model: str
+    sees: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    uses_graph: bool = True
+
+
+def default_time_limit(graph: Graph) -> float:
+    """Return the seconds that a contest on a graph is given where nothing is said."""
+    return min(max(LEAST, SECONDS * (graph.n_nodes + graph.n_edges)), MOST)
+
+
+_NET = {"epochs": 500, "patience": 50, "stopping": "loss"}
+"""How members with epochs are trained: until the validation loss rises."""
+
+
+def find_portfolio(graph: Graph, scaling: str = "auto") -> tuple[Member, ...]:
+    """Return the members that make sense for a graph, in the order to be fitted.
+
+    Parameters
+    ----------
+    graph
+        With or without features, edges, directions.
+    scaling
+        Of the features; "auto" lets members differ in it.
+    """
+    found = _without_graph(graph, scaling) + _quick(graph, scaling)
+    if graph.adj.nnz:
+        found += _slow(graph, scaling)
+    order = {name: place for place, name in enumerate(_ORDER)}
+    return tuple(sorted(found, key=lambda member: order[member.name]))
+
+
+_ORDER = (
+    "logistic",
+    "label-propagation",
+    "label-propagation-2hop",
+    "linbp",
+    "mlp",
+    "boosted-trees",
+    "boosted-trees-alone",
+    "h2gcn-1",
+    "ring-table",
+    "ring-table-adjacency",
+    "c-ignn",
+    "residual-gcn",
+    "h2gcn-2",
+)
+"""By worth per second: what is quick, or often best, goes first."""
+
+
+def _table(*parts: str) -> dict[str, Any]:
+    return {"options": {"table": "+".join(part for part in parts if part)}}
+
+
+def _without_graph(graph: Graph, scaling: str) -> list[Member]:
+    """Return members that look at own features alone."""
+    if not graph.n_features:
+        return []
+    found = [Member("mlp", "mlp", "own features", {**_NET, "scaling": scaling}, False)]
+    if graph.n_features <= WIDE:
+        found.append(
+            Member(
+                "boosted-trees-alone",
+                "boosted-trees",
+                "own features",
+                _table("own"),
+                False,
+            )
+        )
+    if not graph.adj.nnz:
+        found.append(
+            Member("logistic", "logistic", "own features", _table("own"), False)
+        )
+    return found
+
+
+def _quick(graph: Graph, scaling: str) -> list[Member]:
+    """Return members that are fitted in one go."""
+    if not graph.adj.nnz:
+        return []
+    del scaling
+    own = "own" if graph.n_features else ""
+    wide, directed = graph.n_features > WIDE, graph.directed is not None
+    walks = ("out+in" if wide else "directions") if directed and own else ""
+    near = "degrees+edges+labels"
+    sees = "own features, rings, labels nearby" if own else "degrees, labels nearby"
+    rings = "rings" if own else ""
+    return [
+        Member("logistic", "logistic", sees, _table(own, rings, walks, near)),
+        Member("boosted-trees", "boosted-trees", sees, _table(own, rings, walks, near)),
+        Member("label-propagation", "label-propagation", "labels of neighbours"),
+        Member(
+            "label-propagation-2hop", "label-propagation-2hop", "labels two hops away"
+        ),
+        Member("linbp", "linbp", "labels, and which classes are neighbours"),
+    ]
+
+
+def _slow(graph: Graph, scaling: str) -> list[Member]:
+    """Return members that are trained in epochs."""
+    near = "degrees+edges+labels"
+    if not graph.n_features:
+        table = {**_NET, **_table(near)}
+        return [Member("ring-table", "ring-table", "degrees, labels nearby", table)]
+    other = "none" if scaling == "auto" and _holds_counts(graph) else scaling
+    directed = graph.directed is not None
+    found = [
+        Member("h2gcn-1", "h2gcn-1", "rings", {**_NET, "scaling": scaling}),
+        Member("h2gcn-2", "h2gcn-2", "rings, twice", {**_NET, "scaling": other}),
+        Member(
+            "ring-table",
+            "ring-table",
+            "rings, degrees, labels nearby",
+            {**_NET, "scaling": scaling, **_table("own+rings", near)},
+        ),
+        Member("c-ignn", "c-ignn", "four steps", {**_NET, "scaling": scaling}),
+        Member(
+            "residual-gcn",
+            "residual-gcn",
+            "many steps",
+            {**_NET, "scaling": scaling},
+        ),
+    ]
+    if graph.n_nodes <= MANY_NODES:
+        places = "directions" if directed else "rings"
+        found.append(
+            Member(
+                "ring-table-adjacency",
+                "ring-table",
+                f"{places}, labels nearby, who the neighbours are",
+                {**_NET, "scaling": other, **_table("own", places, near, "adjacency")},
+            )
+        )
+    return found
+
+
+def _holds_counts(graph: Graph) -> bool:
+    """Return whether features are counts, such as words, which may stay as they are."""
+    if isinstance(graph.x, np.ndarray):
+        first = graph.x[:1000]
+        return bool((first >= 0).all() and (first == 0).mean() > 0.5)
+    return bool((graph.x.data >= 0).all())

@@ -1,4 +1,4 @@
-"""Graphs, their splits, and what tells two of them apart."""
+"""Graphs, their splits, what their edges carry, and what tells two of them apart."""
 
 import lazy_loader
 

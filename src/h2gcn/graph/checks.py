@@ -19,6 +19,7 @@ __all__ = [
     "check_features",
     "check_labels",
     "check_length",
+    "first_not_finite",
     "row_slices",
     "slices",
     "tidy",
@@ -81,7 +82,7 @@ def check_features(x: Any, n: int) -> Features:
         )
     if features.shape[1] == 0:
         raise InputError("Graph: 'x' must have at least one feature column.")
-    found = _first_not_finite(features)
+    found = first_not_finite(features)
     if found is not None:
         row, column = found
         raise InputError(
@@ -101,7 +102,7 @@ def _copy_features(x: Any) -> Features:
         raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
 
 
-def _first_not_finite(features: Features) -> tuple[int, int] | None:
+def first_not_finite(features: Features) -> tuple[int, int] | None:
     """Return row and column of the first entry that is not finite, if there is one."""
     if isinstance(features, np.ndarray):
         for rows in row_slices(features.shape):

@@ -19,8 +19,8 @@ _BLOCK = 1 << 22
 def fingerprint(graph: Graph) -> str:
     """Return the SHA-256 of a graph's edges, features and labels, 64 hex digits.
 
-    Names, splits and directions do not count, nor does the index type of a sparse
-    matrix. Dense and sparse features have different fingerprints.
+    Names, splits, directions and edge columns do not count, nor does the index type
+    of a sparse matrix. Dense and sparse features have different fingerprints.
 
     Examples
     --------

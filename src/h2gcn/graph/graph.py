@@ -23,6 +23,7 @@ from h2gcn.graph.checks import (
     check_length,
     tidy,
 )
+from h2gcn.graph.edges import EdgeColumns
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -134,6 +135,8 @@ class Graph:
         How messages and tables call the graph.
     record
         What a reader merged, symmetrised and dropped.
+    edge_columns
+        What the edges carry. None: nothing, and no edge is there more than once.
 
     Examples
     --------
@@ -153,6 +156,7 @@ class Graph:
     splits: tuple[Split, ...] = ()
     name: str = "graph"
     record: ReadRecord = field(default_factory=ReadRecord)
+    edge_columns: EdgeColumns | None = None
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -185,6 +189,8 @@ class Graph:
                         f"Graph: split {number}, part '{part}' names node "
                         f"{index.max()}, but there are {n} nodes."
                     )
+        if self.edge_columns is not None:
+            _check_edge_columns(self.edge_columns, n)
 
     @property
     def n_nodes(self) -> int:
@@ -226,7 +232,7 @@ class Graph:
         return np.flatnonzero(self.y >= 0)
 
     def to_pyg(self) -> Data:
-        """Return the graph as a PyG `Data`; ids and names are not part of it.
+        """Return the graph as a PyG `Data`, without ids, names and edge columns.
 
         Returns
         -------
@@ -258,3 +264,18 @@ class Graph:
             f"{self.n_features} features, {self.n_classes} classes, "
             f"{self.labelled.size} labelled)"
         )
+
+
+def _check_edge_columns(columns: Any, n: int) -> None:
+    """Raise where edges join nodes that are not among the n of the graph."""
+    if not isinstance(columns, EdgeColumns):
+        raise InputError(
+            "Graph: 'edge_columns' must be EdgeColumns. "
+            f"Got {type(columns).__name__!r} instead."
+        )
+    for name, end in (("source", columns.source), ("target", columns.target)):
+        if end.size and end.max() >= n:
+            raise InputError(
+                f"Graph: 'edge_columns', '{name}', names node {end.max()}, but there "
+                f"are {n} nodes."
+            )

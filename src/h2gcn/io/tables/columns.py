@@ -67,6 +67,15 @@ class TableOptions:
     fill_values
         Numbers for such cells by column, of another table: those that a model was
         trained with.
+    edge_features
+        Columns of the edge table that `Graph.edge_columns` keeps: numbers, and text of
+        at most 50 values as categories. By default all that can be used, and a note
+        on each of the others; a column that is named must be usable. Names as of
+        `feature_columns`; () is none.
+    edge_categorical
+        Columns of the edge table whose numbers are categories, beside these.
+    edge_fill_values
+        As `fill_values`, of the edge table.
     label_required
         Whether a table without the `label_column` that was asked for is an error;
         not so where a model predicts what is not known yet.
@@ -89,12 +98,17 @@ class TableOptions:
     fill_missing: bool = False
     fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
     label_required: bool = True
+    edge_features: tuple[str, ...] | None = None
+    edge_categorical: tuple[str, ...] = ()
+    edge_fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         # JSON and the command line give lists.
-        object.__setattr__(self, "categorical", tuple(self.categorical))
-        if self.feature_columns is not None:
-            object.__setattr__(self, "feature_columns", tuple(self.feature_columns))
+        lists = ("feature_columns", "categorical", "edge_features", "edge_categorical")
+        for name in lists:
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, tuple(value))
         if (self.source_column is None) != (self.target_column is None):
             raise InputError(
                 "The source and the target column of the edge table must be given "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,19 +12,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, ReadRecord
+from h2gcn.graph import CSR, EdgeColumns, ReadRecord
 from h2gcn.io.adjacency import adjacency_from_edges
 from h2gcn.io.mistakes import Mistakes, listed
 from h2gcn.io.tables.columns import TableOptions, as_written, choose_ends
+from h2gcn.io.tables.edge_columns import (
+    Carried,
+    Wanted,
+    choose_edge_columns,
+    read_edge_columns,
+)
 from h2gcn.io.tables.table_file import TableFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_edges"]
+__all__ = ["EdgePart", "read_edges"]
 
-Edges = tuple[CSR, CSR | None, ReadRecord]
-"""As of `adjacency_from_edges`."""
+
+@dataclass(frozen=True)
+class EdgePart:
+    """What an edge table gives to a graph.
+
+    Parameters
+    ----------
+    adj, one_way, record
+        As of `adjacency_from_edges`.
+    columns
+        What the edges carry, if anything.
+    fill_values
+        Medians of their columns, where missing numbers are filled.
+    """
+
+    adj: CSR
+    one_way: CSR | None
+    record: ReadRecord
+    columns: EdgeColumns | None
+    fill_values: dict[str, float]
 
 
 def read_edges(
@@ -33,7 +57,7 @@ def read_edges(
     ids: pa.ChunkedArray | None,
     options: TableOptions,
     mistakes: Mistakes,
-) -> Edges | None:
+) -> EdgePart | None:
     """Return the edges of a table between the nodes with the given ids.
 
     Parameters
@@ -50,8 +74,8 @@ def read_edges(
 
     Returns
     -------
-    adj, one_way, record
-        As of `adjacency_from_edges`; None where there is a mistake.
+    EdgePart | None
+        None where there is a mistake.
     """
     with mistakes.of(file.path):
         return _read_edges(file, node_path, ids, options, mistakes)
@@ -64,13 +88,14 @@ def _read_edges(
     ids: pa.ChunkedArray | None,
     options: TableOptions,
     mistakes: Mistakes,
-) -> Edges | None:
+) -> EdgePart | None:
     import pyarrow as pa
 
     source, target, guessed = choose_ends(file, options)
     if guessed and ids is not None:
         _check_header(file, ids, (source, target))
-    table = file.read((source, target), (source, target))
+    wanted = choose_edge_columns(file, (source, target), options, mistakes)
+    table, wanted, notes = _read_table(file, (source, target), wanted)
     if table.num_rows == 0:
         raise InputError(f"{file.path}: the table has no edges.")
     columns = {n: as_written(file, n, table[n]) for n in (source, target)}
@@ -80,7 +105,7 @@ def _read_edges(
     value_set = pa.chunked_array(ids).combine_chunks()
     ends = [_rows(column, value_set) for column in columns.values()]
     unknown = [(end < 0) & ~none for end, none in zip(ends, empty, strict=True)]
-    notes = list(file.notes)
+    notes = [*file.notes, *notes]
     notes += _look_at_unknown(
         file, node_path, columns, unknown, value_set, options, mistakes
     )
@@ -95,12 +120,15 @@ def _read_edges(
             f"the first two columns of {file.path.name}, {source!r} and {target!r}, "
             "are taken as the ends of the edges"
         )
-    if rest:
-        of = f"{listed(rest)} of {file.path.name}"
-        one = len(rest) == 1
+    ignored = [name for name in file.named if name not in table.column_names]
+    if ignored and options.edge_features is not None:
+        of = f"{listed(ignored)} of {file.path.name}"
+        one = len(ignored) == 1
         notes.append(
             f"column {of} is not used" if one else f"columns {of} are not used"
         )
+    joined = known & (ends[0] != ends[1])
+    carried = read_edge_columns(file, table, joined, wanted, options, mistakes)
     adj, one_way, record = adjacency_from_edges(
         ends[0][known],
         ends[1][known],
@@ -111,9 +139,59 @@ def _read_edges(
         record,
         edges_read=table.num_rows,
         unknown_dropped=int(np.count_nonzero(~known)),
-        notes=tuple(notes),
+        notes=(*notes, *carried.notes),
     )
-    return adj, one_way, record
+    pairs = [end[joined].astype(np.int64) for end in ends]
+    carries = _edge_columns(pairs, carried, adj, one_way, options)
+    return EdgePart(adj, one_way, record, carries, carried.fill_values)
+
+
+def _read_table(
+    file: TableFile, ends: tuple[str, str], wanted: Wanted
+) -> tuple[pa.Table, Wanted, list[str]]:
+    """Return the ends and the wanted columns, which these are, and notes.
+
+    What nobody asked for and cannot be read is left out.
+    """
+
+    def read(wanted: Wanted) -> pa.Table:
+        return file.read((*ends, *wanted.columns), (*ends, *wanted.categorical))
+
+    try:
+        return read(wanted), wanted, []
+    except InputError as error:
+        fewer = wanted.without_rest()
+        if fewer == wanted:
+            raise
+        table = read(fewer)
+        why = str(error).removeprefix(f"{file.path}: ").removesuffix(".")
+        rest = [name for name in wanted.columns if name not in fewer.columns]
+        one = len(rest) == 1
+        said = f"column {listed(rest)} is" if one else f"columns {listed(rest)} are"
+        return table, fewer, [f"edge {said} left out: {why}"]
+
+
+def _edge_columns(
+    ends: list[NDArray[np.int64]],
+    carried: Carried,
+    adj: CSR,
+    one_way: CSR | None,
+    options: TableOptions,
+) -> EdgeColumns | None:
+    """Return what the edges carry; None where they carry nothing and are there once."""
+    n_pairs = adj.nnz // 2 if options.undirected else adj.nnz
+    n_pairs = n_pairs if one_way is None else one_way.nnz
+    counted = options.edge_features is None and len(ends[0]) > n_pairs
+    if not carried.names and not counted:
+        return None
+    return EdgeColumns(
+        ends[0],
+        ends[1],
+        carried.values,
+        carried.names,
+        directed=not options.undirected,
+        categories=carried.categories,
+    )
 
 
 def _rows(column: pa.ChunkedArray, ids: pa.Array) -> NDArray[np.integer]:

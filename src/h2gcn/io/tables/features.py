@@ -22,7 +22,16 @@ from h2gcn.io.tables.table_file import TableFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Filler", "map_features", "read_features"]
+__all__ = [
+    "Filler",
+    "as_numbers",
+    "first_slip",
+    "kind_of",
+    "map_features",
+    "missing_notes",
+    "one_hot",
+    "read_features",
+]
 
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[-+]?[\d.]*\d,\d+\s*$"
@@ -115,7 +124,7 @@ def read_features(
     blocks, names, missing = [], list(numeric), {}
     for name in roles.categorical:
         with mistakes.of(file.path):
-            block, values, n_missing = _one_hot(as_text(file, name, table[name]))
+            block, values, n_missing = one_hot(as_text(file, name, table[name]))
             blocks.append(block)
             names += [f"{name}={value}" for value in values]
             missing[name] = n_missing
@@ -125,7 +134,7 @@ def read_features(
             f"{file.path}: no feature is left: no cell of the categorical columns "
             f"({listed(roles.categorical)}) is filled, and no column is numeric.",
         )
-    notes += _missing_notes(missing)
+    notes += missing_notes(missing)
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)
     if worth_sparse(n_nonzero, shape):
@@ -175,7 +184,7 @@ def map_features(
     return x, (note,)
 
 
-def _missing_notes(missing: dict[str, int]) -> tuple[str, ...]:
+def missing_notes(missing: dict[str, int]) -> tuple[str, ...]:
     """Return how many cells of which columns have no category, as a note or none."""
     total = sum(missing.values())
     if not total:
@@ -208,14 +217,14 @@ def _numeric_columns(
             what = "a column without a name is" if unnamed == 1 else what
             notes.append(f"{what} not used")
     for name in candidates:
-        kind = _kind(table[name])
+        kind = kind_of(table[name])
         if kind == "numbers" or (kind == "nothing" and (asked or name in kept)):
             numeric.append(name)
         elif asked:
             words = partial(_not_numeric, file, name, table[name], kind)
             mistakes.add(file.path, words)
         elif kind == "text":
-            where = _first_slip(file, table[name])
+            where = first_slip(file, table[name])
             # Without an id column, the ids themselves may be here.
             if where is not None and roles.id is not None:
                 words = partial(_slip, file, name, table[name], where)
@@ -230,7 +239,8 @@ def _numeric_columns(
     return tuple(numeric), tuple(notes)
 
 
-def _kind(column: pa.ChunkedArray) -> str:
+def kind_of(column: pa.ChunkedArray) -> str:
+    """Return what a column holds: "numbers", "text", "nothing" or other words."""
     import pyarrow as pa
 
     kind = column.type
@@ -258,7 +268,7 @@ def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     return np.asarray(found.to_numpy(), dtype=bool)
 
 
-def _first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
+def first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
     """Return the first row of a text column that is no number among numbers, if any.
 
     Among numbers: more cells are numbers than are not. In a text file that commas do
@@ -310,13 +320,7 @@ def _numbers(
     mistakes: Mistakes,
 ) -> NDArray[np.float32]:
     """Return a numeric column, [n]; its first cell without a number is a mistake."""
-    import pyarrow as pa
-
-    column = table[name]
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    # Nulls become NaN, and what is too large for 32 bits infinity.
-    values: NDArray[np.float32] = column.cast(pa.float32(), safe=False).to_numpy()
+    values = as_numbers(table[name])
     if filler is not None:
         values = filler.fill(name, values)
     finite = np.isfinite(values)
@@ -332,6 +336,17 @@ def _numbers(
     return values
 
 
+def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
+    """Return a numeric column, [n]; NaN or infinite where it holds no such number."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    # Nulls become NaN, and what is too large for 32 bits infinity.
+    values: NDArray[np.float32] = column.cast(pa.float32(), safe=False).to_numpy()
+    return values
+
+
 def _not_finite(
     file: TableFile, table: pa.Table, roles: Roles, name: str, row: int, hint: str
 ) -> str:
@@ -344,7 +359,7 @@ def _not_finite(
     )
 
 
-def _one_hot(column: pa.ChunkedArray) -> tuple[CSR, list[str], int]:
+def one_hot(column: pa.ChunkedArray) -> tuple[CSR, list[str], int]:
     """Return the one-hot matrix of a text column, [n, values], and its values.
 
     Where cells are empty, `MISSING` is a value; how many are comes last.

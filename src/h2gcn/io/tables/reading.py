@@ -49,7 +49,8 @@ def read_tables(
         its features. Where no column is a feature, features are made of the
         degrees, and the record says so.
     edges
-        A row an edge: the ids of its two ends; other columns are not used.
+        A row an edge: the ids of its two ends, and what it carries, which
+        `Graph.edge_columns` keeps. Of columns that cannot be used the record tells.
     options
         Which columns mean what; see `TableOptions`.
     features
@@ -79,7 +80,7 @@ def read_tables(
     assert found is not None
     assert edge_part is not None
     x, names, notes = found.x, found.names, found.notes
-    adj, directed, record = edge_part
+    adj, record = edge_part.adj, edge_part.record
     if not names:
         x, names, note = structural_features(adj)
         notes += (note,)
@@ -88,10 +89,11 @@ def read_tables(
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     path = node_file.path
     in_folder = path.stem.lower() == "nodes"
+    told = replace(found.options, edge_fill_values=edge_part.fill_values)
     return Graph(
         x=x,
         adj=adj,
-        directed=directed,
+        directed=edge_part.one_way,
         y=found.y,
         classes=found.classes,  # type: ignore[arg-type]
         node_ids=text_array(found.ids),
@@ -100,9 +102,10 @@ def read_tables(
         record=replace(
             record,
             notes=node_file.notes + notes + record.notes,
-            tables=found.options.to_json(),
+            tables=told.to_json(),
             id_column=found.roles.id,
         ),
+        edge_columns=edge_part.columns,
     )
 
 

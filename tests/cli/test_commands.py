@@ -20,6 +20,7 @@ import pytest
 
 from h2gcn import __version__
 from h2gcn.cli.interrupts import sigterm_as_ctrl_c
+from h2gcn.estimator import load_bundle
 from h2gcn.graph import ReadRecord
 from h2gcn.io import read_graph, write_npz
 from h2gcn.training import signed
@@ -221,6 +222,83 @@ def test_several_columns_in_one_option(run: Run, folder: Path) -> None:
     assert card("--feature-column", "income,age") == 2
     assert card("--feature-column", "income", "--categorical", "plan") == 1 + 3
     fails(run("diagnose", folder, "--categorical", "plan,sort"), "no column 'sort'")
+
+
+@pytest.fixture
+def paid(folder: Path) -> Path:
+    """Return the people with what their edges carry: an amount, a kind, a code."""
+    header, *rows = (folder / "edges.csv").read_text().splitlines()
+    carried = [f"{i % 7},{('wire', 'card')[i % 2]},{i % 3}," for i in range(len(rows))]
+    lines = [f"{row},{more}" for row, more in zip(rows, carried, strict=True)]
+    lines[1] += "12"
+    text = "\n".join([f"{header},amount,kind,code,fee", *lines])
+    (folder / "edges.csv").write_text(text)
+    return folder
+
+
+KEPT = "kept for models that use what edges carry"
+
+
+def test_what_edges_carry_is_told(run: Run, paid: Path) -> None:
+    def notes(*options: object) -> str:
+        code, _, err = run("train", paid, *QUICK, *options)
+        assert code == 0, err
+        return " ".join(err.split())
+
+    said = notes()
+    assert f"edge columns 'amount', 'kind' (2 categories), 'code' are {KEPT}" in said
+    assert (
+        "edge column 'fee' is left out: 119 cells have no number; --fill-missing puts "
+        "the median of the column there"
+    ) in said
+    assert "'fee' are kept" in notes("--fill-missing")
+    said = notes("--edge-feature", "amount", "--edge-categorical", "code")
+    assert f"edge columns 'amount', 'code' (3 categories) are {KEPT}" in said
+    assert "columns 'kind', 'fee' of edges.csv are not used" in said
+    assert f"edge columns 'kind' (2 categories), 'amount' are {KEPT}" in notes(
+        "--edge-feature", "kind,amount"
+    )
+
+
+def test_edge_columns_that_cannot_be_used(run: Run, paid: Path) -> None:
+    for command in ("train", "tune", "diagnose"):
+        result = run(command, paid, "--edge-feature", "fee")
+        fails(result, "'fee' cannot be used: 119 cells", "line 2", "--fill-missing")
+        result = run(command, paid, "--edge-categorical", "kind,sort")
+        fails(result, "no column 'sort'")
+    change(paid, "edges.csv", ",0,wire", ",none,wire")
+    note = "it holds numbers, but 'none'; --edge-categorical amount makes categories"
+    assert note in " ".join(run("train", paid, *QUICK)[2].split())
+
+
+def test_other_edges_are_read_as_those_of_the_model(
+    run: Run, paid: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    options = ("--edge-feature", "fee", "--edge-categorical", "code", "--fill-missing")
+    assert run("train", paid, "--out", model, *options, *QUICK)[0] == 0
+    tables = load_bundle(model).tables_
+    assert tables["edge_features"] == ["fee"]
+    assert tables["edge_categorical"] == ["code"]
+    assert tables["edge_fill_values"] == {"fee": 12.0}
+    out = ("--out", tmp_path / "out.csv")
+    code, _, notes = run("predict", model, paid, *out)
+    assert code == 0
+    kept = f"edge columns 'fee', 'code' (3 categories) are {KEPT}"
+    assert kept in " ".join(notes.split())
+    change(paid, "edges.csv", "code,fee", "code,tip")
+    fails(run("predict", model, paid, *out), "edges.csv: there is no column 'fee'")
+
+
+def test_a_model_that_was_not_asked_for_edges_needs_none(
+    run: Run, paid: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    assert run("train", paid, "--out", model, *QUICK)[0] == 0
+    rows = (paid / "edges.csv").read_text().splitlines()
+    bare = [",".join(row.split(",")[:2]) for row in rows]
+    (paid / "edges.csv").write_text("\n".join(bare))
+    assert run("predict", model, paid, "--out", tmp_path / "out.csv")[0] == 0
 
 
 def test_all_mistakes_of_tables_are_one_line(run: Run, folder: Path) -> None:

@@ -384,10 +384,16 @@ def test_options_of_the_tables_are_in_the_command_that_goes_on(
     tables = ("--nodes", source / "nodes.csv", "--edges", source / "edges.csv")
     more = ("--label-column", "label", "--feature-column", "0", "--feature-column", "1")
     options = ("--out", tmp_path / "t", "--model", "label-propagation", "--undirected")
+    edges = source / "edges.csv"
+    header, *rows = edges.read_text().splitlines()
+    lines = [f"{header},w,k", *(f"{row},{i % 3},{i % 2}" for i, row in enumerate(rows))]
+    edges.write_text("\n".join(lines))
+    more += ("--edge-feature", "w", "--edge-categorical", "k")
     code, said, _ = run("tune", *tables, *more, *options, "--seed", 2)
     assert code == 0
     (line,) = [text for text in said.splitlines() if text.startswith("h2gcn train")]
     assert "--label-column label --feature-column 0 --feature-column 1" in line
+    assert "--edge-feature w --edge-categorical k" in line
     assert line.endswith(
         "--undirected --model label-propagation --settings "
         f"{tmp_path}/t/best.json --seed 2"

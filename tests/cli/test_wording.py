@@ -18,6 +18,8 @@ TRAIN = flags_of(COMMANDS["train"])
         ("name it with 'id_column'", [], "name it with --id-column"),
         ("make it categorical=['plan']", [], "make it --categorical plan"),
         ("feature_columns=['a', 'b']", [], "--feature-column a,b"),
+        ("'edge_features' takes it", [], "--edge-feature takes it"),
+        ("edge_categorical=['k']", [], "--edge-categorical k"),
         (
             "model='h2gcn-s1' and batch_size=256",
             [],

@@ -9,6 +9,7 @@ import pytest
 
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
+    TableOptions,
     from_networkx,
     read_graph,
     read_graphml,
@@ -144,11 +145,58 @@ def test_broken_graphml(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value).startswith(str(path))
 
 
-def test_networkx_edge_attributes_are_not_used_aloud() -> None:
-    note = "edge weights and attributes are not used"
+def paid() -> nx.MultiDiGraph:
+    """Return payments: two of a to b, one to itself, and what they carry."""
+    graph = nx.MultiDiGraph()
+    graph.add_edge("a", "b", amount=2, sure=True, kind="wire", big=1e300)
+    graph.add_edge("a", "b", amount=3.5, sure=False, kind="card", big=1, odd=1)
+    graph.add_edge("b", "b", amount=9, sure=True, kind="card", big=1, odd=1)
+    return graph
+
+
+def test_numbers_of_networkx_edges_are_kept() -> None:
+    graph = from_networkx(paid())
+    found = graph.edge_columns
+    assert found is not None
+    assert (found.source.tolist(), found.target.tolist()) == ([0, 0], [1, 1])
+    assert found.names == ("amount", "sure")
+    assert found.values.tolist() == [[2, 1], [3.5, 0]]
+    assert found.directed
+    assert graph.record.notes[-4:] == (
+        "edge columns 'amount', 'sure' are kept for models that use what edges carry",
+        "edge attribute 'kind' is left out: it is not a number",
+        "edge attribute 'big' is left out: it is not finite, in 32 bits",
+        "edge attribute 'odd' is left out: some edges do not have it",
+    )
+    both = from_networkx(nx.Graph(paid())).edge_columns
+    assert both is not None
+    assert not both.directed
+
+
+def test_edge_attributes_by_name(tmp_path: Path) -> None:
+    found = from_networkx(paid(), edge_features=["sure,amount"]).edge_columns
+    assert found is not None
+    assert found.names == ("sure", "amount")
+    assert from_networkx(paid(), edge_features=()).edge_columns is None
+    with pytest.raises(InputError, match=r"'amuont'\. Did you mean 'amount'"):
+        from_networkx(paid(), edge_features=["amuont"])
+    with pytest.raises(InputError, match=r"'kind' cannot be used: it is not a n"):
+        from_networkx(paid(), edge_features=["kind"])
+    nx.write_graphml(paid(), tmp_path / "paid.graphml")
+    options = TableOptions(edge_features=("amount",))
+    for source in (paid(), tmp_path / "paid.graphml"):
+        read = read_graph(source, options=options).edge_columns
+        assert read is not None
+        assert read.names == ("amount",)
+        assert read.values.tolist() == [[2], [3.5]]
+
+
+def test_a_networkx_attribute_may_be_called_as_a_category() -> None:
     graph = nx.Graph()
-    graph.add_edge("a", "b", weight=2)
-    assert note in from_networkx(graph).record.notes
+    graph.add_edge("a", "b", **{"k=v": 7})
+    found = from_networkx(graph).edge_columns
+    assert found is not None
+    assert found.numeric == ("k=v",)
 
 
 def test_a_label_that_is_not_required_may_be_absent() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
-from h2gcn.graph import ReadRecord
+from h2gcn.graph import EdgeColumns, ReadRecord
 from h2gcn.io import read_graph, read_npz, write_npz
 
 EDGE_LIST = {
@@ -301,3 +302,68 @@ def test_the_name_of_the_id_column_comes_back(tmp_path: Path) -> None:
     del record["id_column"]
     older = save(tmp_path / "old.npz", **arrays | {"record": json.dumps(record)})
     assert read_npz(older).record.id_column is None
+
+
+def carrying(**changes: Any) -> EdgeColumns:
+    given = {
+        "source": [0, 0, 1],
+        "target": [1, 1, 2],
+        "values": [[0.1, 1], [-2, 0], [1e-30, 1]],
+        "names": ("über", "kind=x,y"),
+    }
+    return EdgeColumns(**given | changes)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        carrying(),
+        carrying(directed=False, categories=()),
+        carrying(values=np.empty((3, 0)), names=()),
+        EdgeColumns([], [], np.empty((0, 1)), ("w",)),
+    ],
+)
+def test_what_edges_carry_comes_back(tmp_path: Path, columns: EdgeColumns) -> None:
+    graph = replace(rich_graph(dense=True, directed=True), edge_columns=columns)
+    write_npz(graph, tmp_path / "g.npz")
+    back = read_npz(tmp_path / "g.npz").edge_columns
+    assert back is not None
+    for name in ("source", "target", "values"):
+        one, other = getattr(columns, name), getattr(back, name)
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    assert back.names == columns.names
+    assert back.directed is columns.directed
+    assert back.categories == columns.categories
+
+
+def test_archives_without_edge_columns_have_none(tmp_path: Path) -> None:
+    write_npz(rich_graph(dense=True, directed=True), tmp_path / "g.npz")
+    assert read_npz(tmp_path / "g.npz").edge_columns is None
+    with np.load(tmp_path / "g.npz") as arrays:
+        assert not [key for key in arrays.files if key.startswith("edge_")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edge_values": None}, "edge_categories; edge_values is missing."),
+        (
+            {"edge_values": None, "edge_names": None},
+            "edge_values and edge_names are missing.",
+        ),
+        ({"edge_target": np.array([1, 1, 3])}, "'target', names node 3, but there are"),
+        ({"edge_values": np.ones((3, 1))}, "'values' must have a row for each of 3"),
+        ({"edge_source": np.array(["a", "b", "c"])}, "'source' must be node indices"),
+    ],
+)
+def test_malformed_edge_columns(tmp_path: Path, changes: dict, message: str) -> None:
+    graph = replace(rich_graph(dense=True, directed=True), edge_columns=carrying())
+    write_npz(graph, tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as stored:
+        arrays = dict(stored) | changes
+    kept = {key: array for key, array in arrays.items() if array is not None}
+    path = save(tmp_path / "bad.npz", **kept)
+    with pytest.raises(InputError, match=message) as refused:
+        read_npz(path)
+    assert str(refused.value).startswith(str(path))

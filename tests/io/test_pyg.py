@@ -1,8 +1,10 @@
 """PyG's `Data`, as an object and in files of `torch.save`."""
 
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -212,14 +214,66 @@ def test_half_a_split_is_not_dropped_in_silence() -> None:
         from_pyg(data)
 
 
-def test_edge_attributes_are_not_used_aloud() -> None:
-    data = {
-        "x": np.eye(2),
-        "edge_index": np.array([[0], [1]]),
-        "edge_attr": np.ones(1),
-    }
-    note = "edge weights and attributes are not used"
-    assert note in from_pyg(data).record.notes
+def with_edges(**carried: Any) -> Graph:
+    """Return a graph of three edges, one of them a loop, that carry something."""
+    ends = np.array([[0, 0, 1], [1, 0, 0]])
+    return from_pyg({"x": np.eye(2), "edge_index": ends} | carried)
+
+
+def test_what_edges_carry_is_kept() -> None:
+    graph = with_edges(
+        edge_attr=np.array([[1, 2], [3, 4], [5, 6]]), edge_weight=np.array([7, 8, 9.5])
+    )
+    found = graph.edge_columns
+    assert found is not None
+    assert (found.source.tolist(), found.target.tolist()) == ([0, 1], [1, 0])
+    assert found.names == ("0", "1", "edge_weight")
+    assert found.values.tolist() == [[1, 2, 7], [5, 6, 9.5]]
+    assert found.categories == ()
+    assert found.directed
+    assert graph.record.notes == (
+        "edge columns '0', '1', 'edge_weight' are kept for models that use what edges "
+        "carry",
+    )
+    one = with_edges(edge_attr=np.array([True, False, False])).edge_columns
+    assert one is not None
+    assert (one.names, one.values.tolist()) == (("0",), [[1], [0]])
+    assert with_edges().edge_columns is None
+
+
+def test_a_graph_without_edges_may_have_edge_attributes() -> None:
+    ends = np.empty((2, 0), dtype=int)
+    data = {"x": np.eye(2), "edge_index": ends, "edge_attr": np.empty((0, 3))}
+    found = from_pyg(data).edge_columns
+    assert found is not None
+    assert found.values.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (np.ones((2, 1)), r"its shape is \(2, 1\), and there are 3 edges"),
+        (np.ones((3, 1, 1)), r"its shape is \(3, 1, 1\), and there are 3 edges"),
+        (np.array(["a", "b", "c"]), "it holds <U1, not numbers"),
+        (np.array([1, np.nan, 2]), "it holds numbers that are not finite, in 32 bits"),
+        (np.array([1, 1e300, 2]), "it holds numbers that are not finite, in 32 bits"),
+    ],
+)
+def test_edge_attributes_that_cannot_be_used(given: Any, why: str) -> None:
+    graph = with_edges(edge_attr=given)
+    assert graph.edge_columns is None
+    (note,) = graph.record.notes
+    assert re.fullmatch(f"'edge_attr' is left out: {why}", note)
+
+
+def test_tensors_that_numpy_does_not_have_are_left_out() -> None:
+    import torch
+
+    graph = with_edges(edge_attr=torch.ones(3, dtype=torch.bfloat16))
+    assert graph.edge_columns is None
+    (note,) = graph.record.notes
+    assert note.startswith("'edge_attr' is left out: ")
+    assert "BFloat16" in note
 
 
 def test_without_pyg_the_extra_is_named(

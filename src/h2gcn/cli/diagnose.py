@@ -36,6 +36,8 @@ def command(
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
     fill_missing: src.FillMissing = False,
+    edge_feature: src.EdgeFeature = None,
+    edge_categorical: src.EdgeCategorical = None,
 ) -> None:
     """Say what kind of graph SOURCE is, and which models to compare on it.
 
@@ -60,6 +62,8 @@ def command(
         drop_unknown,
         undirected,
         fill_missing,
+        edge_feature,
+        edge_categorical,
     )
     graph = src.load_source(source, nodes, edges, options, features)
     diagnosis = in_options(diagnose(graph))

@@ -22,6 +22,8 @@ __all__ = [
     "Categorical",
     "Device",
     "DropUnknown",
+    "EdgeCategorical",
+    "EdgeFeature",
     "Edges",
     "Feature",
     "Features",
@@ -331,6 +333,25 @@ TargetColumn = Annotated[
         rich_help_panel=_TABLES,
     ),
 ]
+EdgeFeature = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edge-feature",
+        metavar="COLUMN",
+        help="Columns of the edge table to use: a,b or repeated (default: all numbers, "
+        "and text of few values).",
+        rich_help_panel=_TABLES,
+    ),
+]
+EdgeCategorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--edge-categorical",
+        metavar="COLUMN",
+        help="Columns of the edge table to one-hot encode.",
+        rich_help_panel=_TABLES,
+    ),
+]
 DropUnknown = Annotated[
     bool,
     typer.Option(
@@ -367,6 +388,8 @@ def table_options(
     drop_unknown: bool,
     undirected: bool,
     fill_missing: bool,
+    edge_feature: list[str] | None,
+    edge_categorical: list[str] | None,
 ) -> TableOptions:
     """Return how the tables are to be read."""
     from h2gcn.io import TableOptions
@@ -381,6 +404,8 @@ def table_options(
         drop_unknown=drop_unknown,
         undirected=undirected,
         fill_missing=fill_missing,
+        edge_features=tuple(edge_feature) if edge_feature else None,
+        edge_categorical=tuple(edge_categorical or ()),
     )
 
 

@@ -87,6 +87,8 @@ def command(
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
     fill_missing: src.FillMissing = False,
+    edge_feature: src.EdgeFeature = None,
+    edge_categorical: src.EdgeCategorical = None,
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -183,6 +185,8 @@ def command(
         drop_unknown,
         undirected,
         fill_missing,
+        edge_feature,
+        edge_categorical,
     )
     if out is not None:
         check_target(out)

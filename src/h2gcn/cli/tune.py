@@ -88,6 +88,8 @@ def command(
     drop_unknown: src.DropUnknown = False,
     undirected: src.Undirected = False,
     fill_missing: src.FillMissing = False,
+    edge_feature: src.EdgeFeature = None,
+    edge_categorical: src.EdgeCategorical = None,
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -165,6 +167,8 @@ def command(
         drop_unknown,
         undirected,
         fill_missing,
+        edge_feature,
+        edge_categorical,
     )
     graph = src.load_source(source, nodes, edges, options, features)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))

@@ -270,6 +270,8 @@ _FLAGS = {
     "label_column": "--label-column",
     "feature_columns": "--feature-column",
     "categorical": "--categorical",
+    "edge_features": "--edge-feature",
+    "edge_categorical": "--edge-categorical",
     "source_column": "--source-column",
     "target_column": "--target-column",
     "drop_unknown": "--drop-unknown",

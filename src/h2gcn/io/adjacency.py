@@ -14,7 +14,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, ReadRecord, Split
 from h2gcn.io.node_data import encode_labels
 
-__all__ = ["adjacency_from_edges", "from_scipy"]
+__all__ = ["adjacency_from_edges", "carried_note", "from_scipy"]
 
 
 def adjacency_from_edges(
@@ -81,6 +81,21 @@ def adjacency_from_edges(
         symmetrised=n_single,
     )
     return adj, one_way if n_single else None, record
+
+
+def carried_note(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return which columns a graph keeps of its edges, as a note or none.
+
+    Examples
+    --------
+    >>> carried_note(["'hours'"])
+    ("edge column 'hours' is kept for models that use what edges carry",)
+    """
+    if not columns:
+        return ()
+    one = len(columns) == 1
+    what = f"column {columns[0]} is" if one else f"columns {', '.join(columns)} are"
+    return (f"edge {what} kept for models that use what edges carry",)
 
 
 def _endpoints(name: str, values: ArrayLike, n_nodes: int) -> NDArray[np.integer]:

@@ -40,7 +40,8 @@ def read_graph(
         The two tables, in place of `source`.
     options
         How tables are read. Of other formats, GraphML and networkx graphs follow
-        its label and feature columns, edge lists its `undirected`.
+        its label and feature columns and its `edge_features`, edge lists its
+        `undirected`.
     features
         A `.npy` file in place of the feature columns of a node table.
 
@@ -102,6 +103,7 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
             label=options.label_column or "label",
             features=options.feature_columns,
             label_required=options.label_required,
+            edge_features=options.edge_features,
         )
     else:
         graph = read_edge_list(path, undirected=options.undirected)
@@ -140,6 +142,7 @@ def _from_object(source: Any, options: TableOptions) -> Graph:
             label=label,
             features=features,
             label_required=options.label_required,
+            edge_features=options.edge_features,
         )
         return _with_options(graph, options)
     raise InputError(

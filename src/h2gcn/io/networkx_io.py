@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph
-from h2gcn.io.adjacency import adjacency_from_edges
+from h2gcn.graph import EdgeColumns, Graph
+from h2gcn.io.adjacency import adjacency_from_edges, carried_note
 from h2gcn.io.mistakes import existing_file, one_line
 from h2gcn.io.node_data import (
     doubtful_labels,
@@ -41,6 +41,7 @@ def from_networkx(
     label: str = "label",
     features: Sequence[str] | None = None,
     label_required: bool = True,
+    edge_features: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Graph:
     """Return a networkx graph, its nodes in the same order.
@@ -58,6 +59,9 @@ def from_networkx(
         and the record says so.
     label_required
         Whether it is an error that no node has the label, unless it is "label".
+    edge_features
+        The edge attributes that `Graph.edge_columns` keeps: numbers that each edge
+        has; by default all such. Names as of `features`.
     name
         Name of the graph; by default networkx's, or "graph".
     """
@@ -88,8 +92,8 @@ def from_networkx(
     else:
         x, structural_names, note = structural_features(adj)
         names, notes = list(structural_names), [*notes, note]
-    if any(data for _, _, data in G.edges(data=True)):
-        notes = [*notes, "edge weights and attributes are not used"]
+    edge_columns, edge_notes = _edge_columns(G, ends, edge_features)
+    notes += edge_notes
     labels = np.empty(len(nodes), dtype=object)
     labels[:] = [row.get(label) for row in rows]
     y, classes = encode_labels(labels)
@@ -103,6 +107,7 @@ def from_networkx(
         feature_names=tuple(names),
         name=name or str(getattr(G, "name", "")) or "graph",
         record=replace(record, notes=(*notes, *doubtful_labels(classes))),
+        edge_columns=edge_columns,
     )
 
 
@@ -112,6 +117,7 @@ def read_graphml(
     label: str = "label",
     features: Sequence[str] | None = None,
     label_required: bool = True,
+    edge_features: Sequence[str] | None = None,
 ) -> Graph:
     """Read a GraphML file; the options are those of `from_networkx`.
 
@@ -132,6 +138,7 @@ def read_graphml(
             label=label,
             features=features,
             label_required=label_required,
+            edge_features=edge_features,
             name=file.stem,
         )
     except InputError as error:
@@ -198,6 +205,61 @@ def _features(
         single = np.ndim(values[0]) == 0
         names += [key] if single else [f"{key}[{j}]" for j in range(block.shape[1])]
     return blocks, names, notes
+
+
+def _edge_columns(
+    G: nx.Graph, ends: NDArray[np.int64], wanted: Sequence[str] | None
+) -> tuple[EdgeColumns | None, list[str]]:
+    """Return what the edges carry, if anything, and notes on it.
+
+    Parameters
+    ----------
+    G
+        The graph, with m edges.
+    ends
+        Their ends, [m, 2].
+    wanted
+        The attributes that must be usable; None for all that are.
+    """
+    rows = [data for _, _, data in G.edges(data=True)]
+    known = list(dict.fromkeys(key for row in rows for key in row))
+    columns, notes = {}, []
+    for key in known if wanted is None else split_names(wanted, known):
+        if key not in known:
+            hint = nearest(key, map(str, known))
+            raise InputError(f"No edge has an attribute {key!r}.{hint}")
+        column, why = _edge_numbers([row.get(key) for row in rows])
+        if why is None:
+            columns[str(key)] = column
+        elif wanted is None:
+            notes.append(f"edge attribute {key!r} is left out: {why}")
+        else:
+            raise InputError(f"Edge attribute {key!r} cannot be used: {why}.")
+    if not columns:
+        return None, notes
+    joined = ends[:, 0] != ends[:, 1]
+    found = EdgeColumns(
+        ends[joined, 0],
+        ends[joined, 1],
+        np.column_stack(list(columns.values()))[joined],
+        tuple(columns),
+        directed=G.is_directed(),
+        categories=(),
+    )
+    return found, [*carried_note([repr(name) for name in columns]), *notes]
+
+
+def _edge_numbers(cells: list[Any]) -> tuple[NDArray[np.float32], str | None]:
+    """Return an attribute of all edges as numbers, [m], and why it cannot be used."""
+    none = np.empty(0, dtype=np.float32)
+    if any(cell is None for cell in cells):
+        return none, "some edges do not have it"
+    if not all(isinstance(cell, (Real, np.bool_)) for cell in cells):
+        return none, "it is not a number"
+    with np.errstate(over="ignore"):
+        column = np.array(cells, dtype=np.float64).astype(np.float32)
+    finite = np.isfinite(column).all()
+    return column, None if finite else "it is not finite, in 32 bits"
 
 
 def _numeric(value: Any) -> bool:

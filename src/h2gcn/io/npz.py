@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Graph, ReadRecord, Split
+from h2gcn.graph import CSR, EdgeColumns, Graph, ReadRecord, Split
 from h2gcn.io.adjacency import adjacency_from_edges, from_scipy
 from h2gcn.io.files import atomic_write, check_suffix
 from h2gcn.io.mistakes import check_parts, existing_file, listed, one_line
@@ -29,6 +29,10 @@ _CSR_KEYS = tuple(
     for part in ("data", "indices", "indptr", "shape")
 )
 _PARTS = ("train", "val", "test")
+_EDGE_KEYS = tuple(
+    f"edge_{part}"
+    for part in ("source", "target", "values", "names", "directed", "categories")
+)
 
 
 def read_npz(path: str | Path) -> Graph:
@@ -70,7 +74,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         The graph; it is written in the CSR layout, `adj_*` and `attr_*` with
         `data`, `indices`, `indptr`, `shape`, and `labels` [n]. Beside these:
         `classes`, `node_ids`, `feature_names`, `attr_is_dense`, `record` (JSON), and
-        where the graph has them `directed_*` and `split_<i>_<part>`.
+        where the graph has them `directed_*`, `split_<i>_<part>` and `edge_*`, the
+        fields of its `EdgeColumns`.
     path
         A file name that ends in `.npz`.
     """
@@ -87,6 +92,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
     }
     if graph.directed is not None:
         arrays |= _csr("directed", graph.directed)
+    if graph.edge_columns is not None:
+        arrays |= _edge_arrays(graph.edge_columns)
     for number, split in enumerate(graph.splits):
         for part, index in split.parts.items():
             arrays[f"split_{number}_{part}"] = index
@@ -133,8 +140,41 @@ def _from_csr(archive: Archive) -> Graph:
     if "directed_indptr" in archive.keys:
         directed = archive.csr("directed", graph.adj.shape)
         graph = replace(graph, directed=directed)
+    if any(key in archive.keys for key in _EDGE_KEYS):
+        graph = replace(graph, edge_columns=_edge_columns(archive))
     record = archive.get("record")
     return graph if record is None else replace(graph, record=_record(record))
+
+
+def _edge_arrays(columns: EdgeColumns) -> dict[str, NDArray[Any]]:
+    parts = (
+        columns.source,
+        columns.target,
+        columns.values,
+        np.array(columns.names, dtype=str),
+        np.array(columns.directed),
+        np.array(columns.categories, dtype=str),
+    )
+    return dict(zip(_EDGE_KEYS, parts, strict=True))
+
+
+def _edge_columns(archive: Archive) -> EdgeColumns:
+    missing = [key for key in _EDGE_KEYS if key not in archive.keys]
+    if missing:
+        raise InputError(
+            f"what edges carry is {', '.join(_EDGE_KEYS)}; {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} missing."
+        )
+    source, target, values, *rest = (archive[key] for key in _EDGE_KEYS)
+    names, directed, categories = (part.ravel().tolist() for part in rest)
+    return EdgeColumns(
+        source,
+        target,
+        values,
+        tuple(names),
+        directed=directed == [True],
+        categories=tuple(categories),
+    )
 
 
 def _record(text: NDArray[Any]) -> ReadRecord:

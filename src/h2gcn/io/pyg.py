@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Graph, Split
-from h2gcn.io.adjacency import adjacency_from_edges
+from h2gcn.graph import CSR, EdgeColumns, Graph, Split
+from h2gcn.io.adjacency import adjacency_from_edges, carried_note
 from h2gcn.io.mistakes import check_parts, existing_file, one_line
 from h2gcn.io.node_data import encode_labels, fit_layout
 
@@ -38,7 +38,8 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
     ----------
     data
         `x` [n, F], dense or sparse; `edge_index` [2, m]; optionally `y` [n] (NaN or
-        -1: unlabelled) and the three masks, [n] or [n, n_splits], as splits.
+        -1: unlabelled), the three masks, [n] or [n, n_splits], as splits, and what
+        edges carry: `edge_attr` [m, k], as the columns 0, 1, …, and `edge_weight` [m].
     name
         Name of the graph.
     """
@@ -52,6 +53,7 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
         adj, one_way, record = adjacency_from_edges(ends[0], ends[1], x.shape[0])
     except InputError as error:
         raise InputError(f"'edge_index': {error}") from None
+    edge_columns, notes = stored.edge_columns(ends)
     y = stored.array("y")
     if y is not None and y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -64,7 +66,8 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
         classes=classes,  # type: ignore[arg-type]
         splits=tuple(stored.splits(x.shape[0])),
         name=name,
-        record=replace(record, notes=stored.notes()),
+        record=replace(record, notes=notes),
+        edge_columns=edge_columns,
     )
 
 
@@ -114,10 +117,33 @@ class _Fields:
             raise InputError(f"'x' must be [n, F]. Got shape {tuple(value.shape)}.")
         return fit_layout(value)
 
-    def notes(self) -> tuple[str, ...]:
-        """Return what of the data is not used."""
-        weighted = any(key in self.stored for key in ("edge_attr", "edge_weight"))
-        return ("edge weights and attributes are not used",) if weighted else ()
+    def edge_columns(
+        self, ends: NDArray[Any]
+    ) -> tuple[EdgeColumns | None, tuple[str, ...]]:
+        """Return what the edges carry, [2, m], if anything, and notes on the rest."""
+        blocks, names, notes = [], [], []
+        for key in ("edge_attr", "edge_weight"):
+            try:
+                value = self.array(key)
+                why = None if value is None else _unusable(value, ends.shape[1])
+            except (RuntimeError, TypeError, ValueError) as error:
+                # Of kinds of tensors that numpy does not have.
+                value, why = None, one_line(error)
+            if why is not None:
+                notes.append(f"{key!r} is left out: {why}")
+            if value is None or why is not None:
+                continue
+            block = value[:, None] if value.ndim == 1 else value
+            blocks.append(block.astype(np.float32))
+            numbered = [str(number) for number in range(block.shape[1])]
+            names += numbered if key == "edge_attr" else [key]
+        if not blocks:
+            return None, tuple(notes)
+        joined = ends[0] != ends[1]
+        values = np.hstack(blocks)[joined]
+        source, target = ends[:, joined]
+        notes += carried_note([repr(name) for name in names])
+        return EdgeColumns(source, target, values, tuple(names)), tuple(notes)
 
     def splits(self, n: int) -> Iterator[Split]:
         """Yield the splits; three masks or none."""
@@ -139,6 +165,18 @@ class _Fields:
         for i in range(number):
             train, val, test = (array[:, i] for array in arrays)
             yield Split(train=train, val=val, test=test)
+
+
+def _unusable(value: NDArray[Any], n_edges: int) -> str | None:
+    """Return why an array cannot be what edges carry, [m] or [m, k], if it cannot."""
+    if value.dtype.kind not in "biuf":
+        return f"it holds {value.dtype}, not numbers"
+    if value.ndim not in (1, 2) or len(value) != n_edges:
+        return f"its shape is {value.shape}, and there are {n_edges} edges"
+    with np.errstate(over="ignore"):
+        if not np.isfinite(value.astype(np.float32)).all():
+            return "it holds numbers that are not finite, in 32 bits"
+    return None
 
 
 def read_pt(path: str | Path) -> Graph:

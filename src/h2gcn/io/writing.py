@@ -144,7 +144,8 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
     graph
         Its nodes are written with the columns `id`, `label` (empty: unlabelled)
         and one a feature; its edges as `source` and `target`: with their
-        directions where it has any, else each both ways.
+        directions where it has any, else each both ways. What edges carry is not
+        written; `write_npz` keeps it.
     folder
         Its parent must be there.
     """

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
+from h2gcn.io.adjacency import carried_note
 from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.tables.columns import (
     TableOptions,
@@ -214,12 +215,7 @@ def _taken_note(blocks: dict[str, _Block]) -> tuple[str, ...]:
         count = len(block.names)
         many = f" ({count} {'category' if count == 1 else 'categories'})"
         said.append(repr(name) + (many if block.categorical else ""))
-    if not said:
-        return ()
-    what = (
-        f"column {said[0]} is" if len(said) == 1 else f"columns {', '.join(said)} are"
-    )
-    return (f"edge {what} kept for models that use what edges carry",)
+    return carried_note(said)
 
 
 def _refuse(

@@ -230,6 +230,18 @@ def test_missing_numbers_are_filled_where_that_is_asked(folder: Path) -> None:
     assert TableOptions.from_json(again.record.tables) == kept
 
 
+def test_medians_stay_where_nothing_is_filled(folder: Path) -> None:
+    graph = read(folder, column(["1", "2"]), edge_fill_values={"x": 7.0})
+    assert graph.record.tables["edge_fill_values"] == {"x": 7.0}
+    assert carried(graph).values.tolist() == [[1], [2]]
+
+
+def test_a_table_of_loops_carries_nothing(folder: Path) -> None:
+    graph = read(folder, "source,target,w\na,a,1\nb,b,2\n")
+    assert graph.edge_columns is None
+    assert graph.record.loops_dropped == 2
+
+
 def test_a_column_of_both_tables_has_a_median_in_each(folder: Path) -> None:
     (folder / "nodes.csv").write_text("id,w\na,100\nb,\nc,300\n")
     graph = read(folder, "source,target,w\na,b,1\na,c,\nb,c,3\n", fill_missing=True)

@@ -164,7 +164,8 @@ def read_edge_columns(
 
     filler = Filler(options.edge_fill_values) if options.fill_missing else None
     rows = np.flatnonzero(kept)
-    mask = pa.array(kept)
+    part = table.select(wanted.columns)
+    part = part if kept.all() else part.filter(pa.array(kept))
     blocks: dict[str, _Block] = {}
     notes = []
     for name in wanted.columns:
@@ -174,10 +175,9 @@ def read_edge_columns(
         if not asked and _row_numbers(table[name]):
             found = _Unusable("it numbers the rows")
         else:
-            column = table[name].filter(mask)
             room = None if asked else MOST_NUMBERS - len(rows) * len(taken)
             categorical = name in wanted.categorical
-            found = _read(file, name, column, categorical, room, filler)
+            found = _read(file, name, part[name], categorical, room, filler)
         if isinstance(found, _Block):
             again = next((one for one in found.names if one in taken), None)
             if again is None:
@@ -192,7 +192,7 @@ def read_edge_columns(
     filled = () if filler is None else filler.notes()
     notes += [f"of the edges, {note}" for note in (*missing_notes(missing), *filled)]
     values = [block.values for block in blocks.values()]
-    medians = {} if filler is None else filler.values
+    medians = options.edge_fill_values if filler is None else filler.values
     return Carried(
         np.hstack([np.empty((len(rows), 0), dtype=np.float32), *values]),
         tuple(one for block in blocks.values() for one in block.names),

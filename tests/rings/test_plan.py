@@ -197,9 +197,9 @@ def test_a_model_that_needs_the_whole_graph_has_no_batches() -> None:
 def test_a_model_without_rings_is_checked_too() -> None:
     work = replace(WORK, step=lambda nodes, _: 10**4 * nodes, width=10)
     needs = Needs(1001, (FIRST,), (), work)
-    check_memory(STAR, 1, RingOptions(limit=needs.memory(), work=work))
+    check_memory(1001, (FIRST,), RingOptions(limit=needs.memory(), work=work))
     with pytest.raises(InputError) as caught:
-        check_memory(STAR, 1, RingOptions(limit=needs.memory() - 1, work=work))
+        check_memory(1001, (FIRST,), RingOptions(limit=needs.memory() - 1, work=work))
     assert str(caught.value) == (
         "the training will not fit in memory: 12.1 MB, but the limit is 12.1 MB; what "
         "fits: batch_size=256: 9.3 MB"

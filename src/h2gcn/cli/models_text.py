@@ -10,6 +10,7 @@ __all__ = ["about", "option_texts", "setting_text"]
 
 _WORDS = {
     "alpha": "α",
+    "gamma": "γ",
     "varepsilon": "ε",
     "sigma": "σ",
     "Vert": "‖",

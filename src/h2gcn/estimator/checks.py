@@ -17,6 +17,7 @@ from h2gcn.estimator.parameters import (
     blank_module,
     check_batches,
     check_rings,
+    spec_of,
     train_config,
 )
 from h2gcn.estimator.scaling import SCALINGS
@@ -96,7 +97,7 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     check_labels(graph)
     split = resolve_split(graph, split, seed)
     check_training_classes(graph, split)
-    check_graph(graph, find_model(params["model"]), params["metric"])
+    check_graph(graph, spec_of(params), params["metric"])
     return CheckedFit(graph, split, params, config, device, seed)
 
 
@@ -167,7 +168,7 @@ def check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
             "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
             f"two classes. {graph.name} has {graph.n_classes}."
         )
-    if graph.adj.nnz == 0 and spec.operators(graph.adj):
+    if graph.adj.nnz == 0 and spec.operators(spec.matrix_of(graph)):
         raise InputError(
             f"{graph.name}: the graph has no edges; only mlp can do without them"
         )

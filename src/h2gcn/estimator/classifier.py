@@ -259,7 +259,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 estimate_work(blank, graph, split),
                 on_demand=params["batch_size"] is not None,
             )
-            plan = plan_operators(graph, params["model"], device, rings)
+            plan = plan_operators(
+                graph, params["model"], device, rings, given=params["options"]
+            )
             saved = None
             if checkpoint is not None and spec.trained:
                 resolved = resolve_params(params)
@@ -405,7 +407,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 graph, self.seeds_, self.scaler_, names, device, self.schema_
             )
             rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
-            operators = build_operators(plan_operators(graph, model, device, rings))
+            given = self.params_["options"]
+            plan = plan_operators(graph, model, device, rings, given=given)
+            operators = build_operators(plan)
             with torch.no_grad():
                 reached = self.module_.reached(x, operators)
             if reached is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 
-from h2gcn.graph import Graph
+from h2gcn.graph import CSR, Graph
 from h2gcn.models import ModelSpec, find_model
 from h2gcn.rings import (
     CAPPED,
@@ -17,6 +19,7 @@ from h2gcn.rings import (
     RingPlan,
     build_rings,
     check_memory,
+    forecast_ring,
     plan_rings,
 )
 from h2gcn.sparse import Operator
@@ -34,7 +37,7 @@ class OperatorPlan:
 
     Parameters
     ----------
-    graph, model, device, options
+    graph, spec, device, options
         What was asked for.
     storage
         "memory", "capped", "disk" or "on demand". Each sums in an order of its own,
@@ -46,7 +49,7 @@ class OperatorPlan:
     """
 
     graph: Graph
-    model: str
+    spec: ModelSpec
     device: torch.device
     options: RingOptions
     storage: str
@@ -54,14 +57,16 @@ class OperatorPlan:
     ready: tuple[AnyOperator, ...] | None = None
 
     @property
-    def key(self) -> tuple[str, torch.device, RingOptions]:
+    def key(self) -> Key:
         """What tells operators of one graph apart, beside the storage."""
-        return self.model, self.device, self.options
+        return self.spec, self.device, self.options
 
 
-_REMEMBERED: WeakKeyDictionary[
-    Graph, tuple[tuple[str, torch.device, RingOptions], str, tuple[AnyOperator, ...]]
-] = WeakKeyDictionary()
+Key = tuple[ModelSpec, torch.device, RingOptions]
+
+_REMEMBERED: WeakKeyDictionary[Graph, tuple[Key, str, tuple[AnyOperator, ...]]] = (
+    WeakKeyDictionary()
+)
 """Those built last, with their key and storage, for each graph that is still in use."""
 
 
@@ -70,6 +75,8 @@ def plan_operators(
     model: str,
     device: torch.device,
     options: RingOptions = EXACT,
+    *,
+    given: Mapping[str, Any] | None = None,
 ) -> OperatorPlan:
     """Choose where a model's operators of a graph shall live, if they fit at all.
 
@@ -83,21 +90,25 @@ def plan_operators(
         Where the operators shall live.
     options
         What the operators may take, and the rings of a model that has them.
+    given
+        The options of the model that are not its defaults.
     """
-    asked = OperatorPlan(graph, model, device, options, MEMORY)
+    spec = find_model(model).given(given)
+    asked = OperatorPlan(graph, spec, device, options, MEMORY)
     remembered = _REMEMBERED.get(graph)
     if remembered is not None and remembered[0] == asked.key and options.limit is None:
         _, storage, ready = remembered
         if storage in (MEMORY, CAPPED):  # what is in memory needs no more of it
             return replace(asked, storage=storage, ready=ready)
-    spec, planned = find_model(model), asked
-    if spec.rings:
+    planned, matrix = asked, spec.matrix_of(graph)
+    if spec.rings and not spec.directed:
         known = _with_model(options, spec)
-        rings = plan_rings(graph.adj, spec.fixed["hops"], known, device=device)
+        rings = plan_rings(matrix, spec.fixed["hops"], known, device=device)
         planned = replace(asked, storage=rings.storage, rings=rings)
     else:
-        count = 0 if spec.fixed.get("hops") == () else 1  # mlp has no operator
-        check_memory(graph.adj, count, options, symmetric=spec.symmetric)
+        entries = _entries(spec, matrix)
+        known = _with_model(options, spec) if spec.rings else options
+        check_memory(graph.n_nodes, entries, known, symmetric=spec.symmetric)
     if remembered is not None and remembered[:2] == (planned.key, planned.storage):
         return replace(planned, ready=remembered[2])
     return planned
@@ -111,21 +122,31 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
     """
     if plan.ready is not None:
         return plan.ready
-    graph, spec = plan.graph, find_model(plan.model)
+    graph, spec = plan.graph, plan.spec
+    matrix = spec.matrix_of(graph)
     _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
     if plan.rings is not None:
         self_loops = spec.fixed["self_loops"]
         operators = build_rings(
-            graph.adj, plan.rings, self_loops=self_loops, device=plan.device
+            matrix, plan.rings, self_loops=self_loops, device=plan.device
         )
     else:
         operators = tuple(
-            Operator(matrix, symmetric=spec.symmetric, device=plan.device)
-            for matrix in spec.operators(graph.adj)
+            Operator(made, symmetric=spec.symmetric, device=plan.device)
+            for made in spec.operators(matrix)
         )
     _REMEMBERED[graph] = plan.key, plan.storage, operators
     return operators
+
+
+def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:
+    """Return about how many entries each operator has that is not a planned ring."""
+    if not spec.rings:
+        return (int(matrix.nnz),) * spec.matrices
+    hops = spec.fixed["hops"]
+    sizes = forecast_ring(matrix, hops=max(hops)).entries
+    return tuple(sizes[hop - 1] for hop in hops for _ in ("along", "against"))
 
 
 def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:

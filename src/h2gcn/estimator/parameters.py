@@ -10,7 +10,7 @@ import torch
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.models import NodeModule, build_model, find_model
+from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
 from h2gcn.training import TrainConfig
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "check_batches",
     "check_rings",
     "resolve_params",
+    "spec_of",
     "train_config",
 ]
 
@@ -29,6 +30,11 @@ NAMED = ("dropout", "activation", "hidden_channels")
 
 Params = Mapping[str, Any]
 """The parameters of a `NodeClassifier` by name."""
+
+
+def spec_of(params: Params) -> ModelSpec:
+    """Return the model that is meant, as it is with the options that were given."""
+    return find_model(params["model"]).given(params["options"])
 
 
 def resolve_params(params: Params) -> dict[str, Any]:
@@ -86,9 +92,14 @@ def check_rings(params: Params) -> None:
             f"The 'ring_cap' and 'ring_store' parameters of {owner}: one or the other; "
             "a capped ring is small, and stays in memory."
         )
-    spec = find_model(name)
+    spec = spec_of(params)
     wide = spec.rings and max(spec.fixed["hops"]) > 1
     for key in ("ring_cap", "ring_store"):
+        if params[key] is not None and spec.rings and spec.directed:
+            raise InputError(
+                f"The '{key}' parameter of {owner} does not go with the option "
+                "'directed': rings along directions are exact, and stay in memory."
+            )
         if params[key] is not None and not wide:
             raise InputError(
                 f"The '{key}' parameter of {owner} is for models with a 2-hop ring, "

@@ -16,11 +16,18 @@ _BLOCK = 1 << 22
 """How many entries of a dense matrix are looked at together."""
 
 
-def fingerprint(graph: Graph) -> str:
+def fingerprint(graph: Graph, *, directions: bool = False) -> str:
     """Return the SHA-256 of a graph's edges, features and labels, 64 hex digits.
 
-    Names, splits, directions and edge columns do not count, nor does the index type
-    of a sparse matrix. Dense and sparse features have different fingerprints.
+    Names, splits and edge columns do not count, nor does the index type of a sparse
+    matrix. Dense and sparse features have different fingerprints.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    directions
+        Whether its directions count too, if it has any.
 
     Examples
     --------
@@ -29,6 +36,9 @@ def fingerprint(graph: Graph) -> str:
     """
     adj, x = graph.adj, graph.x
     pieces = [np.array(x.shape), adj.indptr, adj.indices]
+    if directions and graph.directed is not None:
+        along = canonical(graph.directed)
+        pieces += [along.indptr, along.indices]
     if isinstance(x, np.ndarray):
         pieces.append(x)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_integer
-from h2gcn.graph import CSR
+from h2gcn.graph import CSR, Graph
 from h2gcn.sparse import DroppedOperator, Input, LinearMap, Operator, dropout
 
 __all__ = [
@@ -157,7 +157,8 @@ class ModelSpec:
     module
         The module, built with (in_channels, out_channels, **options).
     operators
-        A pure function from an adjacency matrix to sparse matrices.
+        A pure function from an adjacency matrix to sparse matrices; which matrix of a
+        graph it is called with, `matrix_of` says.
     fixed
         The arguments that make this model out of its module.
     designs
@@ -180,6 +181,15 @@ class ModelSpec:
         Whether a node's logits depend on nothing outside its component.
     rings
         Whether the operators are the normalised rings `fixed["hops"]`.
+    directed
+        Whether the operators follow the directions of the edges, where a graph has
+        any; then each neighbourhood is two of them, along and against.
+    matrices
+        How many matrices about as large as the adjacency matrix the operators are,
+        where they are no rings; for a forecast of memory.
+    switches
+        For an option that changes the operators, the other fields of this class where
+        it is on.
     """
 
     module: type[NodeModule]
@@ -195,6 +205,33 @@ class ModelSpec:
     training: Mapping[str, float] = field(default_factory=dict)
     local: bool = True
     rings: bool = False
+    directed: bool = False
+    matrices: int = 1
+    switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def given(self, options: Mapping[str, Any] | None) -> ModelSpec:
+        """Return the model as it is with some options: they may change its operators.
+
+        Parameters
+        ----------
+        options
+            Those that are not the model's defaults, by name; None for none.
+        """
+        on = [name for name in self.switches if (options or {}).get(name, False)]
+        spec = self
+        for name in on:
+            spec = replace(spec, **self.switches[name])
+        return spec
+
+    def matrix_of(self, graph: Graph) -> CSR:
+        """Return the matrix of a graph that the operators are made of, [n, n].
+
+        Its directions where the model follows them and the graph has any, else its
+        symmetric adjacency matrix.
+        """
+        if self.directed and graph.directed is not None:
+            return graph.directed
+        return graph.adj
 
     @property
     def options(self) -> dict[str, Any]:

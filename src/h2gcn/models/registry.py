@@ -7,17 +7,21 @@ from typing import Any
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
+from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
+from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gat import GAT, closed_neighbourhoods
 from h2gcn.models.gcn import GCN, renormalised_adjacency
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
+from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.models.linbp import LinBP, belief_operators
 from h2gcn.models.mixhop import MixHop
+from h2gcn.models.residual import ResidualGNN
 from h2gcn.models.sgc import SGC
 from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
@@ -43,7 +47,15 @@ def _h2gcn(
         "nonlinear": nonlinear,
     }
     operators = partial(ring_operators, hops=hops, self_loops=self_loops)
-    return ModelSpec(H2GCN, operators, summary, designs, fixed, rings=bool(hops))
+    return ModelSpec(
+        H2GCN,
+        operators,
+        summary,
+        designs,
+        fixed,
+        rings=bool(hops),
+        matrices=len(hops),
+    )
 
 
 def _no_operators(adj: CSR) -> tuple[CSR, ...]:
@@ -259,6 +271,50 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "boosted-trees": _table(
         "gradient-boosted trees on the ring table", "D1 D2 D3", module=BoostedTrees
+    ),
+    "residual-gcn": ModelSpec(
+        ResidualGNN,
+        renormalised_adjacency,
+        "deep: gcn's mixing and a linear map in every layer, batch norm",
+        paper="Luo et al. 2024",
+        training={"l2": 0.0},
+    ),
+    "residual-sage": ModelSpec(
+        ResidualGNN,
+        mean_adjacency,
+        "deep: the mean of the neighbours and a linear map in every layer, batch norm",
+        "D1",
+        paper="Luo et al. 2024",
+        symmetric=False,
+        training={"l2": 0.0},
+    ),
+    "dir-gnn": ModelSpec(
+        DirGNN,
+        directed_adjacency,
+        "three layers, out- and in-neighbours with weights of their own",
+        "D3",
+        paper="Rossi et al. 2023",
+        symmetric=False,
+        training={"learning_rate": 0.005, "l2": 0.0},
+        directed=True,
+        matrices=2,
+    ),
+    "gpr-gnn": ModelSpec(
+        GPRGNN,
+        renormalised_adjacency,
+        "an MLP spread over the graph, each power with a learned weight",
+        "D3",
+        paper="Chien et al. 2021",
+        training=_KIPF,
+    ),
+    "acm-gcn": ModelSpec(
+        ACMGCN,
+        closed_means,
+        "two layers; each node weighs neighbours, difference to them, itself",
+        "D1",
+        paper="Luan et al. 2022",
+        symmetric=False,
+        training=_KIPF,
     ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(

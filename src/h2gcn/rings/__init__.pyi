@@ -3,6 +3,7 @@ from .blocked import BlockedRing as BlockedRing
 from .exact import (
     exact_rings as exact_rings,
     normalise as normalise,
+    normalise_directed as normalise_directed,
     ring_rows as ring_rows,
 )
 from .footprint import RingOptions as RingOptions, Work as Work

@@ -21,6 +21,7 @@ from h2gcn.sparse import reserve
 __all__ = [
     "exact_rings",
     "normalise",
+    "normalise_directed",
     "normalised_ring",
     "ring_pattern",
     "ring_rows",
@@ -36,7 +37,8 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
     """Return the rings 1 to `hops` of a graph.
 
     Ring i is the binary matrix of the pairs at shortest distance exactly i: no
-    diagonal, symmetric, disjoint from the other rings.
+    diagonal, symmetric, disjoint from the other rings. Of a matrix that is not
+    symmetric, the distance is the one along the edges, and no ring need be symmetric.
 
     Each row is found by a breadth-first search, twice: once to count it, once to
     write it to its place, so that nothing larger than the ring is ever made. Threads
@@ -45,7 +47,7 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
     Parameters
     ----------
     adj
-        Symmetric adjacency matrix without self-loops, [n, n].
+        Adjacency matrix without self-loops, [n, n].
     hops
         The largest distance, at least 1.
 
@@ -183,6 +185,29 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
         matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
     matrix.sort_indices()
     return _normalised(matrix.indices, matrix.indptr)
+
+
+def normalise_directed(ring: CSR, *, self_loops: bool = False) -> CSR:
+    """Return D_out^-1/2 A D_in^-1/2 by the matrix's own row and column sums, [n, n].
+
+    The transpose is what the same function makes of the transposed matrix. A symmetric
+    matrix is normalised as by `normalise`.
+
+    Parameters
+    ----------
+    ring
+        Binary matrix, [n, n]: row i has the nodes that i points to.
+    self_loops
+        Add the identity first.
+    """
+    matrix = ring
+    if self_loops:
+        matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
+    matrix.sort_indices()
+    out = np.diff(matrix.indptr)
+    into = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    values = np.repeat(ring_scale(out), out) * ring_scale(into)[matrix.indices]
+    return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def normalised_ring(adj: CSR, hop: int, *, self_loops: bool = False) -> CSR:

@@ -68,7 +68,7 @@ def plan_rings(
     """
     hops = tuple(hops)
     if max(hops, default=0) < 2:
-        check_memory(adj, len(hops), options)
+        check_memory(adj.shape[0], (int(adj.nnz),) * len(hops), options)
         return RingPlan(hops, options, MEMORY, None)
     forecast = forecast_ring(adj, hops=max(hops))
     sizes = {hop: forecast.entries[hop - 1] for hop in hops}
@@ -106,23 +106,22 @@ def _choose_storage(needs: Needs, forecast: RingForecast, options: RingOptions) 
 
 
 def check_memory(
-    adj: CSR, count: int, options: RingOptions, *, symmetric: bool = True
+    n: int, entries: Sequence[int], options: RingOptions, *, symmetric: bool = True
 ) -> None:
-    """Refuse to train where a graph's own matrices and the training do not fit.
+    """Refuse to train where a model's operators and the training do not fit.
 
     Parameters
     ----------
-    adj
-        Symmetric, binary, without self-loops, [n, n].
-    count
-        How many matrices as large as it a model has.
+    n
+        Number of nodes.
+    entries
+        Stored entries of each operator, self-loops left out.
     options
         What training may take.
     symmetric
         Whether they are symmetric.
     """
-    near = (int(adj.nnz),) * count
-    needs = Needs(adj.shape[0], near, (), options.work, symmetric)
+    needs = Needs(n, tuple(entries), (), options.work, symmetric)
     need, limit = needs.memory(options.batch), _limit(options)
     if need > limit:
         raise InputError(refusal(needs, None, options, need, limit))

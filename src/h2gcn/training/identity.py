@@ -12,7 +12,7 @@ import numpy as np
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split, fingerprint, split_fingerprint
-from h2gcn.models import NodeModule
+from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import CAPPED, DISK, MEMORY, ON_DEMAND
 from h2gcn.training.manifest import plain
 
@@ -41,7 +41,8 @@ def identify(
     """Return all that the result of a training depends on, as JSON holds it.
 
     Where rings and features are kept belongs to it: each storage has its own order of
-    sums, and with it its own last bits.
+    sums, and with it its own last bits. So do the directions of the edges, where the
+    model follows them.
 
     Parameters
     ----------
@@ -58,6 +59,7 @@ def identify(
         name: v for name, v in params.items() if name not in (*OF_THE_MACHINE, "device")
     }
     model, options = named.pop("model"), named.pop("options")
+    follows = find_model(model).given(options).directed
     seed = named.pop("random_state")
     if not isinstance(seed, Integral):
         raise InputError(
@@ -72,6 +74,7 @@ def identify(
         "version": __version__,
         "graph": graph.name,
         "checksum": fingerprint(graph),
+        "directions": fingerprint(graph, directions=True) if follows else None,
         "split": split_fingerprint(split),
         # The model first: where it differs, others follow from it.
         "params": plain({"model": model, **named, **options, "seed": int(seed)}),
@@ -95,6 +98,8 @@ def difference(made: Identity, now: Identity) -> str | None:
     for name in before | after:
         if before.get(name) != after.get(name):
             return f"was made with {name} {before.get(name)}, not {after.get(name)}"
+    if made.get("directions") != now["directions"]:
+        return "is of a graph whose edges have other directions"
     if made["split"] != now["split"]:
         return "is of another split"
     for name, options in (

@@ -28,7 +28,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting, classifier_of
 from h2gcn.experiments.running import Store, key_of
 from h2gcn.graph import Graph, Split, fingerprint
-from h2gcn.models import ALIASES
+from h2gcn.models import ALIASES, find_model
 from h2gcn.rings import RingOptions
 
 __all__ = [
@@ -129,7 +129,9 @@ class Trials:
         self.machine = dict(machine or {})
         self._on_run, self._on_ranking = on_run, on_ranking
         self._results: list[Ranked] = []
-        self._checksum = fingerprint(graph)[:16]
+        self._checksums = [
+            fingerprint(graph, directions=seen)[:16] for seen in (False, True)
+        ]
         self._parts = [_digest(split) for split in self.splits]
         self._total = self._found = self._new = 0
         self._best: float | None = None
@@ -149,12 +151,17 @@ class Trials:
     def key(self, setting: Setting, number: int) -> str:
         """Return the key of the run of a setting on a split."""
         return key_of(
-            checksum=self._checksum,
+            checksum=self._checksum(setting),
             model=ALIASES.get(self.model, self.model),
             config=setting,
             parts=self._parts[number],
             seed=self.seed + number,
         )
+
+    def _checksum(self, setting: Setting) -> str:
+        """Return what stands for the graph as a setting's model sees it."""
+        spec = find_model(self.model).given(setting.get("options"))
+        return self._checksums[spec.directed]
 
     def find(self, setting: Setting) -> Ranked | None:
         """Return how a setting did if all of its runs are in the store."""
@@ -259,7 +266,9 @@ class Trials:
             on_demand=params["batch_size"] is not None,
         )
         device = resolve_device(self.device)
-        build_operators(plan_operators(self.graph, self.model, device, rings))
+        given = params["options"]
+        plan = plan_operators(self.graph, self.model, device, rings, given=given)
+        build_operators(plan)
 
 
 def without_test(split: Split) -> Split:

@@ -1,0 +1,184 @@
+"""Dir-GNN, which looks along the edges and against them, each with its own weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn.graph import CSR
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
+from h2gcn.rings import exact_rings, normalise_directed
+from h2gcn.sparse import LinearMap, Operator, Target, dropout
+
+__all__ = ["JUMPING", "DirGNN", "directed_adjacency"]
+
+MAX_LAYERS = 128
+"""More is a slip of the keyboard."""
+LENGTH_FLOOR = 1e-12
+"""Rows that are no longer stay as they are: a gradient would be beyond all bounds."""
+JUMPING = ("max", "cat", "none")
+"""What `jumping` takes."""
+
+
+def directed_adjacency(adj: CSR) -> tuple[CSR, ...]:
+    """Return D_out^-1/2 A D_in^-1/2 and its transpose: along the edges, and against.
+
+    Parameters
+    ----------
+    adj
+        Row i has the nodes that i points to, [n, n].
+    """
+    (first,) = exact_rings(adj, hops=1)
+    along = normalise_directed(first)
+    return along, CSR(along.T)
+
+
+class DirGNN(NodeModule):
+    r"""Dir-GNN with GCN's normalisation (Rossi et al., LoG 2023).
+
+    With S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j, and L layers,
+
+    .. math::
+        H_0 = X, \quad
+        H_k = \mathrm{dropout}(\sigma(\alpha\, S H_{k-1} W_k +
+        (1 - \alpha)\, S^\top H_{k-1} V_k + b_k)), \quad
+        \text{logits} = \mathrm{max}(H_1 \ldots H_L)\, W_c + b
+
+    with the largest entry of all layers in each column; or, with `jumping="cat"`, the
+    layers side by side; or, with "none", no classifier: the last layer gives the
+    logits, without σ and dropout. With `normalise`, the rows of every H_k are scaled to
+    length 1.
+
+    As in the authors' program for its "dir-gcn": no self-loops, so that a node sees
+    itself only along a way back; no dropout of X. Where it differs: the two maps of a
+    layer have a bias each there, of which only the weighted sum counts, and that is
+    b_k; weights are Glorot-uniform, and the L2 penalty, if there is any, is on the
+    matrices.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the hidden layers.
+    layers
+        Number of layers L.
+    alpha
+        α, how much the out-neighbours count; the in-neighbours count 1 - α.
+    jumping
+        What the classifier sees of the layers: "max", "cat" or "none".
+    normalise
+        Whether rows are scaled to length 1 after every layer.
+    activation
+        σ, "relu", "elu" or "none".
+    dropout
+        Dropped share of what each layer gives, while training.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operators S and its
+    transpose [n, n] (see `directed_adjacency`), logits [n, |Y|], or [m, |Y|] for a
+    `Target` of m nodes. On a graph without directions both are the same matrix.
+    """
+
+    drops_input = False
+    self_loops = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        layers: int = 3,
+        alpha: float = 0.5,
+        jumping: str = "max",
+        normalise: bool = False,
+        activation: str = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        check_sizes("DirGNN", in_channels, out_channels, hidden_channels)
+        self.layers = check_integer("DirGNN", "layers", layers, 1, MAX_LAYERS)
+        self.alpha = check_real("DirGNN", "alpha", alpha, "[0, 1]")
+        self.jumping = check_choice("DirGNN", "jumping", jumping, JUMPING)
+        self.normalise = check_bool("DirGNN", "normalise", normalise)
+        self.activation = check_choice("DirGNN", "activation", activation, ACTIVATIONS)
+        self.dropout = check_real("DirGNN", "dropout", dropout, "[0, 1)")
+        widths = [in_channels] + [hidden_channels] * layers
+        if jumping == "none":
+            widths[-1] = out_channels
+        pairs = list(pairwise(widths))
+        self.along = nn.ParameterList(torch.empty(pair) for pair in pairs)
+        self.against = nn.ParameterList(torch.empty(pair) for pair in pairs)
+        self.shifts = nn.ParameterList(torch.empty(after) for _, after in pairs)
+        if jumping != "none":
+            seen = hidden_channels * (layers if jumping == "cat" else 1)
+            self.classifier = nn.Parameter(torch.empty(seen, out_channels))
+            self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all matrices anew (Glorot, uniform); biases are 0."""
+        for weight in self.parameters():
+            if weight.ndim == 2:
+                nn.init.xavier_uniform_(weight)
+            else:
+                nn.init.zeros_(weight)
+
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return self.layers
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: the matrices."""
+        return [weight for weight in self.parameters() if weight.ndim == 2]
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[LinearMap],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, [n, |Y|], or of the target's."""
+        index = slice(None) if target is None else target.index
+        h: Tensor | Operator = x
+        seen: list[Tensor] = []
+        for k in range(self.layers):
+            last = k == self.layers - 1
+            rows = target.operators if last and target is not None else operators
+            z = self._both(h, k, rows)
+            if last and self.jumping == "none":
+                return z
+            z = ACTIVATIONS[self.activation](z)
+            z = dropout(z, self.dropout, self.training)
+            h = _unit_rows(z) if self.normalise else z
+            seen.append(h if last else pick(h, index))
+        if self.jumping == "cat":
+            final = torch.cat(seen, dim=1)
+        else:
+            final = torch.stack(seen).amax(dim=0)
+        return final @ self.classifier + self.bias
+
+    def _both(
+        self, h: Tensor | Operator, k: int, operators: Sequence[LinearMap]
+    ) -> Tensor:
+        """Return the weighted sum of both directions, and the layer's bias."""
+        along, against = operators
+        z: Tensor = self.shifts[k]
+        if self.alpha > 0:
+            z = z + self.alpha * (along @ (h @ self.along[k]))
+        if self.alpha < 1:
+            z = z + (1 - self.alpha) * (against @ (h @ self.against[k]))
+        return z
+
+
+def _unit_rows(z: Tensor) -> Tensor:
+    """Return rows scaled to length 1; those of zeros stay zero."""
+    length = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    return z / torch.where(length > LENGTH_FLOOR, length, 1.0)

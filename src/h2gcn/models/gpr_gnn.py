@@ -1,0 +1,130 @@
+"""GPR-GNN, which learns how much each power of the graph counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
+from h2gcn.sparse import Operator, Target, dropout
+
+__all__ = ["GPRGNN"]
+
+MAX_POWER = 128
+"""Of Â; by then every component is one shade."""
+
+
+class GPRGNN(NodeModule):
+    r"""Generalised PageRank network (Chien et al., ICLR 2021).
+
+    With Â = D^-1/2 (A + I) D^-1/2,
+
+    .. math::
+        Z = \mathrm{dropout}(\sigma(\mathrm{dropout}(X) W_1 + b_1)) W_2 + b_2, \quad
+        \text{logits} = \sum_{k=0}^{K} \gamma_k\, \hat A^k\, \mathrm{dropout}(Z)
+
+    where the γ_k are learned, of any sign, and begin as those of personalised PageRank:
+    γ_k = α(1 - α)^k, and (1 - α)^K for k = K. The sum is taken from the highest power
+    inwards, γ_0 Z + Â(γ_1 Z + Â(…)), K products |Y| columns wide.
+
+    As in the authors' program: the weights and biases of both maps are drawn uniformly
+    from one over the root of their inputs' number, the L2 penalty is on them, and none
+    is on γ. Where it differs: the penalty is on the weights, not on the biases.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the hidden layer.
+    power
+        K, the highest power.
+    alpha
+        α of the first γ, in (0, 1): the larger, the more the node itself counts.
+    activation
+        σ, "relu", "elu" or "none".
+    dropout
+        Dropped share of the features and of the hidden layer, while training.
+    propagation_dropout
+        Dropped share of Z before it is spread, while training.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
+    `renormalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 64,
+        power: int = 10,
+        alpha: float = 0.1,
+        activation: str = "relu",
+        dropout: float = 0.5,
+        propagation_dropout: float = 0.5,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        check_sizes("GPRGNN", in_channels, out_channels, hidden_channels)
+        self.power = check_integer("GPRGNN", "power", power, 1, MAX_POWER)
+        self.alpha = check_real("GPRGNN", "alpha", alpha, "(0, 1)")
+        self.activation = check_choice("GPRGNN", "activation", activation, ACTIVATIONS)
+        self.dropout = check_real("GPRGNN", "dropout", dropout, "[0, 1)")
+        self.propagation_dropout = check_real(
+            "GPRGNN", "propagation_dropout", propagation_dropout, "[0, 1)"
+        )
+        self.first = nn.Parameter(torch.empty(in_channels, hidden_channels))
+        self.first_bias = nn.Parameter(torch.empty(hidden_channels))
+        self.second = nn.Parameter(torch.empty(hidden_channels, out_channels))
+        self.second_bias = nn.Parameter(torch.empty(out_channels))
+        self.gamma = nn.Parameter(torch.empty(power + 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights and biases anew; γ begins as PageRank's."""
+        for weight, bias in (
+            (self.first, self.first_bias),
+            (self.second, self.second_bias),
+        ):
+            bound = len(weight) ** -0.5
+            nn.init.uniform_(weight, -bound, bound)
+            nn.init.uniform_(bias, -bound, bound)
+        left = 1 - self.alpha
+        walks = [self.alpha * left**k for k in range(self.power)]
+        with torch.no_grad():
+            self.gamma.copy_(torch.tensor([*walks, left**self.power]))
+
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: K."""
+        return self.power
+
+    def regularised(self) -> list[nn.Parameter]:
+        """Return the weights that the L2 penalty acts on: those of both maps."""
+        return [self.first, self.second]
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the logits of all nodes, [n, |Y|], or of the target's."""
+        (a_hat,) = operators
+        (last,) = operators if target is None else target.operators
+        index = slice(None) if target is None else target.index
+        dropped = drop(x, self.dropout, self.training)
+        hidden = ACTIVATIONS[self.activation](dropped @ self.first + self.first_bias)
+        hidden = dropout(hidden, self.dropout, self.training)
+        z = hidden @ self.second + self.second_bias
+        z = dropout(z, self.propagation_dropout, self.training)
+        gamma = self.gamma.unbind()
+        total = gamma[-1] * z
+        for weight in reversed(gamma[1:-1]):
+            total = weight * z + a_hat @ total
+        return gamma[0] * pick(z, index) + last @ total

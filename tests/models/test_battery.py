@@ -33,7 +33,10 @@ def build(
 ) -> nn.Module:
     torch.manual_seed(0)
     spec = MODELS[name]
-    wanted = {"hidden_channels": 8, "dropout": dropout, "input_dropout": dropout}
+    wanted = {"hidden_channels": 8}
+    wanted |= dict.fromkeys(
+        ("dropout", "input_dropout", "propagation_dropout"), dropout
+    )
     options = {key: value for key, value in wanted.items() if key in spec.options}
     width = n_features if spec.trained else n_classes
     return build_model(name, width, n_classes, options)

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["NAMED", "adjacency", "random_adjacency"]
+__all__ = ["DIRECTED", "NAMED", "adjacency", "one_way", "random_adjacency"]
 
 
 def adjacency(n: int, edges: list[tuple[int, int]]) -> sp.csr_array:
@@ -24,6 +24,31 @@ NAMED = {
     "no edges": adjacency(3, []),
 }
 """Small graphs whose rings and measures can be worked out by hand."""
+
+
+DIRECTED = sp.csr_array(
+    np.array(
+        [
+            [0, 1, 1, 0, 0, 0],
+            [1, 0, 0, 1, 0, 0],
+            [0, 0, 0, 1, 0, 0],
+            [1, 0, 0, 0, 1, 0],
+            [0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0],
+        ],
+        dtype=np.float32,
+    )
+)
+"""Row i has the nodes that i points to: 0 and 1 point to each other, 4 to none, and
+5 is alone."""
+
+
+def one_way(adj: sp.csr_array, seed: int) -> sp.csr_array:
+    """Return a matrix in which each edge of a graph leads one of its two ways."""
+    ends = np.stack(sp.triu(adj, 1).nonzero())
+    turned = np.random.default_rng(seed).random(ends.shape[1]) < 0.5
+    ends[:, turned] = ends[::-1, turned]
+    return sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), adj.shape)
 
 
 def random_adjacency(seed: int) -> sp.csr_array:

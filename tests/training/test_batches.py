@@ -58,7 +58,8 @@ def operators_of(name: str, adj: CSR) -> tuple[Operator, ...]:
 
 def build(name: str, dropout: float = 0.0) -> nn.Module:
     torch.manual_seed(0)
-    wanted = {"hidden_channels": 4, "dropout": dropout}
+    wanted = {"hidden_channels": 4}
+    wanted |= dict.fromkeys(("dropout", "propagation_dropout"), dropout)
     options = {key: v for key, v in wanted.items() if key in MODELS[name].options}
     return build_model(name, 3, 2, options)
 

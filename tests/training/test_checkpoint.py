@@ -33,6 +33,7 @@ from h2gcn.training.manifest import digest
 from h2gcn.training.objective import OPTIMIZERS, make_optimizer
 from h2gcn.training.state import TrainingState
 from h2gcn.training.stopping import RULES, make_rule
+from support.graphs import one_way
 
 ONE = torch.ones(1, 3)
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -131,6 +132,11 @@ def test_rules_and_optimisers_go_on(
         ("sgc", {"hidden_channels": None, "dropout": None}),
         ("h2gcn-1", {"batch_size": 5}),
         ("h2gcn-2", {"learning_rate": 0.3}),
+        ("residual-gcn", {}),
+        ("residual-sage", {"batch_size": 5}),
+        ("dir-gnn", {}),
+        ("gpr-gnn", {}),
+        ("acm-gcn", {}),
     ],
     ids=str,
 )
@@ -537,6 +543,33 @@ def test_options_of_a_model_are_named(small_graph: Graph, tmp_path: Path) -> Non
     other = new("gat", **(given | {"options": {"heads": 4}}))
     with pytest.raises(InputError, match=r"c: was made with heads 2, not 4$"):
         resume(other, small_graph, tmp_path / "c")
+
+
+def test_other_directions_are_refused_by_a_model_that_follows_them(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    graph, other = (
+        replace(small_graph, directed=one_way(small_graph.adj, seed)) for seed in (0, 1)
+    )
+    kill(new("dir-gnn"), graph, tmp_path / "c", at=2)
+    for changed in (other, small_graph):
+        with pytest.raises(
+            InputError, match=r"c: is of a graph whose edges have other directions$"
+        ):
+            resume(new("dir-gnn"), changed, tmp_path / "c")
+    with pytest.raises(InputError, match=r"c: was made with model dir-gnn, not gcn$"):
+        resume(new("gcn"), graph, tmp_path / "c")
+    whole = new("dir-gnn").fit(graph, SPLIT)
+    check_same(resume(new("dir-gnn"), graph, tmp_path / "c"), whole)
+
+
+def test_directions_are_nothing_to_a_model_that_does_not_follow_them(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
+    kill(new("gcn"), graph, tmp_path / "c", at=2)
+    whole = new("gcn").fit(small_graph, SPLIT)
+    check_same(resume(new("gcn"), small_graph, tmp_path / "c"), whole)
 
 
 def test_another_graph_or_split_is_refused(small_graph: Graph, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def difference(made: Identity, now: Identity) -> str | None:
     for name in before | after:
         if before.get(name) != after.get(name):
             return f"was made with {name} {before.get(name)}, not {after.get(name)}"
-    if made.get("directions") != now["directions"]:
+    if made.get("directions") != now.get("directions"):
         return "is of a graph whose edges have other directions"
     if made["split"] != now["split"]:
         return "is of another split"

@@ -193,6 +193,9 @@ def test_a_model_says_which_matrix_it_wants() -> None:
         wanted = graph.directed if name == "dir-gnn" else graph.adj
         assert spec.matrix_of(graph) is wanted
         assert spec.matrix_of(plain) is plain.adj
+    asked = MODELS["h2gcn-1"].given({"directed": True})
+    assert asked.matrix_of(graph) is graph.directed
+    assert asked.matrix_of(plain) is plain.adj
 
 
 def test_directions_tell_what_a_symmetric_graph_cannot(tmp_path: Path) -> None:

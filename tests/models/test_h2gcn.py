@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, MODELS
-from h2gcn.models.h2gcn import ring_operators
+from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
 from h2gcn.sparse import Operator, Target, dropout
-from support.graphs import NAMED
+from h2gcn.training import gather
+from support.graphs import DIRECTED, NAMED, one_way
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 6, 3, 4
@@ -504,3 +507,144 @@ def test_the_number_of_operators_is_checked(given: int) -> None:
         match=rf"H2GCN with hops \(1, 2\) takes 2 operators, got {given}\.",
     ):
         build("h2gcn-1")(features(5), [operator] * given)
+
+
+# --------------------------------------------------------------------- directions
+
+WITH_RINGS = [name for name, variant in PAPER.items() if variant.hops]
+
+
+def directed_oracle(variant: Variant, module: H2GCN, x: Matrix, adj: Matrix) -> Matrix:
+    """Return the logits with rings along the edges and against them, in double."""
+    weights = {n: w.detach().double().numpy() for n, w in module.named_parameters()}
+    neighbourhoods = []
+    for hop in variant.hops:
+        a = ring(adj, hop) + variant.own * np.eye(len(x))
+        out, into = (np.maximum(a.sum(axis=axis), 1) for axis in (1, 0))
+        along = a / np.sqrt(np.outer(out, into))
+        neighbourhoods += [along, along.T]
+    r = relu(x @ weights["embedding"])
+    representations = [r]
+    for k in range(variant.rounds):
+        parts = [a @ r for a in neighbourhoods]
+        r = np.hstack(parts)
+        if variant.nonlinear:
+            joined = np.hstack([representations[-1], r])
+            r = relu(joined @ weights[f"round_embeddings.{k}"])
+        representations.append(r)
+    final = np.hstack([representations[k] for k in variant.final])
+    return final @ weights["classifier"]
+
+
+def directed_operators(name: str, adj: sp.csr_array) -> tuple[Operator, ...]:
+    spec = MODELS[name].given({"directed": True})
+    assert spec.directed
+    assert not spec.symmetric
+    return tuple(Operator(a) for a in spec.operators(adj))
+
+
+def test_directed_rings_by_hand() -> None:
+    # 0 ⇄ 1 → 3 → 4, 0 → 2 → 3 → 0; 5 is alone.
+    one, back, two, far = directed_ring_operators(DIRECTED)
+    assert (one.toarray() > 0).tolist() == (DIRECTED.toarray() > 0).tolist()
+    assert np.argwhere(two.toarray()).tolist() == [
+        [0, 3],
+        [1, 2],
+        [1, 4],
+        [2, 0],
+        [2, 4],
+        [3, 1],
+        [3, 2],
+    ]
+    assert two.toarray()[1, 2] == pytest.approx(0.5), "two from 1, two to 2"
+    assert two.toarray()[0, 3] == pytest.approx(1.0), "one from 0, one to 3"
+    np.testing.assert_array_equal(back.toarray(), one.toarray().T)
+    np.testing.assert_array_equal(far.toarray(), two.toarray().T)
+    for matrix in (one, back, two, far):
+        assert not matrix.diagonal().any(), "0 and 1 come back to themselves"
+        assert matrix.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", WITH_RINGS)
+@pytest.mark.parametrize("training", [False, True])
+def test_directed_logits_are_their_formula(name: str, training: bool) -> None:
+    torch.manual_seed(1)
+    sizes = {"hidden_channels": WIDTH, "dropout": 0.0}
+    module = H2GCN(FEATURES, CLASSES, **sizes, directed=True, **MODELS[name].fixed)
+    module.train(training)
+    x, operators = features(6), directed_operators(name, DIRECTED)
+    expected = directed_oracle(PAPER[name], module, x.double().numpy(), DIRECTED)
+    target, index = target_of(operators, 6)
+    assert_same(module(x, operators), expected)
+    assert_same(module(x, operators, target), expected[index])
+    part = gather(x, operators, np.array(index), module.reach, torch.device("cpu"))
+    assert_same(module(part.x, part.operators, part.target), expected[index])
+
+
+def test_without_directions_both_rings_are_the_papers(adj: sp.csr_array) -> None:
+    plain = ring_operators(adj)
+    doubled = directed_ring_operators(adj)
+    for number, matrix in enumerate(doubled):
+        np.testing.assert_allclose(
+            matrix.toarray(), plain[number // 2].toarray(), rtol=1e-6
+        )
+
+
+def test_the_option_is_off_unless_it_is_given() -> None:
+    spec = MODELS["h2gcn-2"]
+    for options in (None, {}, {"directed": False}, {"dropout": 0.1}):
+        assert spec.given(options) is spec
+    assert not spec.options["directed"]
+    assert "directed" not in MODELS["mlp"].options
+    assert "directed" not in repr(H2GCN(2, 2))
+    assert repr(H2GCN(2, 2, directed=True)).endswith(", directed=True)")
+
+
+def test_a_directed_module_names_what_it_wants() -> None:
+    message = r"H2GCN with hops \(1, 2\), directed, takes 4 operators, got 2\."
+    with pytest.raises(ValueError, match=message):
+        H2GCN(2, 2, directed=True)(torch.eye(2), [Operator(NAMED["path"])] * 2)
+
+
+@pytest.mark.parametrize("batch_size", [None, 7])
+def test_a_directed_h2gcn_from_fit_to_file(
+    small_graph: Graph, tmp_path: Path, batch_size: int | None
+) -> None:
+    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
+    params = {"epochs": 3, "random_state": 0, "scaling": "none", "dropout": 0.0}
+    params |= {"batch_size": batch_size}
+    plain = NodeClassifier("h2gcn-2", **params).fit(graph)
+    clf = NodeClassifier("h2gcn-2", options={"directed": True}, **params).fit(graph)
+    logits = clf.predict_logits(graph)
+    x = graph.x.astype(float)
+    expected = directed_oracle(PAPER["h2gcn-2"], clf.module_, x, graph.directed)
+    np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
+    # One after the other on one graph: each has its own operators.
+    expected = oracle(PAPER["h2gcn-2"], plain.module_, x, graph.adj)
+    found = plain.predict_logits(graph)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    clf.save(tmp_path / "m")
+    loaded = NodeClassifier.load(tmp_path / "m")
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+
+
+@pytest.mark.parametrize(("name", "value"), [("ring_cap", 4), ("ring_store", "x")])
+def test_directed_rings_are_whole_and_in_memory(
+    small_graph: Graph, name: str, value: object
+) -> None:
+    message = (
+        rf"The '{name}' parameter of NodeClassifier does not go with the option "
+        r"'directed': rings along directions are exact, and stay in memory\.$"
+    )
+    clf = NodeClassifier("h2gcn-1", options={"directed": True}, **{name: value})
+    with pytest.raises(InputError, match=message):
+        clf.fit(small_graph)
+
+
+def test_directed_rings_are_held_to_the_limit(small_graph: Graph) -> None:
+    params = {"epochs": 1, "random_state": 0, "options": {"directed": True}}
+    with pytest.raises(
+        InputError, match=r"will not fit in memory: .* the limit is 1 by"
+    ):
+        NodeClassifier("h2gcn-1", memory_limit=1e-9, **params).fit(small_graph)
+    NodeClassifier("h2gcn-1", memory_limit=1.0, **params).fit(small_graph)

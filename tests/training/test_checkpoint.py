@@ -552,11 +552,16 @@ def test_other_directions_are_refused_by_a_model_that_follows_them(
         replace(small_graph, directed=one_way(small_graph.adj, seed)) for seed in (0, 1)
     )
     kill(new("dir-gnn"), graph, tmp_path / "c", at=2)
+    option = {"options": {"directed": True}}
+    kill(new("h2gcn-1", **option), graph, tmp_path / "h", at=2)
     for changed in (other, small_graph):
-        with pytest.raises(
-            InputError, match=r"c: is of a graph whose edges have other directions$"
-        ):
+        message = r": is of a graph whose edges have other directions$"
+        with pytest.raises(InputError, match=message):
             resume(new("dir-gnn"), changed, tmp_path / "c")
+        with pytest.raises(InputError, match=message):
+            resume(new("h2gcn-1", **option), changed, tmp_path / "h")
+    with pytest.raises(InputError, match=r"h: was made with directed True, not False$"):
+        resume(new("h2gcn-1"), graph, tmp_path / "h")
     with pytest.raises(InputError, match=r"c: was made with model dir-gnn, not gcn$"):
         resume(new("gcn"), graph, tmp_path / "c")
     whole = new("dir-gnn").fit(graph, SPLIT)

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn.cli.options import DEFAULT_MODEL
-
 if TYPE_CHECKING:
     from h2gcn.models import ModelSpec
 
@@ -47,7 +45,7 @@ def command(
         listed = [_entry(name, spec) for name, spec in MODELS.items()]
         print(json.dumps({"models": listed, "aliases": ALIASES}))
         return
-    usual = MODELS[DEFAULT_MODEL].options
+    usual = MODELS["mlp"].options
     rows = [
         (name, spec.designs or "–", f"{spec.summary}\n{_options(spec, usual)}")
         for name, spec in MODELS.items()

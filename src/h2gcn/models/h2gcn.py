@@ -11,10 +11,10 @@ from h2gcn._validation import check_bool, check_choice, check_integer, check_rea
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
-from h2gcn.rings import exact_rings, normalise
+from h2gcn.rings import exact_rings, normalise, normalise_directed
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
-__all__ = ["H2GCN", "ring_operators"]
+__all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
 
 
 def ring_operators(
@@ -37,6 +37,32 @@ def ring_operators(
     return tuple(normalise(rings[hop - 1], self_loops=self_loops) for hop in hops)
 
 
+def directed_ring_operators(
+    adj: CSR, *, hops: Sequence[int] = (1, 2), self_loops: bool = False
+) -> tuple[CSR, ...]:
+    """Return the normalised rings along the edges and against them, two for each hop.
+
+    Ring i along the edges has at (u, v) a one where the shortest way from u to v along
+    them has i steps; the one against them is its transpose. With its row sums D_out and
+    its column sums D_in, a ring R becomes D_out^-1/2 R D_in^-1/2.
+
+    Parameters
+    ----------
+    adj
+        Row u has the nodes that u points to, [n, n].
+    hops
+        Which rings.
+    self_loops
+        Mix each node into its own rings.
+    """
+    rings = exact_rings(adj, hops=max(hops))
+    operators: list[CSR] = []
+    for hop in hops:
+        along = normalise_directed(rings[hop - 1], self_loops=self_loops)
+        operators += [along, CSR(along.T)]
+    return tuple(operators)
+
+
 class H2GCN(NodeModule):
     r"""H2GCN (Zhu et al., NeurIPS 2020), and every variant of its ablations.
 
@@ -50,6 +76,10 @@ class H2GCN(NodeModule):
     Aggregation is linear, so wherever no dropout acts it commutes with the
     classifier, and the rings multiply matrices |Y| columns wide instead of p:
     the same numbers for a fraction of the work.
+
+    With `directed`, which is not in the paper, a round has two blocks for each ring,
+    one of the nodes i steps along the edges and one of those i steps against them, see
+    `directed_ring_operators`.
 
     Parameters
     ----------
@@ -72,6 +102,9 @@ class H2GCN(NodeModule):
         p wide (the paper's App. D.2).
     dropout
         Dropped share of the final representation, while training.
+    directed
+        Whether rings along the edges and against them are kept apart. On a graph
+        without directions the two are the same.
 
     Notes
     -----
@@ -94,6 +127,7 @@ class H2GCN(NodeModule):
         activation: str = "relu",
         nonlinear: bool = False,
         dropout: float = 0.5,
+        directed: bool = False,
     ) -> None:
         super().__init__(in_channels, out_channels)
         check_sizes("H2GCN", in_channels, out_channels, hidden_channels)
@@ -117,18 +151,17 @@ class H2GCN(NodeModule):
         self.self_loops = check_bool("H2GCN", "self_loops", self_loops)
         self.activation = activation
         self.nonlinear = check_bool("H2GCN", "nonlinear", nonlinear)
-        # Round k is |hops|^k embeddings wide, or one where every round embeds.
-        self._widths = [1 if nonlinear else len(self.hops) ** k for k in self.final]
-        self._levels = [
-            (k, i) for k in self.final for i in range(len(self.hops) if k else 1)
-        ]
+        self.directed = check_bool("H2GCN", "directed", directed)
+        self._n_rings = n_rings = len(self.hops) * (2 if directed else 1)
+        # Round k is n_rings^k embeddings wide, or one where every round embeds.
+        self._widths = [1 if nonlinear else n_rings**k for k in self.final]
+        self._levels = [(k, i) for k in self.final for i in range(n_rings if k else 1)]
         self._level_widths = [
-            (len(self.hops) ** (k - 1) if k else 1) * out_channels
-            for k, _ in self._levels
+            (n_rings ** (k - 1) if k else 1) * out_channels for k, _ in self._levels
         ]
         self.embedding = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.round_embeddings = nn.ParameterList(
-            torch.empty((1 + len(self.hops)) * hidden_channels, hidden_channels)
+            torch.empty((1 + n_rings) * hidden_channels, hidden_channels)
             for _ in range(self.final[-1] if nonlinear else 0)
         )
         self.classifier = nn.Parameter(
@@ -154,11 +187,11 @@ class H2GCN(NodeModule):
         gradients and their mask. Where every round embeds, what it joins is kept too.
         """
         depth, width = self.final[-1], self.hidden_channels
-        joined = 1 + len(self.hops)
+        joined = 1 + self._n_rings
         if self.nonlinear:
             inner, own = 2 * joined * max(depth - 1, 0), 2 * joined
         else:
-            inner, own = len(self.hops) ** max(depth - 1, 0), 0
+            inner, own = self._n_rings ** max(depth - 1, 0), 0
         per_node = 4 * (4 + inner)
         per_target = 9 * sum(self._widths) + 4 * own
         return width * (n_nodes * per_node + n_targets * per_target)
@@ -170,9 +203,10 @@ class H2GCN(NodeModule):
         target: Target | None = None,
     ) -> Tensor:
         """Return the logits of all nodes, or of the target's."""
-        if len(operators) != len(self.hops):
+        if len(operators) != self._n_rings:
+            both = ", directed," if self.directed else ""
             raise ValueError(
-                f"H2GCN with hops {self.hops} takes {len(self.hops)} operators, "
+                f"H2GCN with hops {self.hops}{both} takes {self._n_rings} operators, "
                 f"got {len(operators)}."
             )
         r0 = ACTIVATIONS[self.activation](x @ self.embedding)
@@ -237,7 +271,7 @@ class H2GCN(NodeModule):
         Level by level from the longest paths inwards, what follows a ring is
         summed first, |Y| columns wide, and the ring is applied to the sum.
         """
-        n, width, out = r0.shape[0], len(self.hops), self.out_channels
+        n, width, out = r0.shape[0], self._n_rings, self.out_channels
         # One product for all blocks: many narrow ones would take several times as long.
         products = (r0 @ self._by_level()).split(self._level_widths, dim=1)
         z = dict(zip(self._levels, products, strict=True))
@@ -262,7 +296,7 @@ class H2GCN(NodeModule):
 
     def _by_level(self) -> Tensor:
         """Return W_c with the blocks of a round and its first ring side by side."""
-        width, p = len(self.hops), self.hidden_channels
+        width, p = self._n_rings, self.hidden_channels
         parts = self.classifier.view(-1, p, self.out_channels).split(self._widths)
         blocks = []
         for k, part in zip(self.final, parts, strict=True):
@@ -271,8 +305,9 @@ class H2GCN(NodeModule):
         return torch.cat(blocks, dim=1)
 
     def __repr__(self) -> str:
+        both = ", directed=True" if self.directed else ""
         return (
             f"H2GCN({self.in_channels}, {self.out_channels}, "
             f"hidden_channels={self.hidden_channels}, hops={self.hops}, "
-            f"rounds={self.rounds}, final={self.final})"
+            f"rounds={self.rounds}, final={self.final}{both})"
         )

@@ -17,7 +17,7 @@ from h2gcn.models.gcn import GCN, renormalised_adjacency
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
-from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.models.linbp import LinBP, belief_operators
 from h2gcn.models.mixhop import MixHop
@@ -46,15 +46,23 @@ def _h2gcn(
         "self_loops": self_loops,
         "nonlinear": nonlinear,
     }
-    operators = partial(ring_operators, hops=hops, self_loops=self_loops)
+    if not hops:  # it sees no graph, and no directions
+        fixed["directed"] = False
+    rings: dict[str, Any] = {"hops": hops, "self_loops": self_loops}
+    directed = {
+        "operators": partial(directed_ring_operators, **rings),
+        "symmetric": False,
+        "directed": True,
+    }
     return ModelSpec(
         H2GCN,
-        operators,
+        partial(ring_operators, **rings),
         summary,
         designs,
         fixed,
         rings=bool(hops),
         matrices=len(hops),
+        switches={"directed": directed} if hops else {},
     )
 
 

@@ -9,7 +9,8 @@ import torch
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import build_operators, operators, plan_operators
-from h2gcn.rings import RingOptions, plan as ring_plan
+from h2gcn.rings import RingOptions, exact_rings, plan as ring_plan
+from support.graphs import one_way
 
 CPU = torch.device("cpu")
 
@@ -52,6 +53,47 @@ def test_a_model_without_rings_is_checked_once(
     clf = NodeClassifier(model, epochs=2, random_state=0)
     clf.fit(small_graph, checkpoint=tmp_path / "c")
     assert calls == ["check_memory"]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "entries"),
+    [
+        ("mlp", {}, ()),
+        ("gcn", {}, (120,)),
+        ("gcn", {"directed": True}, (120,)),
+        ("dir-gnn", {}, (60, 60)),
+        ("h2gcn-s1", {"directed": True}, (60, 60)),
+        ("h2gcn-1", {"directed": True}, (60, 60, "far", "far")),
+    ],
+)
+def test_every_operator_is_forecast(
+    small_graph: Graph,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    options: dict[str, bool],
+    entries: tuple[object, ...],
+) -> None:
+    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
+    asked: list[tuple[int, ...]] = []
+    monkeypatch.setattr(
+        operators, "check_memory", lambda _, sizes, *__, **___: asked.append(sizes)
+    )
+    plan = plan_operators(graph, model, CPU, given=options)
+    far = int(exact_rings(graph.directed)[1].nnz)
+    assert asked == [tuple(far if size == "far" else size for size in entries)]
+    made = build_operators(plan)
+    assert tuple(op.scipy.nnz for op in made) == asked[0] or model == "gcn"
+
+
+def test_options_that_change_the_operators_make_others(small_graph: Graph) -> None:
+    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
+    given = {"directed": True}
+    plain = build_operators(plan_operators(graph, "h2gcn-1", CPU))
+    both = build_operators(plan_operators(graph, "h2gcn-1", CPU, given=given))
+    assert (len(plain), len(both)) == (2, 4)
+    assert plan_operators(graph, "h2gcn-1", CPU).ready is None
+    again = plan_operators(graph, "h2gcn-1", CPU, given={**given, "dropout": 0.1})
+    assert again.ready is both
 
 
 def test_what_is_in_memory_is_not_planned_again(

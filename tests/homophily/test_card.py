@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from h2gcn import Graph, Split, homophily
 from h2gcn.graph import ReadRecord, fingerprint
 from h2gcn.homophily import graph_card
-from support.graphs import NAMED
+from support.graphs import NAMED, one_way
 
 COLUMNS = "nodes edges features classes h_loops h adjusted li h2 max_degree split"
 CARDS = """
@@ -118,6 +118,16 @@ def test_any_change_changes_the_fingerprint() -> None:
         replace(graph, y=np.array([0, 0, 0, 1, -1])),
     ]
     assert len({fingerprint(other) for other in [graph, *changed]}) == 5
+
+
+def test_directions_change_a_fingerprint_that_asks_for_them() -> None:
+    graph = small()
+    ways = [None, *(one_way(graph.adj, seed) for seed in (0, 1))]
+    graphs = [replace(graph, directed=way) for way in ways]
+    assert {fingerprint(each) for each in graphs} == {fingerprint(graph)}
+    asked = [fingerprint(each, directions=True) for each in graphs]
+    assert len(set(asked)) == 3
+    assert asked[0] == fingerprint(graph), "without any there is nothing to add"
 
 
 @pytest.mark.data

@@ -8,9 +8,15 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.rings import exact as rings_module, exact_rings, normalise, row_work
+from h2gcn.rings import (
+    exact as rings_module,
+    exact_rings,
+    normalise,
+    normalise_directed,
+    row_work,
+)
 from h2gcn.rings.exact import ring_pattern, ring_rows, ring_sizes
-from support.graphs import NAMED, adjacency, random_adjacency
+from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
 
 HOPS = 4
 
@@ -261,6 +267,38 @@ def test_empty_rows_stay_zero() -> None:
 def test_an_isolated_node_with_a_self_loop_keeps_itself() -> None:
     normalised = normalise(NAMED["isolated last node"], self_loops=True)
     assert normalised.toarray()[3].tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("self_loops", [False, True])
+@pytest.mark.parametrize("hop", [1, 2])
+def test_directed_rings_are_divided_by_what_leaves_and_what_arrives(
+    hop: int, self_loops: bool
+) -> None:
+    ring = exact_rings(DIRECTED)[hop - 1]
+    dense = ring.toarray().astype(float) + self_loops * np.eye(6)
+    out, into = dense.sum(axis=1), dense.sum(axis=0)
+    expected = np.zeros((6, 6))
+    for u, v in zip(*dense.nonzero(), strict=True):
+        expected[u, v] = 1 / np.sqrt(out[u] * into[v])
+    found = normalise_directed(ring, self_loops=self_loops)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-6)
+    turned = normalise_directed(sp.csr_array(ring.T), self_loops=self_loops)
+    np.testing.assert_allclose(turned.toarray(), expected.T, rtol=1e-6)
+    assert ring.toarray().tolist() == exact_rings(DIRECTED)[hop - 1].toarray().tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rings_follow_directions(seed: int) -> None:
+    assert_rings_are_distances(one_way(random_adjacency(seed), seed))
+
+
+def test_a_symmetric_ring_is_normalised_alike(named_adj: sp.csr_array) -> None:
+    np.testing.assert_allclose(
+        normalise_directed(named_adj).toarray(),
+        normalise(named_adj).toarray(),
+        rtol=1e-6,
+    )
 
 
 @settings(max_examples=40, deadline=None)

@@ -27,6 +27,7 @@ from h2gcn.experiments.tuning.searching import Space
 from h2gcn.experiments.tuning.trials import Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
+from support.graphs import one_way
 
 GRID = [{"l2": l2, "epochs": 5} for l2 in (1e-3, 1e-4, 1e-5)]
 SPLITS = [
@@ -195,6 +196,35 @@ def test_a_key_changes_with_what_a_run_depends_on(
         key(l2=1e-4, graph=replace(small_graph, x=np.ones((30, 4)))),
     ]
     assert len({same, *others}) == 7
+
+
+def test_a_key_changes_with_directions_where_the_model_follows_them(
+    small_graph: Graph, store: Store
+) -> None:
+    graphs = [
+        replace(small_graph, directed=one_way(small_graph.adj, seed)) for seed in (0, 1)
+    ]
+
+    def keys(model: str, **setting: Any) -> set[str]:
+        return {
+            Trials(graph, model, SPLITS[:1], seed=0, store=store).key(setting, 0)
+            for graph in (*graphs, small_graph)
+        }
+
+    assert len(keys("dir-gnn")) == 3
+    assert len(keys("h2gcn-1", options={"directed": True})) == 3
+    assert len(keys("h2gcn-1")) == 1
+
+
+@pytest.mark.parametrize("setting", [{"options": {"directed": True}}, {}], ids=str)
+def test_a_setting_with_directions_is_run(
+    small_graph: Graph, store: Store, setting: dict[str, Any]
+) -> None:
+    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
+    tried = [{"epochs": 2, **setting}]
+    (first,) = tune(graph, "h2gcn-1", tried, SPLITS[:1], seed=0, store=store)
+    assert first.error is None
+    assert store.records[0]["checksum"] == graph_card(small_graph)["checksum"]
 
 
 # --------------------------------------------------------------------------- ranking

@@ -129,9 +129,9 @@ class Trials:
         self.machine = dict(machine or {})
         self._on_run, self._on_ranking = on_run, on_ranking
         self._results: list[Ranked] = []
-        self._checksums = [
+        self._checksum, self._checksum_directed = (
             fingerprint(graph, directions=seen)[:16] for seen in (False, True)
-        ]
+        )
         self._parts = [_digest(split) for split in self.splits]
         self._total = self._found = self._new = 0
         self._best: float | None = None
@@ -151,17 +151,17 @@ class Trials:
     def key(self, setting: Setting, number: int) -> str:
         """Return the key of the run of a setting on a split."""
         return key_of(
-            checksum=self._checksum(setting),
+            checksum=self._checksum_of(setting),
             model=ALIASES.get(self.model, self.model),
             config=setting,
             parts=self._parts[number],
             seed=self.seed + number,
         )
 
-    def _checksum(self, setting: Setting) -> str:
+    def _checksum_of(self, setting: Setting) -> str:
         """Return what stands for the graph as a setting's model sees it."""
         spec = find_model(self.model).given(setting.get("options"))
-        return self._checksums[spec.directed]
+        return self._checksum_directed if spec.directed else self._checksum
 
     def find(self, setting: Setting) -> Ranked | None:
         """Return how a setting did if all of its runs are in the store."""

@@ -187,10 +187,11 @@ def circle(n: int = 60) -> Graph:
 def test_a_model_says_which_matrix_it_wants() -> None:
     graph = circle()
     plain = replace(graph, directed=None)
-    follows = [name for name, spec in MODELS.items() if spec.directed]
-    assert follows == ["dir-gnn"]
+    follows = {name for name, spec in MODELS.items() if spec.directed}
+    tables = {name for name, spec in MODELS.items() if spec.inputs == "table"}
+    assert follows == {"dir-gnn", *tables}
     for name, spec in MODELS.items():
-        wanted = graph.directed if name == "dir-gnn" else graph.adj
+        wanted = graph.directed if name in follows else graph.adj
         assert spec.matrix_of(graph) is wanted
         assert spec.matrix_of(plain) is plain.adj
     asked = MODELS["h2gcn-1"].given({"directed": True})

@@ -182,8 +182,8 @@ class ModelSpec:
     rings
         Whether the operators are the normalised rings `fixed["hops"]`.
     directed
-        Whether the operators follow the directions of the edges, where a graph has
-        any; then each neighbourhood is two of them, along and against.
+        Whether what the model sees follows the directions of the edges, where a graph
+        has any. Operators are then two for a neighbourhood, along and against.
     matrices
         How many matrices about as large as the adjacency matrix the operators are,
         where they are no rings; for a forecast of memory.

@@ -92,6 +92,7 @@ def _table(
         at_once=module is not TableNet,
         training=rates or {},
         local=False,
+        directed=True,  # blocks of it may be, by its option
     )
 
 

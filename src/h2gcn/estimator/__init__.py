@@ -15,6 +15,11 @@ edges.
 nodes of the graph of `fit`, and leaves out by id what training saw of any other. A
 saved model keeps the rows, 64 bits of each id, and a checksum of the edges and of some
 features, by which it knows its graph.
+
+**Probabilities are those of the data, labels those of the training.** Validation nodes
+fit one temperature, after class weights are undone; `predict` keeps to the logits, and
+says something else only where a `Decision` is given. The same nodes give prediction
+sets their coverage, which is promised for the graph of `fit` alone.
 """
 
 import lazy_loader

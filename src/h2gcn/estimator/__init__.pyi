@@ -1,3 +1,4 @@
+from .calibration import Calibration as Calibration, fit_temperature as fit_temperature
 from .checks import (
     CheckedFit as CheckedFit,
     check_fit as check_fit,
@@ -12,6 +13,19 @@ from .classifier import (
     NodeClassifier as NodeClassifier,
     load_bundle as load_bundle,
     save_bundle as save_bundle,
+)
+from .conformal import (
+    aps_scores as aps_scores,
+    coverage_range as coverage_range,
+    coverage_words as coverage_words,
+    draws as draws,
+    prediction_sets as prediction_sets,
+    quantile as quantile,
+)
+from .decisions import (
+    DECISIONS as DECISIONS,
+    Decision as Decision,
+    choose_decision as choose_decision,
 )
 from .inputs import (
     align_features as align_features,
@@ -33,6 +47,10 @@ from .prediction import (
     evaluate as evaluate,
     mean_and_deviation as mean_and_deviation,
     probabilities as probabilities,
+)
+from .probability_scores import (
+    GroupCalibration as GroupCalibration,
+    ProbabilityScores as ProbabilityScores,
 )
 from .saved_model import (
     check_target as check_target,

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from h2gcn._validation import check_choice
+from h2gcn._validation import check_bool, check_choice
 from h2gcn.estimator.parameters import (
     Params,
     blank_module,
@@ -113,6 +113,7 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     """
     find_model(params["model"])
     check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
+    check_bool("NodeClassifier", "calibrate", params["calibrate"])
     config = train_config(params)
     check_rings(params)
     device = resolve_device(params["device"])

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gcn._validation import check_integer
+from h2gcn._validation import check_integer, check_real, nearest
+from h2gcn.estimator.calibration import Calibration, training_weights
 from h2gcn.estimator.checks import (
     CheckedFit,
     check_fit,
@@ -22,6 +23,14 @@ from h2gcn.estimator.checks import (
     estimate_work,
     resolve_device,
 )
+from h2gcn.estimator.conformal import (
+    aps_scores,
+    coverage_words,
+    draws,
+    prediction_sets,
+    quantile,
+)
+from h2gcn.estimator.decisions import Decision, choose_decision
 from h2gcn.estimator.inputs import build_input, match_labels
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.operators import build_operators, plan_operators
@@ -75,8 +84,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         the paper's runs.
     class_weight
         "balanced" gives each class the same weight in the loss, so that rare ones
-        are found. The probabilities are then those of classes of equal size: far
-        too high for rare ones, and good for their order alone, until calibrated.
+        are found, and `predict` says them more often than they are likely. The
+        probabilities are those of the data all the same, unless `calibrate` is False:
+        then they are those of classes of equal size, far too high for rare ones.
     learning_rate, l2, dropout, activation, hidden_channels
         None is the model's own: for H2GCN 0.01, 5e-4, 0.5, "relu" and 64. `h2gcn
         models` lists those of the others.
@@ -86,6 +96,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     scaling
         "auto", "rows" (each divided by its sum), "standard" (z-scores fitted on
         the training nodes) or "none".
+    calibrate
+        Fit the probabilities to the validation nodes: class weights are undone, and
+        one temperature makes them as sure as they are right. What `predict` says
+        stays the same. False leaves the softmax of the logits.
     batch_size
         How many training nodes a step takes, each with no more of the graph than it
         needs, and how many nodes are predicted together; None is all at once.
@@ -122,6 +136,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seen_
         Which nodes were training, validation and test nodes; None of a model that
         was saved without.
+    calibration_
+        How logits become probabilities (`calibration_.temperature`), and the held-out
+        nodes; None of a model that was saved without.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
         `interrupted_` are of the training, and not saved.
@@ -155,6 +172,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scaling: str = "auto",
         metric: str = "accuracy",
         class_weight: str | None = None,
+        calibrate: bool = True,
         batch_size: int | None = None,
         ring_cap: int | None = None,
         ring_store: str | Path | None = None,
@@ -176,6 +194,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.scaling = scaling
         self.metric = metric
         self.class_weight = class_weight
+        self.calibrate = calibrate
         self.batch_size = batch_size
         self.ring_cap = ring_cap
         self.ring_store = ring_store
@@ -307,6 +326,24 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 checkpoint=saved,
             )
 
+            # Calibrate, on the nodes that chose the epoch.
+            blocks = logits_in_blocks(
+                module,
+                x,
+                operators,
+                split.val,
+                params["batch_size"],
+                device,
+                small=is_small(graph),
+            )
+            calibration = Calibration.fit(
+                join_blocks(blocks, len(split.val), graph.n_classes),
+                graph.y[split.val],
+                split.val,
+                training_weights(params["class_weight"], graph.y, split.train),
+                calibrate=params["calibrate"],
+            )
+
         # Keep.
         self.classes_ = graph.classes
         self.n_features_in_ = graph.n_features
@@ -318,6 +355,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seeds_ = known
         self.schema_ = schema
         self.seen_: Seen | None = Seen.of(graph, split)
+        self.calibration_: Calibration | None = calibration
         self.split_ = split
         self.scaler_ = scaler
         self.seed_ = seed
@@ -343,20 +381,182 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the parameters with the model's own in place of None."""
         return resolve_params(self.get_params())
 
-    def predict(self, graph: Graph, nodes: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the label of each node (or of `nodes`), [n]."""
-        labels: NDArray[Any] = self.classes_of(self.predict_logits(graph, nodes))
-        return labels
+    def predict(
+        self,
+        graph: Graph,
+        nodes: ArrayLike | None = None,
+        *,
+        decision: Decision | None = None,
+    ) -> NDArray[Any]:
+        """Return the label of each node (or of `nodes`), [n].
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        nodes
+            Indices or a mask; None is all nodes.
+        decision
+            Of `decide` or `Decision.from_costs`, by the probabilities; None says the
+            class with the largest logit, as training went for.
+        """
+        logits = self.predict_logits(graph, nodes)
+        if decision is None:
+            labels: NDArray[Any] = self.classes_of(logits)
+            return labels
+        return np.asarray(self.classes_[decision(self.probabilities_of(logits))])
 
     def predict_proba(
         self, graph: Graph, nodes: ArrayLike | None = None
     ) -> NDArray[np.float32]:
         """Return a probability for each class in the order of `classes_`, [n, C].
 
-        They are the softmax of the logits; nothing calibrates them, and with
-        `class_weight="balanced"` those of rare classes are far too high.
+        They are calibrated by the validation nodes, which have chosen the epoch too:
+        on other nodes they are a little too sure. With `calibrate=False`, and of a
+        model that was saved without a calibration, they are the softmax of the logits.
+        With class weights the likeliest class may be another than `predict` says.
         """
-        return probabilities(self.predict_logits(graph, nodes))
+        return self.probabilities_of(self.predict_logits(graph, nodes))
+
+    def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the probabilities of logits such as those of `predict_blocks`."""
+        check_is_fitted(self, "module_")
+        if self.calibration_ is None:
+            return probabilities(logits)
+        return self.calibration_(logits)
+
+    def predict_set(
+        self,
+        graph: Graph,
+        alpha: float = 0.1,
+        nodes: ArrayLike | None = None,
+        *,
+        calibration: ArrayLike | None = None,
+        allow_empty: bool = True,
+    ) -> NDArray[np.bool_]:
+        """Return for each node the classes that it may be of, [n, C].
+
+        The sets hold the true class of 1 − alpha of the nodes, as far as they are like
+        the validation nodes: of the same graph, and not trained on. How far that can be
+        off, by so many validation nodes, `coverage_words` says. Adaptive prediction
+        sets, drawn by the seed and the number of the node, so that a node always has
+        the same.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another that brings labels.
+        alpha
+            The share of nodes whose class may be missed.
+        nodes
+            Indices or a mask; None is all nodes.
+        calibration
+            Labelled nodes of the graph that training did not see, to set the sets by.
+            None takes the validation nodes, and is for the graph of `fit` alone.
+        allow_empty
+            A set may be empty: where the model is surer than 1 − alpha, that is how no
+            more is covered than was asked for. False puts the likeliest class there.
+        """
+        check_is_fitted(self, "module_")
+        check_real("predict_set", "alpha", alpha, "(0, 1)")
+        if calibration is None and not (self.seen_ and self.seen_.is_of(graph)):
+            raise InputError(
+                f"{graph.name}: not the graph of fit, so that its sets would cover "
+                "nobody knows how much; name labelled nodes of it in 'calibration'"
+            )
+        held_out, shares, y = self._held_out(graph, calibration)
+        index = np.arange(graph.n_nodes) if nodes is None else check_nodes(graph, nodes)
+        own = aps_scores(shares, draws(held_out, self.seed_))[np.arange(len(y)), y]
+        threshold = quantile(own, alpha)
+        if np.isinf(threshold):
+            warnings.warn(coverage_words(len(y), alpha), H2GCNWarning, stacklevel=2)
+        return prediction_sets(
+            self.predict_proba(graph, index),
+            draws(index, self.seed_),
+            threshold,
+            allow_empty=allow_empty,
+        )
+
+    def coverage_words(
+        self, alpha: float = 0.1, *, calibration: ArrayLike | None = None
+    ) -> str:
+        """Return in a sentence how well the coverage of `predict_set` is known."""
+        check_is_fitted(self, "module_")
+        check_real("coverage_words", "alpha", alpha, "(0, 1)")
+        if calibration is not None:
+            return coverage_words(int(np.size(calibration)), alpha)
+        return coverage_words(len(self._held_out(None, None)[2]), alpha)
+
+    def decide(
+        self,
+        kind: str,
+        *,
+        label: Any = None,
+        k: int | None = None,
+        costs: ArrayLike | None = None,
+        graph: Graph | None = None,
+        nodes: ArrayLike | None = None,
+    ) -> Decision:
+        """Return a decision for `predict`, chosen on the validation nodes.
+
+        Parameters
+        ----------
+        kind
+            "macro_f1"; "f1" of the class `label`; "top": the `k` nodes that most
+            likely are of the class `label`; or "costs".
+        label
+            One of `classes_`.
+        k
+            How many nodes are to be of the class.
+        costs
+            What it costs to say a class (column) of a node of a class (row), in the
+            order of `classes_`, [C, C].
+        graph, nodes
+            Other labelled nodes to choose by; both or none.
+
+        Examples
+        --------
+        >>> from h2gcn.datasets import generate_graph
+        >>> graph = generate_graph(n_nodes=300, homophily=0.1, seed=0)
+        >>> clf = NodeClassifier("mlp", epochs=50, random_state=0).fit(graph)
+        >>> labels = clf.predict(graph, decision=clf.decide("macro_f1"))
+        """
+        check_is_fitted(self, "module_")
+        if (graph is None) != (nodes is None):
+            raise InputError("'graph' and 'nodes' go together: nodes of that graph.")
+        shares = np.zeros((0, len(self.classes_)), dtype=np.float32)
+        y = np.zeros(0, dtype=np.int64)
+        if kind not in ("top", "costs"):
+            _, shares, y = self._held_out(graph, nodes)
+        index = None if label is None else self._index_of(label)
+        return choose_decision(kind, shares, y, index=index, k=k, costs=costs)
+
+    def _index_of(self, label: Any) -> int:
+        """Return the index of a class by its label, or by the text of it."""
+        names = [str(name) for name in self.classes_]
+        if str(label) not in names:
+            raise InputError(
+                f"there is no class {str(label)!r}.{nearest(str(label), names)} "
+                f"The model knows {', '.join(names[:10])}"
+                f"{' and others' if len(names) > 10 else ''}."
+            )
+        return names.index(str(label))
+
+    def _held_out(
+        self, graph: Graph | None, nodes: ArrayLike | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """Return held-out nodes, their probabilities and classes."""
+        if graph is not None and nodes is not None:
+            index = check_nodes(graph, nodes)
+            y = match_labels(graph, index, self.classes_)
+            return index, self.predict_proba(graph, index), y
+        found = self.calibration_
+        if found is None:
+            raise InputError(
+                "this model was saved without its validation nodes; name other "
+                "labelled nodes instead"
+            )
+        return found.nodes, found.probabilities, found.y
 
     def predict_logits(
         self, graph: Graph, nodes: ArrayLike | None = None
@@ -516,6 +716,7 @@ def save_bundle(
         known_labels=classifier.seeds_,
         schema=classifier.schema_,
         seen=classifier.seen_,
+        calibration=classifier.calibration_,
         best_epoch=classifier.best_epoch_,
         val_score=classifier.val_score_,
         seed=classifier.seed_,
@@ -541,6 +742,7 @@ def load_bundle(path: Path) -> NodeClassifier:
     classifier.seeds_ = saved.known_labels
     classifier.schema_ = saved.schema
     classifier.seen_ = saved.seen
+    classifier.calibration_ = saved.calibration
     classifier.params_ = params
     classifier.device_ = _available_device(classifier.device)
     classifier.module_ = module.to(classifier.device_).eval()

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from h2gcn.estimator.inputs import match_labels
+from h2gcn.estimator.probability_scores import ProbabilityScores
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.models import NodeModule
@@ -42,7 +43,7 @@ BALANCED = (
     "equal size, far too high for rare ones; until they are calibrated, only their "
     "order counts"
 )
-"""What is told of the probabilities of a model with `class_weight="balanced"`."""
+"""What is told of balanced classes where nothing has calibrated the probabilities."""
 
 Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Some nodes, [m], and their logits, [m, C]."""
@@ -184,6 +185,10 @@ class Predictor(Protocol):
         """Return nodes with their logits, a block after the other."""
         ...
 
+    def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the probabilities that logits stand for."""
+        ...
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -201,6 +206,8 @@ class Evaluation:
         Accuracy of always guessing the most frequent class of these nodes.
     confusion
         Counts [C, C]: row = true class, column = predicted class.
+    probabilities
+        How good the probabilities are, calibrated if the classifier is.
     """
 
     nodes: int
@@ -209,6 +216,7 @@ class Evaluation:
     roc_auc: float | None
     majority: float
     confusion: NDArray[np.int64]
+    probabilities: ProbabilityScores
 
 
 def evaluate(
@@ -227,16 +235,11 @@ def evaluate(
     """
     y = match_labels(graph, nodes, classifier.classes_)
     n_classes = len(classifier.classes_)
-    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
-    ranked: list[NDArray[np.float32]] = []  # what the area under the curve needs whole
-    done = 0
-    for block, logits in classifier.predict_blocks(graph, nodes):
-        true = y[done : done + len(block)]
-        confusion += confusion_matrix(true, logits.argmax(axis=1), n_classes)
-        if n_classes == 2:
-            ranked.append(logits)
-        done += len(block)
-    area = roc_auc(y, np.concatenate(ranked)) if ranked else float("nan")
+    blocks = classifier.predict_blocks(graph, nodes)
+    logits = join_blocks(blocks, len(nodes), n_classes)
+    confusion = confusion_matrix(y, logits.argmax(axis=1), n_classes)
+    area = roc_auc(y, logits) if n_classes == 2 else float("nan")
+    shares, degrees = classifier.probabilities_of(logits), np.diff(graph.adj.indptr)
     return Evaluation(
         nodes=len(nodes),
         accuracy=float(np.trace(confusion) / len(nodes)),
@@ -244,6 +247,7 @@ def evaluate(
         roc_auc=_or_none(area),
         majority=float(np.bincount(y).max() / len(y)),
         confusion=confusion,
+        probabilities=ProbabilityScores.of(y, shares, degrees[nodes]),
     )
 
 
@@ -264,7 +268,7 @@ class Judgement:
 
     @classmethod
     def of(
-        cls, found: Sequence[Evaluation], nodes: str, class_weight: str | None
+        cls, found: Sequence[Evaluation], nodes: str, *, balanced: bool
     ) -> Judgement:
         """Judge a model, by the mean where it was fitted more than once.
 
@@ -274,14 +278,14 @@ class Judgement:
             Its scores, at least one.
         nodes
             What was scored, such as "test nodes".
-        class_weight
-            The parameter of training.
+        balanced
+            Whether probabilities are those of balanced classes, not calibrated.
         """
         right = float(np.mean([one.accuracy for one in found]))
         guessed = float(np.mean([one.majority for one in found]))
         # Sums of the same shares in another order are equal.
         idle = round(right, 12) <= round(guessed, 12)
-        remarks = [BALANCED] if class_weight == "balanced" else []
+        remarks = [BALANCED] if balanced else []
         if idle:
             remarks.insert(
                 0,

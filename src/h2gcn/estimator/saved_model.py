@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from h2gcn import __version__
 from h2gcn._validation import nearest
+from h2gcn.estimator.calibration import Calibration
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
@@ -72,6 +73,8 @@ class SavedModel:
         Of the ring table of a model that takes one, else None.
     seen
         Which nodes training saw; older models were saved without.
+    calibration
+        How logits become probabilities; older models were saved without.
     best_epoch, val_score, seed
         Of the training.
     extra
@@ -87,6 +90,7 @@ class SavedModel:
     known_labels: KnownLabels | None
     schema: Schema | None
     seen: Seen | None
+    calibration: Calibration | None
     best_epoch: int
     val_score: float
     seed: int
@@ -101,12 +105,16 @@ def write_model(path: Path, saved: SavedModel) -> None:
     """
     check_target(path)
     scaler, seen, known = saved.scaler, saved.seen, saved.known_labels
+    calibration = saved.calibration
     tensors = {f"module.{name}": t for name, t in saved.weights.items()}
     if scaler.mean is not None and scaler.deviation is not None:
         tensors["scaler.mean"] = torch.from_numpy(scaler.mean)
         tensors["scaler.deviation"] = torch.from_numpy(scaler.deviation)
     if seen is not None:
         tensors |= {f"seen.{name}": t for name, t in seen.to_tensors().items()}
+    if calibration is not None:
+        held_out = calibration.to_tensors()
+        tensors |= {f"held_out.{name}": t for name, t in held_out.items()}
     weights = to_bytes(tensors)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -121,6 +129,7 @@ def write_model(path: Path, saved: SavedModel) -> None:
         "seeds": None if known is None else known.to_json(),
         "table": None if saved.schema is None else saved.schema.to_json(),
         "seen": None if seen is None else seen.graph,
+        "calibration": None if calibration is None else calibration.to_json(),
         "extra": saved.extra,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
     }
@@ -212,6 +221,7 @@ def read_model(path: Path) -> SavedModel:
     mean, deviation = tensors.get("scaler.mean"), tensors.get("scaler.deviation")
     known, graph = (manifest.get(name) for name in ("seeds", "seen"))  # newer than some
     nodes = _under("seen.", tensors)
+    calibration, held_out = manifest.get("calibration"), _under("held_out.", tensors)
     return SavedModel(
         params=manifest["params"],
         classes=np.asarray(manifest["classes"]),
@@ -225,6 +235,9 @@ def read_model(path: Path) -> SavedModel:
         known_labels=None if known is None else KnownLabels.from_json(known),
         schema=_schema(manifest),
         seen=None if graph is None else Seen.from_tensors(graph, nodes),
+        calibration=None
+        if calibration is None
+        else Calibration.from_tensors(calibration, held_out),
         best_epoch=manifest["best_epoch"],
         val_score=manifest["val_score"],
         seed=manifest["seed"],

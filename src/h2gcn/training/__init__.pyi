@@ -27,5 +27,18 @@ from .metrics import (
     roc_auc as roc_auc,
     score as score,
 )
+from .objective import class_weights as class_weights
+from .probability_metrics import (
+    BINS as BINS,
+    ReliabilityBin as ReliabilityBin,
+    average_precision as average_precision,
+    brier as brier,
+    calibration_error as calibration_error,
+    chance_error as chance_error,
+    class_bins as class_bins,
+    log_loss as log_loss,
+    pr_auc as pr_auc,
+    reliability_bins as reliability_bins,
+)
 from .runtime import is_small as is_small, threads_for as threads_for
 from .stopping import Epoch as Epoch

@@ -21,6 +21,9 @@ __all__ = ["OF_THE_MACHINE", "Identity", "difference", "identify"]
 OF_THE_MACHINE = ("ring_store", "memory_limit")
 """Parameters that speak of the machine of training, not of the model."""
 
+WITHOUT_EFFECT = (*OF_THE_MACHINE, "device", "calibrate")
+"""Parameters that do not change what is trained."""
+
 Identity = Mapping[str, Any]
 """What `identify` returns."""
 _WORDS = {
@@ -56,7 +59,7 @@ def identify(
         Where its rings are kept, see `h2gcn.rings.plan_rings`.
     """
     named = {
-        name: v for name, v in params.items() if name not in (*OF_THE_MACHINE, "device")
+        name: v for name, v in params.items() if name not in WITHOUT_EFFECT
     }
     model, options = named.pop("model"), named.pop("options")
     follows = find_model(model).given(options).directed

@@ -12,8 +12,7 @@ from h2gcn.cli import options as src
 from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from h2gcn.cli.deciding import Said
 
 __all__ = ["command"]
 
@@ -29,6 +28,15 @@ def command(
     every_node: Annotated[
         bool, typer.Option("--all", help="Every node, not only the unlabelled ones.")
     ] = False,
+    decision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="What to label by, instead of as in training: macro_f1, f1=CLASS, "
+            "top=K:CLASS or costs=FILE.csv (see below).",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
@@ -64,6 +72,12 @@ def command(
     same columns; tables are read as they were for training. The file has a row for
     each node: its id, in a column called as in the node table (else 'node'), the
     label, a probability for each class.
+
+    Labels are those that training went for, unless --decision says by what to
+    choose them. macro_f1 and f1=CLASS are chosen on the validation nodes, which the
+    model keeps; top=K:CLASS takes the K nodes that most likely are of a class;
+    costs=FILE.csv has a column for each class that may be said, and a row for each
+    true one, named in its first column.
     """
     import json
     import time
@@ -74,11 +88,11 @@ def command(
 
     from h2gcn import __version__
     from h2gcn.cli.console import notes_of, percent, say
+    from h2gcn.cli.deciding import decide_and_join, parse_decision
     from h2gcn.estimator import (
         check_batches,
         check_rings,
         load_bundle,
-        probabilities,
         resolve_device,
         translate_labels,
     )
@@ -91,6 +105,7 @@ def command(
     check_suffix(out, (".csv", ".parquet"))
     src.check_not_read(out, source, nodes, edges, features)
     classifier = load_bundle(model_dir)
+    rule = None if decision is None else parse_decision(decision, classifier)
     if device is not None:
         classifier.device_ = resolve_device(device)
         classifier.module_ = classifier.module_.to(classifier.device_)
@@ -117,6 +132,8 @@ def command(
     expected = np.full(graph.n_nodes, -1)
     labelled = graph.labelled
     expected[labelled], unseen = translate_labels(graph, labelled, classifier.classes_)
+    if rule is not None and not rule.by_rows:
+        expected[~wanted] = -1  # it is chosen among those that are written
     n_known = int(np.count_nonzero(expected >= 0))
     if unseen:
         warnings.warn(
@@ -129,13 +146,13 @@ def command(
         say(f"note: {note}")
     agreed = 0
 
-    def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    def blocks() -> Iterator[Said]:
         # Each node is wanted, or has a label to compare with, or both.
         nonlocal agreed
-        for block, logits in classifier.predict_blocks(graph):
-            agreed += int((logits.argmax(axis=1) == expected[block]).sum())
+        for block, said, shares in decide_and_join(classifier, graph, rule, wanted):
+            agreed += int((said == expected[block]).sum())
             kept = wanted[block]
-            yield block[kept], probabilities(logits[kept])
+            yield block[kept], said[kept], shares[kept]
 
     write_prediction_blocks(
         out,
@@ -155,6 +172,7 @@ def command(
             "known": n_known,
             "agreed": agreed,
             "unseen_labels": unseen,
+            "decision": decision,
             "classes": [str(label) for label in classifier.classes_],
             "device": str(classifier.device_),
             "notes": notes,
@@ -170,3 +188,9 @@ def command(
             "(any training nodes included)"
         )
     print(f"{n_written:,} nodes written to {out}{known}")
+    if rule is not None and rule.held_out is not None and rule.usual is not None:
+        print(
+            f"decided by {decision}: {percent(rule.held_out)} % on the validation "
+            f"nodes that it was chosen on, against {percent(rule.usual)} % by the "
+            "likeliest class"
+        )

@@ -88,11 +88,13 @@ class SplitRun:
 
 def judge_runs(runs: Sequence[SplitRun]) -> Judgement:
     """Judge the model by its test nodes; where there are none, by validation nodes."""
-    weight = runs[0].classifier.params_["class_weight"]
+    params = runs[0].classifier.params_
+    balanced = params["class_weight"] == "balanced" and not params["calibrate"]
     tests = [run.test for run in runs if run.test is not None]
     if tests:
-        return Judgement.of(tests, "test nodes", weight)
-    return Judgement.of([run.val for run in runs], "validation nodes", weight)
+        return Judgement.of(tests, "test nodes", balanced=balanced)
+    found = [run.val for run in runs]
+    return Judgement.of(found, "validation nodes", balanced=balanced)
 
 
 def run_splits(
@@ -299,6 +301,7 @@ def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]
         "test_accuracy": mean_and_deviation([test.accuracy for test in tests]),
         "test_macro_f1": mean_and_deviation([test.macro_f1 for test in tests]),
         "majority_baseline": mean_and_deviation([test.majority for test in tests]),
+        **_probability_means(tests),
         **judge_runs(runs).to_json(),
         "version": __version__,
     }
@@ -316,7 +319,24 @@ def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]
     return result
 
 
+def _probability_means(tests: Sequence[Evaluation]) -> dict[str, Any]:
+    """Return how good the probabilities of test nodes are, in the mean of splits."""
+    found = [test.probabilities for test in tests]
+    return {
+        "test_log_loss": mean_and_deviation([one.log_loss for one in found]),
+        "test_brier": mean_and_deviation([one.brier for one in found]),
+        "test_calibration_error": mean_and_deviation(
+            [one.calibration_error for one in found]
+        ),
+        "chance_calibration_error": mean_and_deviation(
+            [one.chance_error for one in found]
+        ),
+    }
+
+
 def _split_row(run: SplitRun) -> dict[str, Any]:
+    calibration = run.classifier.calibration_
+    classes = [str(label) for label in run.classifier.classes_]
     row = {
         "split": run.split,
         "best_epoch": run.classifier.best_epoch_,
@@ -329,6 +349,10 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
         "interrupted": run.classifier.interrupted_,
         "sizes": list(run.classifier.split_.sizes),
         "scaling": run.classifier.scaler_.kind,
+        "temperature": None if calibration is None else calibration.temperature,
+        "test_probabilities": None
+        if run.test is None
+        else run.test.probabilities.to_json(classes),
     }
     if run.val.roc_auc is not None:
         row["val_roc_auc"] = run.val.roc_auc
@@ -374,10 +398,27 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         if key in result
     ]
     table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
+    if result["test_log_loss"]["n"]:
+        print(_probability_line(result))
     if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
         _show_confusion(result["confusion"], result["per_class"])
     for remark in result["remarks"]:
         print(f"Note: {remark}.")
+
+
+def _probability_line(result: Mapping[str, Any]) -> str:
+    """Return in a line how good the probabilities of the test nodes are."""
+    loss, brier, error, chance = (
+        number(result[name]["mean"])
+        for name in (
+            *("test_log_loss", "test_brier", "test_calibration_error"),
+            "chance_calibration_error",
+        )
+    )
+    return (
+        f"probabilities: log-loss {loss}, Brier {brier}, calibration error {error} "
+        f"(chance alone gives {chance})"
+    )
 
 
 def _show_confusion(
@@ -404,9 +445,8 @@ def warn_of_missed_classes(result: Mapping[str, Any]) -> None:
     told = f"hardly found among the test nodes: {', '.join(missed)}"
     if result["config"]["class_weight"] is None and find_model(result["model"]).trained:
         told += (
-            "; --class-weight balanced gives rare classes the weight of others (and "
-            "probabilities that are too high), and --metric macro_f1 chooses the epoch "
-            "by all of them"
+            "; --class-weight balanced gives rare classes the weight of others, and "
+            "--metric macro_f1 chooses the epoch by all of them"
         )
     warnings.warn(told, H2GCNWarning, stacklevel=2)
 

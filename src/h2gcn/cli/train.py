@@ -114,8 +114,8 @@ def command(
     class_weight: Annotated[
         str | None,
         _setting(
-            "balanced: rare classes weigh as much as others. Their probabilities are "
-            "then far too high, until calibrated."
+            "balanced: rare classes weigh as much as others in training, and are said "
+            "more often; probabilities stay those of the data."
         ),
     ] = None,
     option: Annotated[

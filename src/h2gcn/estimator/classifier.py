@@ -477,14 +477,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             allow_empty=allow_empty,
         )
 
-    def coverage_words(
-        self, alpha: float = 0.1, *, calibration: ArrayLike | None = None
-    ) -> str:
+    def coverage_words(self, alpha: float = 0.1) -> str:
         """Return in a sentence how well the coverage of `predict_set` is known."""
         check_is_fitted(self, "module_")
         check_real("coverage_words", "alpha", alpha, "(0, 1)")
-        if calibration is not None:
-            return coverage_words(int(np.size(calibration)), alpha)
         return coverage_words(len(self._held_out(None, None)[2]), alpha)
 
     def decide(
@@ -548,6 +544,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return held-out nodes, their probabilities and classes."""
         if graph is not None and nodes is not None:
             index = check_nodes(graph, nodes)
+            if len(np.unique(index)) < len(index):
+                raise InputError("held-out nodes must be named once each.")
             y = match_labels(graph, index, self.classes_)
             return index, self.predict_proba(graph, index), y
         found = self.calibration_

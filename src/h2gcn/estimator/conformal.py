@@ -167,4 +167,6 @@ def coverage_words(m: int, alpha: float) -> str:
             f"it takes at least {fewest_nodes(alpha):,}"
         ).replace("node are", "node is")
     low, high = (round(100 * end) for end in coverage_range(m, alpha))
-    return f"sets of {share} by {nodes}: they cover {low} to {high} % of nodes like those"
+    return (
+        f"sets of {share} by {nodes}: they cover {low} to {high} % of nodes like those"
+    )

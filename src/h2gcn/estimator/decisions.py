@@ -115,14 +115,14 @@ class Decision:
             )
         worth = probabilities.astype(np.float64) @ self.gains
         if self.singled is None:
-            return worth.argmax(axis=1)
+            return np.asarray(worth.argmax(axis=1))
         share = probabilities[:, self.singled].astype(np.float64)
         worth[:, self.singled] = -np.inf
-        said = worth.argmax(axis=1)
+        said = np.asarray(worth.argmax(axis=1))
         if self.top is not None:
             # Of equal ones the first nodes are taken.
             said[np.argsort(-share, kind="stable")[: self.top]] = self.singled
-        else:
+        if self.threshold is not None:
             said[share >= self.threshold] = self.singled
         return said
 
@@ -217,7 +217,9 @@ def _climb(
             rival = others[nodes, second]
             for factor in tried:
                 own = shares[:, c] * factor
-                said = np.where((own > rival) | ((own == rival) & (c < second)), c, second)
+                said = np.where(
+                    (own > rival) | ((own == rival) & (c < second)), c, second
+                )
                 score = _reached(y, said, n_classes)
                 if score > best + GAIN:
                     best = score

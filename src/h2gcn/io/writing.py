@@ -220,7 +220,7 @@ def write_prediction_blocks(
     path: str | Path,
     node_ids: NDArray[Any],
     classes: NDArray[Any],
-    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.float32]]],
+    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]],
     *,
     id_column: str | None = None,
 ) -> None:
@@ -235,15 +235,16 @@ def write_prediction_blocks(
     classes
         The classes in the order of the columns of probabilities, [C].
     blocks
-        Nodes, [m], and their probabilities, [m, C]; the label is the likeliest class.
+        Nodes, [m], the index of the class that is said of each, [m], and their
+        probabilities, [m, C].
     id_column
         As of `write_predictions`.
     """
     check_suffix(path, SUFFIXES)
     quoted = needs_quotes(node_ids) or needs_quotes(classes)
     with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
-        for nodes, share in blocks:
-            labels = classes[share.argmax(axis=1)]
+        for nodes, said, share in blocks:
+            labels = classes[said]
             rows = _columns(node_ids[nodes], labels, share, classes, id_column)
             table.write(rows)
 

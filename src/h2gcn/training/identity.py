@@ -58,9 +58,7 @@ def identify(
     storage
         Where its rings are kept, see `h2gcn.rings.plan_rings`.
     """
-    named = {
-        name: v for name, v in params.items() if name not in WITHOUT_EFFECT
-    }
+    named = {name: v for name, v in params.items() if name not in WITHOUT_EFFECT}
     model, options = named.pop("model"), named.pop("options")
     follows = find_model(model).given(options).directed
     seed = named.pop("random_state")

@@ -61,7 +61,9 @@ def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     return float((off**2).sum(axis=1).mean() / (2 if n_classes == 2 else 1))
 
 
-def average_precision(y: NDArray[np.int64], probabilities: Probabilities) -> list[float]:
+def average_precision(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> list[float]:
     """Return the average precision of each class against all others, [C].
 
     It is the area under the curve of precision over recall, summed by steps; always

@@ -1065,17 +1065,106 @@ def test_a_model_that_learned_something_has_no_such_note(
     assert result["remarks"] == []
 
 
-def test_what_balanced_classes_do_to_probabilities_is_told(
+def test_what_balanced_classes_do_to_probabilities_is_told_where_nothing_calibrates(
     run: Run, folder: Path, tmp_path: Path
 ) -> None:
     command = ("train", folder, "-q", "--class-weight", "balanced", *QUICK)
     told = "far too high for rare ones; until they are calibrated, only their order"
-    assert told in run(*command, "--out", tmp_path / "m")[1]
-    (remark,) = json.loads(run(*command, "--json")[1])["remarks"]
+    assert told not in run(*command)[1]
+    (tmp_path / "raw.json").write_text('{"calibrate": false}')
+    raw = (*command, "--settings", tmp_path / "raw.json")
+    assert told in run(*raw, "--out", tmp_path / "m")[1]
+    (remark,) = json.loads(run(*raw, "--json")[1])["remarks"]
     assert told in remark
     extra = json.loads((tmp_path / "m" / "bundle.json").read_text())["extra"]
     assert extra["remarks"] == [remark]
-    assert "far too high" in " ".join(run("train", "--help")[1].split())
+    assert "probabilities stay" in " ".join(run("train", "--help")[1].split())
+
+
+def test_how_good_probabilities_are_is_told(run: Run, folder: Path) -> None:
+    out = run("train", folder, "-q", *QUICK)[1]
+    (line,) = (one for one in out.splitlines() if one.startswith("probabilities:"))
+    pattern = (
+        r"probabilities: log-loss \S+, Brier \S+, calibration error \S+ "
+        r"\(chance alone gives \S+\)"
+    )
+    assert re.fullmatch(pattern, line)
+    result = json.loads(run("train", folder, "--json", *QUICK)[1])
+    (row,) = result["splits"]
+    told = row["test_probabilities"]
+    assert 0.05 <= row["temperature"] <= 20
+    assert result["test_log_loss"]["mean"] == told["log_loss"] > 0
+    assert result["test_brier"]["mean"] == told["brier"]
+    assert result["test_calibration_error"]["mean"] == told["calibration_error"]
+    classes = result["confusion"]["classes"]
+    assert list(told["pr_auc"]) == classes
+    assert [one["name"] for one in told["by_class"]] == classes
+    assert [one["name"] for one in told["by_degree"]] == ["0–1", "2–4", "5–15", "16+"]
+    assert len(told["bins"]) == 15
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_labels_by_a_decision(run: Run, folder: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "m", tmp_path / "p.csv"
+    assert run("train", folder, "-q", "--out", model, *QUICK)[0] == 0
+    predict = ("predict", model, folder, "--all", "--out", out)
+    assert run(*predict)[0] == 0
+    plain = rows_of(out)
+    one, other = (name[2:] for name in plain[0] if name.startswith("p_"))
+    code, said, _ = run(*predict, "--decision", f"top=3:{one}")
+    assert code == 0
+    assert "known labels agree" in said
+    rows = rows_of(out)
+    chosen = {row["id"] for row in rows if row["label"] == one}
+    ranked = sorted(rows, key=lambda row: -float(row[f"p_{one}"]))
+    assert chosen == {row["id"] for row in ranked[:3]}
+    # What costs nothing is always said.
+    costs = tmp_path / "costs.csv"
+    costs.write_text(f"true,{other},{one}\n{one},0,5\n{other},0,1\n")
+    result = json.loads(run(*predict, "--decision", f"costs={costs}", "--json")[1])
+    assert result["decision"] == f"costs={costs}"
+    assert {row["label"] for row in rows_of(out)} == {other}
+    for rule in ("macro_f1", f"f1={one}"):
+        code, said, _ = run(*predict, "--decision", rule)
+        assert code == 0
+        assert f"decided by {rule}: " in said
+        assert "on the validation nodes that it was chosen on, against" in said
+    # Probabilities are what they were.
+    shares = [[row[f"p_{one}"] for row in found] for found in (plain, rows_of(out))]
+    assert shares[0] == shares[1]
+
+
+def test_mistakes_in_decisions(run: Run, folder: Path, tmp_path: Path) -> None:
+    model, costs = tmp_path / "m", tmp_path / "costs.csv"
+    assert run("train", folder, "-q", "--out", model, *QUICK)[0] == 0
+    names = json.loads((model / "bundle.json").read_text())["classes"]
+    one, other = map(str, names)
+
+    def ask(rule: str) -> tuple[int, str, str]:
+        return run("predict", model, folder, "--out", "p.csv", "--decision", rule)
+
+    forms = "--decision must be macro_f1, f1=CLASS, top=K:CLASS or costs=FILE.csv"
+    for rule in ("f1", "accuracy", "f1=", "macro_f1=a", ""):
+        fails(ask(rule), forms)
+    for rule in ("top=0:a", "top=a", "top=a:3", "top=3:"):
+        fails(ask(rule), "top=K:CLASS needs a number of nodes and a class")
+    fails(ask("f1=nobody"), "there is no class 'nobody'")
+    fails(ask(f"costs={costs}"), "costs.csv")
+    for text, message in (
+        ("", "must have one column for each of the classes"),
+        (f"x,{one},{other}\n{one},0,1\n", "must have one row for each"),
+        (f"x,{one},{other}\n{one},0\n{other},0,1\n", f"row {one} has 1 costs, not 2"),
+        (f"x,{one},{other}\n{one},0,dear\n{other},0,1\n", "must be a number. Got"),
+        (f"x,{one},{other}\n{one},0,inf\n{other},0,1\n", "must be finite numbers"),
+    ):
+        costs.write_text(text)
+        fails(ask(f"costs={costs}"), message)
+    costs.write_bytes(b"\xff\xfe")
+    fails(ask(f"costs={costs}"), "not a CSV file in UTF-8")
 
 
 @pytest.mark.parametrize(

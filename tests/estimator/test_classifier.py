@@ -68,6 +68,7 @@ def test_the_defaults() -> None:
         "scaling": "auto",
         "metric": "accuracy",
         "class_weight": None,
+        "calibrate": True,
         "batch_size": None,
         "ring_cap": None,
         "ring_store": None,
@@ -568,10 +569,11 @@ def test_predictions_are_labels(fitted: tuple[NodeClassifier, Graph]) -> None:
     assert (labels == graph.classes[graph.y]).mean() > 0.8
 
 
-def test_probabilities_are_the_softmax_of_the_logits(
+def test_without_calibration_probabilities_are_the_softmax_of_the_logits(
     fitted: tuple[NodeClassifier, Graph],
 ) -> None:
-    clf, graph = fitted
+    graph = fitted[1]
+    clf = classifier(calibrate=False).fit(graph)
     probabilities, logits = clf.predict_proba(graph), clf.predict_logits(graph)
     assert probabilities.dtype == logits.dtype == np.float32
     assert probabilities.min() >= 0

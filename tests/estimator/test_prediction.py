@@ -19,6 +19,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.io import write_prediction_blocks, write_predictions, writing
 from h2gcn.models import MODELS
 from h2gcn.sparse import Target
+from h2gcn.training import brier, log_loss
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings(
@@ -197,6 +198,14 @@ def test_evaluation_in_blocks(graph: Graph) -> None:
         assert found.confusion.tolist() == whole.confusion.tolist()
         assert found.macro_f1 == whole.macro_f1
         assert found.roc_auc == whole.roc_auc
+        shares, y = clf.predict_proba(data, index), data.y[index]
+        for one in (found, whole):
+            told = one.probabilities
+            assert told.log_loss == pytest.approx(log_loss(y, shares), rel=1e-4)
+            assert told.brier == pytest.approx(brier(y, shares), rel=1e-4)
+            assert sum(one.nodes for one in told.bins) == len(index)
+            assert sum(one.nodes for one in told.by_class) == len(index)
+            assert sum(one.nodes for one in told.by_degree) == len(index)
         assert (found.roc_auc is None) == (data is graph)
 
 
@@ -216,10 +225,13 @@ SHARES = np.array(
 )
 
 
-def in_blocks(size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+SAID = np.array([1, 1, 0, 0, 1])  # not always the likeliest
+
+
+def in_blocks(size: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     for first in range(0, 5, size):
         nodes = np.arange(first, min(first + size, 5))
-        yield nodes, SHARES[nodes]
+        yield nodes, SAID[nodes], SHARES[nodes]
 
 
 @pytest.mark.parametrize("rows", [2, 100])
@@ -234,7 +246,7 @@ def test_a_file_does_not_tell_its_blocks(
 ) -> None:
     monkeypatch.setattr(writing, "ROWS", rows)
     whole = tmp_path / f"whole{suffix}"
-    labels = CLASSES[SHARES.argmax(axis=1)]
+    labels = CLASSES[SAID]
     write_predictions(whole, ids, labels, SHARES, CLASSES)
     for size in (1, 2, 5):
         path = tmp_path / f"{size}{suffix}"
@@ -254,7 +266,7 @@ def test_blocks_that_end_in_trouble_leave_the_old_file(
     path = tmp_path / f"p{suffix}"
     path.write_text("old")
 
-    def broken() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def broken() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         yield from in_blocks(2)
         raise KeyboardInterrupt
 

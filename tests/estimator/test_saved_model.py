@@ -197,6 +197,7 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
         *("module.embedding", "module.classifier"),
         *("scaler.mean", "scaler.deviation"),
         *("seen.rows", "seen.test"),
+        *("held_out.nodes", "held_out.probabilities", "held_out.y"),
     }
 
 

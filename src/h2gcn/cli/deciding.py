@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.estimator import Decision, NodeClassifier
+from h2gcn.estimator import DecisionRule, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.io import cannot_read
@@ -23,7 +23,7 @@ FORMS = "macro_f1, f1=CLASS, top=K:CLASS or costs=FILE.csv"
 BLOCK = 65_536
 
 
-def parse_decision(text: str, classifier: NodeClassifier) -> Decision:
+def parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:
     """Return the decision that --decision names.
 
     Parameters
@@ -88,7 +88,7 @@ def _read_costs(path: Path, names: list[str]) -> NDArray[np.float64]:
 def decide_and_join(
     classifier: NodeClassifier,
     graph: Graph,
-    rule: Decision | None,
+    rule: DecisionRule | None,
     wanted: NDArray[np.bool_],
 ) -> Iterator[Said]:
     """Return all nodes with what is said of them, a block after the other.

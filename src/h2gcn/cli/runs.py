@@ -89,7 +89,10 @@ class SplitRun:
 def judge_runs(runs: Sequence[SplitRun]) -> Judgement:
     """Judge the model by its test nodes; where there are none, by validation nodes."""
     params = runs[0].classifier.params_
-    balanced = params["class_weight"] == "balanced" and not params["calibrate"]
+    calibrated = params["calibrate"] and all(
+        run.classifier.calibration_ for run in runs
+    )
+    balanced = params["class_weight"] == "balanced" and not calibrated
     tests = [run.test for run in runs if run.test is not None]
     if tests:
         return Judgement.of(tests, "test nodes", balanced=balanced)

@@ -16,6 +16,7 @@ from .page import (
     heat_palette as heat_palette,
     render_html as render_html,
 )
+from .reliability_picture import reliability_svg as reliability_svg
 from .words import (
     card_facts as card_facts,
     degree_range as degree_range,

@@ -18,7 +18,7 @@ features, by which it knows its graph.
 
 **Probabilities are those of the data, labels those of the training.** Validation nodes
 fit one temperature, after class weights are undone; `predict` keeps to the logits, and
-says something else only where a `Decision` is given. The same nodes give prediction
+says something else only where a `DecisionRule` is given. The same nodes give prediction
 sets their coverage, which is promised for the graph of `fit` alone.
 """
 

@@ -24,7 +24,7 @@ from .conformal import (
 )
 from .decisions import (
     DECISIONS as DECISIONS,
-    Decision as Decision,
+    DecisionRule as DecisionRule,
     choose_decision as choose_decision,
 )
 from .inputs import (

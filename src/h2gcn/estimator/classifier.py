@@ -30,7 +30,7 @@ from h2gcn.estimator.conformal import (
     prediction_sets,
     quantile,
 )
-from h2gcn.estimator.decisions import Decision, choose_decision
+from h2gcn.estimator.decisions import DecisionRule, choose_decision
 from h2gcn.estimator.inputs import build_input, match_labels
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.operators import build_operators, plan_operators
@@ -138,7 +138,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         was saved without.
     calibration_
         How logits become probabilities (`calibration_.temperature`), and the held-out
-        nodes; None of a model that was saved without.
+        nodes; None of a model that was saved without, or interrupted before.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
         `interrupted_` are of the training, and not saved.
@@ -327,22 +327,25 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
             # Calibrate, on the nodes that chose the epoch.
-            blocks = logits_in_blocks(
-                module,
-                x,
-                operators,
-                split.val,
-                params["batch_size"],
-                device,
-                small=is_small(graph),
-            )
-            calibration = Calibration.fit(
-                join_blocks(blocks, len(split.val), graph.n_classes),
-                graph.y[split.val],
-                split.val,
-                training_weights(params["class_weight"], graph.y, split.train),
-                calibrate=params["calibrate"],
-            )
+            try:
+                blocks = logits_in_blocks(
+                    module,
+                    x,
+                    operators,
+                    split.val,
+                    params["batch_size"],
+                    device,
+                    small=is_small(graph),
+                )
+                calibration = Calibration.fit(
+                    join_blocks(blocks, len(split.val), graph.n_classes),
+                    graph.y[split.val],
+                    split.val,
+                    training_weights(params["class_weight"], graph.y, split.train),
+                    calibrate=params["calibrate"],
+                )
+            except KeyboardInterrupt:  # what was trained is not lost
+                calibration = None
 
         # Keep.
         self.classes_ = graph.classes
@@ -364,7 +367,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         self.seconds_ = result.seconds
-        self.interrupted_ = result.interrupted
+        self.interrupted_ = result.interrupted or calibration is None
         return self
 
     def check_params(self, n_classes: int = 2) -> tuple[TrainConfig, torch.device]:
@@ -386,7 +389,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph: Graph,
         nodes: ArrayLike | None = None,
         *,
-        decision: Decision | None = None,
+        decision: DecisionRule | None = None,
     ) -> NDArray[Any]:
         """Return the label of each node (or of `nodes`), [n].
 
@@ -397,8 +400,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nodes
             Indices or a mask; None is all nodes.
         decision
-            Of `decide` or `Decision.from_costs`, by the probabilities; None says the
-            class with the largest logit, as training went for.
+            Of `decide` or `DecisionRule.from_costs`, by the probabilities; None says
+            the class with the largest logit, as training went for.
         """
         logits = self.predict_logits(graph, nodes)
         if decision is None:
@@ -492,7 +495,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         costs: ArrayLike | None = None,
         graph: Graph | None = None,
         nodes: ArrayLike | None = None,
-    ) -> Decision:
+    ) -> DecisionRule:
         """Return a decision for `predict`, chosen on the validation nodes.
 
         Parameters
@@ -551,8 +554,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found = self.calibration_
         if found is None:
             raise InputError(
-                "this model was saved without its validation nodes; name other "
-                "labelled nodes instead"
+                "this model does not have its validation nodes (it is older, or was "
+                "interrupted); name other labelled nodes instead"
             )
         return found.nodes, found.probabilities, found.y
 

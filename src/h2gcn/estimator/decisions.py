@@ -1,9 +1,9 @@
 """What to say of a node, given its probabilities: by what a mistake costs.
 
-The likeliest class is right most often, and that is all it is best for. A `Decision`
-is made for something else: macro-F1, F1 of a class, the k nodes that are surest of a
-class, or costs. Those for F1 are chosen on held-out nodes, where they do a little
-better than they will elsewhere.
+The likeliest class is right most often, and that is all it is best for. A
+`DecisionRule` is for something else: macro-F1, F1 of a class, the k nodes that are
+surest of a class, or costs. Those for F1 are chosen on held-out nodes, where they do a
+little better than they will elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from h2gcn._validation import check_choice, check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.training import confusion_matrix, macro_f1
 
-__all__ = ["DECISIONS", "Decision", "choose_decision"]
+__all__ = ["DECISIONS", "DecisionRule", "choose_decision"]
 
 DECISIONS = ("macro_f1", "f1", "top", "costs")
 """What a decision can be for."""
@@ -33,7 +33,7 @@ GAIN = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Decision:
+class DecisionRule:
     """A rule from probabilities to classes.
 
     The class with the largest p · `gains` is said; but where a class is singled out,
@@ -64,7 +64,7 @@ class Decision:
     usual: float | None = None
 
     @classmethod
-    def from_costs(cls, costs: ArrayLike) -> Decision:
+    def from_costs(cls, costs: ArrayLike) -> DecisionRule:
         """Return the decision with the smallest expected cost.
 
         Parameters
@@ -77,7 +77,7 @@ class Decision:
         To miss class 1 costs nine times as much as to suspect it in vain, so that a
         tenth is enough:
 
-        >>> decision = Decision.from_costs([[0, 1], [9, 0]])
+        >>> decision = DecisionRule.from_costs([[0, 1], [9, 0]])
         >>> decision(np.array([[0.89, 0.11], [0.91, 0.09]])).tolist()
         [1, 0]
         """
@@ -135,7 +135,7 @@ def choose_decision(
     index: int | None = None,
     k: int | None = None,
     costs: ArrayLike | None = None,
-) -> Decision:
+) -> DecisionRule:
     """Return the decision that is best for something, by held-out nodes.
 
     Parameters
@@ -143,8 +143,8 @@ def choose_decision(
     kind
         "macro_f1" gives each class a factor, found one class after the other; "f1"
         gives the class `index` a threshold; "top" says it of the `k` nodes with the
-        largest probability of it; "costs" is `Decision.from_costs`. The last two need
-        no held-out nodes.
+        largest probability of it; "costs" is `DecisionRule.from_costs`. The last two
+        need no held-out nodes.
     probabilities
         Of the held-out nodes, calibrated, [m, C].
     y
@@ -156,7 +156,7 @@ def choose_decision(
     _check_asked(kind, {"a class": index, "'k'": k, "'costs'": costs})
     n_classes = probabilities.shape[1]
     if kind == "costs":
-        decision = Decision.from_costs(costs)  # type: ignore[arg-type]
+        decision = DecisionRule.from_costs(costs)  # type: ignore[arg-type]
         if len(decision.gains) != n_classes:
             raise InputError(
                 f"'costs' must have a row and a column for each of the {n_classes} "
@@ -165,7 +165,7 @@ def choose_decision(
         return decision
     if kind == "top":
         top = check_integer("choose_decision", "k", k, 1)
-        return Decision("top", np.eye(n_classes), index, top=top)
+        return DecisionRule("top", np.eye(n_classes), index, top=top)
     if not len(y):
         raise InputError(f"there is no held-out node to choose for {kind} by")
     if kind == "f1":
@@ -186,7 +186,7 @@ def _check_asked(kind: str, given: dict[str, object]) -> None:
 
 def _for_macro_f1(
     probabilities: NDArray[np.floating], y: NDArray[np.int64]
-) -> Decision:
+) -> DecisionRule:
     """Choose the factor of one class after the other, until none of them gains."""
     n_classes = probabilities.shape[1]
     shares = probabilities.astype(np.float64)
@@ -197,7 +197,7 @@ def _for_macro_f1(
     found = [_climb(shares, y, start) for start in (as_it_is, alike / alike.max())]
     best, factors = max(found, key=lambda one: round(one[0], 9))
     usual = _reached(y, shares.argmax(axis=1), n_classes)
-    return Decision("macro_f1", np.diag(factors), held_out=best, usual=usual)
+    return DecisionRule("macro_f1", np.diag(factors), held_out=best, usual=usual)
 
 
 def _climb(
@@ -235,7 +235,7 @@ def _reached(y: NDArray[np.int64], said: NDArray[np.int64], n_classes: int) -> f
 
 def _for_f1(
     probabilities: NDArray[np.floating], y: NDArray[np.int64], index: int
-) -> Decision:
+) -> DecisionRule:
     """Choose a threshold in the middle between two probabilities of held-out nodes."""
     share, true = probabilities[:, index].astype(np.float64), y == index
     if not true.any():
@@ -254,7 +254,7 @@ def _for_f1(
     threshold = float(middles[best[np.abs(middles[best] - 0.5).argmin()]])
     usual = probabilities.argmax(axis=1) == index
     plain = 2 * (usual & true).sum() / (usual.sum() + true.sum())
-    return Decision(
+    return DecisionRule(
         "f1",
         np.eye(probabilities.shape[1]),
         index,

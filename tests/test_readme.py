@@ -12,12 +12,16 @@ from h2gcn.io import read_graph, write_tables
 from h2gcn.models import NodeModule
 
 README = Path(__file__).parents[1] / "README.md"
+PROBABILITIES = README.parent / "docs" / "probabilities.md"
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
-BLOCKS = dict(
-    re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", README.read_text(), re.S)
-)
+TEXT = README.read_text() + PROBABILITIES.read_text()
+BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
+
+
+NAMES = {"0": "honest", "1": "fraud"}
+"""What the labels of the tables are called where the text names them."""
 
 
 @pytest.fixture
@@ -75,19 +79,34 @@ def test_the_sample_tables_can_be_read(tmp_path: Path) -> None:
     assert graph.n_edges == 4
 
 
+def test_decisions_on_the_command_line(workplace: Path) -> None:
+    nodes = (workplace / "nodes.csv").read_text()
+    (workplace / "nodes.csv").write_text(
+        re.sub(r"(?m)^(n\d+),([01])", lambda m: f"{m[1]},{NAMES[m[2]]}", nodes)
+    )
+    (workplace / "costs.csv").write_text(BLOCKS["costs"])
+    for line in BLOCKS["decisions"].splitlines():
+        command = shlex.split(line, comments=True)
+        assert main(command[1:]) == 0, line
+    assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
+
+
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["python", "arrays"])
+@pytest.mark.parametrize("name", ["python", "arrays", "probabilities", "rules"])
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", README.read_text())) == 2
+    assert len(re.findall(r"```python", TEXT)) == 4
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#:]+)\)", README.read_text()))
-def test_links_lead_somewhere(target: str) -> None:
-    assert (README.parent / target).exists()
+@pytest.mark.parametrize("page", [README, PROBABILITIES], ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert targets
+    for target in targets:
+        assert (page.parent / target).exists(), target
 
 
 @pytest.mark.parametrize(

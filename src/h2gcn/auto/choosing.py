@@ -132,7 +132,7 @@ def by_node(
     """Return what each node adds to the score, [m]."""
     if metric == "accuracy":
         return (p.argmax(axis=1) == y).astype(np.float64)
-    return np.log(np.maximum(p[np.arange(len(y)), y], TINY))
+    return np.asarray(np.log(np.maximum(p[np.arange(len(y)), y], TINY)))
 
 
 def _greedy(

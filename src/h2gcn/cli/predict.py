@@ -90,10 +90,7 @@ def command(
     from h2gcn.cli.console import notes_of, percent, say
     from h2gcn.cli.deciding import decide_and_join, parse_decision
     from h2gcn.estimator import (
-        check_batches,
-        check_rings,
         load_bundle,
-        resolve_device,
         translate_labels,
     )
     from h2gcn.exceptions import H2GCNWarning, InputError
@@ -106,14 +103,8 @@ def command(
     src.check_not_read(out, source, nodes, edges, features)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else parse_decision(decision, classifier)
-    if device is not None:
-        classifier.device_ = resolve_device(device)
-        classifier.module_ = classifier.module_.to(classifier.device_)
-    here = machine(ring_store, memory_limit) | {"batch_size": batch_size}
-    given = {name: value for name, value in here.items() if value is not None}
-    classifier.params_ = classifier.params_ | given
-    check_rings(classifier.params_)
-    check_batches(classifier.params_, classifier.module_)
+    here = machine(ring_store, memory_limit)
+    classifier.move(device, batch_size=batch_size, **here)
     options = TableOptions.from_json(classifier.tables_)
     options = replace(
         options,

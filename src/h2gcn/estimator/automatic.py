@@ -26,17 +26,22 @@ from h2gcn.estimator.parameters import Params
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 
-__all__ = ["AUTO", "Answer", "Answering", "check_auto", "find_answer"]
+__all__ = ["AUTO", "Answer", "Answering", "check_auto", "find_answer", "mean_blocks"]
 
 AUTO = "auto"
 """The name of this model."""
 
-_ITS_OWN = (
-    *("epochs", "patience", "stopping", "optimizer", "learning_rate", "l2", "dropout"),
-    *("activation", "hidden_channels", "options", "class_weight", "batch_size"),
-    *("ring_cap", "ring_store"),
-)
-"""Parameters that each member has its own values of."""
+_ITS_OWN: Mapping[str, Any] = {
+    "epochs": 2000,
+    "patience": 100,
+    "stopping": "score",
+    "optimizer": "adam",
+    **dict.fromkeys(
+        ("learning_rate", "l2", "dropout", "activation", "hidden_channels", "options")
+    ),
+    **dict.fromkeys(("class_weight", "batch_size", "ring_cap", "ring_store")),
+}
+"""Parameters that each member has values of its own for, and their defaults."""
 _FOR_ALL = ("scaling", "metric", "memory_limit", "device", "calibrate")
 TINY = 1e-12
 
@@ -102,35 +107,22 @@ class Answer:
     logits: NDArray[np.float32]
 
 
-def check_auto(params: Params, defaults: Mapping[str, Any], graph: Graph) -> None:
-    """Refuse what "auto" chooses itself, and graphs that there is nothing to see in.
+def check_auto(params: Params) -> None:
+    """Refuse parameters that "auto" leaves to its members.
 
     Parameters
     ----------
     params
         Of a `NodeClassifier`, by name.
-    defaults
-        What they are where nothing is said.
-    graph
-        The graph of `fit`.
     """
-    for name in _ITS_OWN:
-        if params[name] != defaults[name]:
+    for name, default in _ITS_OWN.items():
+        if params[name] != default:
             raise InputError(
                 f"The '{name}' parameter of NodeClassifier does not go with model "
                 "'auto': each of its members has its own. Name one model to set it."
             )
     if params["time_limit"] is not None:
         check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
-    if not graph.n_features and not graph.adj.nnz:
-        raise InputError(
-            f"{graph.name}: no features and no edges; there is nothing to predict from"
-        )
-    if params["metric"] == "roc_auc" and graph.n_classes != 2:
-        raise InputError(
-            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
-            f"two classes. {graph.name} has {graph.n_classes}."
-        )
 
 
 def find_answer(

@@ -12,6 +12,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from h2gcn._validation import check_bool, check_choice
+from h2gcn.estimator.automatic import AUTO, check_auto
 from h2gcn.estimator.parameters import (
     Params,
     blank_module,
@@ -23,7 +24,7 @@ from h2gcn.estimator.parameters import (
 from h2gcn.estimator.scaling import SCALINGS
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
-from h2gcn.models import ModelSpec, NodeModule, find_model
+from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import Work
 from h2gcn.training import TrainConfig
 
@@ -97,7 +98,7 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     check_labels(graph)
     split = resolve_split(graph, split, seed)
     check_training_classes(graph, split)
-    check_graph(graph, spec_of(params), params["metric"])
+    check_graph(graph, params)
     return CheckedFit(graph, split, params, config, device, seed)
 
 
@@ -111,9 +112,20 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     n_classes
         Number of classes, which some options must fit.
     """
-    find_model(params["model"])
+    if params["model"] != AUTO:
+        find_model(params["model"])
     check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
-    check_bool("NodeClassifier", "calibrate", params["calibrate"])
+    for name in ("calibrate", "refit"):
+        check_bool("NodeClassifier", name, params[name])
+    if params["model"] == AUTO:
+        check_auto(params)
+        config = TrainConfig(metric=params["metric"], owner="NodeClassifier")
+        return config, resolve_device(params["device"])
+    for name in ("time_limit", "refit"):
+        if params[name]:
+            raise InputError(
+                f"The '{name}' parameter of NodeClassifier is for model 'auto'."
+            )
     config = train_config(params)
     check_rings(params)
     device = resolve_device(params["device"])
@@ -162,14 +174,24 @@ def check_labels(graph: Graph) -> None:
         )
 
 
-def check_graph(graph: Graph, spec: ModelSpec, metric: str) -> None:
+def check_graph(graph: Graph, params: Params) -> None:
     """Refuse a graph that a model, or a metric, can do nothing with."""
-    if metric == "roc_auc" and graph.n_classes != 2:
+    if params["metric"] == "roc_auc" and graph.n_classes != 2:
         raise InputError(
             "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
             f"two classes. {graph.name} has {graph.n_classes}."
         )
-    if graph.adj.nnz == 0 and spec.operators(spec.matrix_of(graph)):
+    if graph.adj.nnz:
+        return
+    if params["model"] == AUTO:
+        if not graph.n_features:
+            raise InputError(
+                f"{graph.name}: no features and no edges; there is nothing to predict "
+                "from"
+            )
+        return
+    spec = spec_of(params)
+    if spec.operators(spec.matrix_of(graph)):
         raise InputError(
             f"{graph.name}: the graph has no edges; only mlp can do without them"
         )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn._validation import check_integer, check_real, nearest
+from h2gcn.auto import Leaderboard, Progress
+from h2gcn.estimator.automatic import AUTO, Answering, find_answer, mean_blocks
 from h2gcn.estimator.calibration import Calibration, training_weights
 from h2gcn.estimator.checks import (
     CheckedFit,
@@ -22,6 +25,7 @@ from h2gcn.estimator.checks import (
     check_params,
     estimate_work,
     resolve_device,
+    resolve_seed,
 )
 from h2gcn.estimator.conformal import (
     aps_scores,
@@ -34,7 +38,12 @@ from h2gcn.estimator.decisions import DecisionRule, choose_decision
 from h2gcn.estimator.inputs import build_input, match_labels
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.operators import build_operators, plan_operators
-from h2gcn.estimator.parameters import blank_module, build_module, resolve_params
+from h2gcn.estimator.parameters import (
+    Params,
+    blank_module,
+    build_module,
+    resolve_params,
+)
 from h2gcn.estimator.prediction import (
     check_nodes,
     join_blocks,
@@ -43,16 +52,18 @@ from h2gcn.estimator.prediction import (
     warn_of_unreached,
 )
 from h2gcn.estimator.saved_model import (
+    SavedMember,
     SavedModel,
     load_weights,
     read_model,
     write_model,
 )
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.scaling import Scaler, fit_scaler
 from h2gcn.estimator.tables import input_width, table_schema
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split
-from h2gcn.models import find_model
+from h2gcn.models import NodeModule, find_model
+from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import seeded
 from h2gcn.training import (
@@ -76,7 +87,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model
-        A name of `h2gcn.models.MODELS`.
+        A name of `h2gcn.models.MODELS`, or "auto": a dozen models are fitted, and the
+        best of them answer together. Each has its own settings then.
     epochs, stopping, optimizer, metric
         See `h2gcn.training.TrainConfig`.
     patience
@@ -110,6 +122,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A folder for rings that do not fit in memory; None keeps them in memory.
     memory_limit
         Gigabytes that a fit may take; None is what the machine has free.
+    time_limit
+        Seconds that "auto" may take; None is about a minute for small graphs, and
+        three for 10,000 nodes with 60,000 edges.
+    refit
+        Whether "auto" fits those that answer once more, on all labelled nodes. Scores
+        are those from before.
     device
         "auto" (cuda where there is one, else cpu), "cpu", "cuda" or "mps".
     random_state
@@ -139,6 +157,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     calibration_
         How logits become probabilities (`calibration_.temperature`), and the held-out
         nodes; None of a model that was saved without, or interrupted before.
+    members_, leaderboard_
+        Of "auto": who answers, and how all members stand; else empty and None.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
         `interrupted_` are of the training, and not saved.
@@ -177,6 +197,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ring_cap: int | None = None,
         ring_store: str | Path | None = None,
         memory_limit: float | None = None,
+        time_limit: float | None = None,
+        refit: bool = False,
         device: str = "auto",
         random_state: Any = None,
     ) -> None:
@@ -199,6 +221,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ring_cap = ring_cap
         self.ring_store = ring_store
         self.memory_limit = memory_limit
+        self.time_limit = time_limit
+        self.refit = refit
         self.device = device
         self.random_state = random_state
 
@@ -208,6 +232,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split: Split | int | None = None,
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = MINUTES,
@@ -224,6 +249,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labelled nodes.
         on_epoch
             Called after every epoch with an `Epoch`.
+        on_progress
+            Of "auto": called with a `Progress`, before each member and on the way.
         checkpoint
             A folder for the state of the training; None saves nothing on the way. A
             model that has no weights leaves nothing there.
@@ -238,16 +265,40 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fit_checked(
             check_fit(self.get_params(), graph, split),
             on_epoch=on_epoch,
+            on_progress=on_progress,
             checkpoint=checkpoint,
             resume=resume,
             checkpoint_minutes=checkpoint_minutes,
         )
+
+    def _keep(self, graph: Graph, params: Params, split: Split, seed: int) -> None:
+        """Keep what is known of every fit, whatever the model."""
+        self.classes_ = graph.classes
+        self.n_features_in_ = graph.n_features
+        self.feature_names_in_ = graph.feature_names
+        self.tables_ = dict(graph.record.tables)
+        auto = params["model"] == AUTO
+        self.params_ = dict(params) if auto else resolve_params(params)
+        self.seen_: Seen | None = Seen.of(graph, split)
+        self.split_ = split
+        self.seed_ = seed
+        self.module_: NodeModule | None = None
+        self.device_ = resolve_device(params["device"])
+        self.seeds_: KnownLabels | None = None
+        self.schema_: Schema | None = None
+        self.scaler_ = Scaler("none")
+        self.members_: tuple[Answering, ...] = ()
+        self.leaderboard_: Leaderboard | None = None
+        self.calibration_: Calibration | None = None
+        self.best_epoch_, self.n_iter_ = 0, 0
+        self.history_: tuple[Epoch, ...] = ()
 
     def fit_checked(
         self,
         checked: CheckedFit,
         *,
         on_epoch: Callable[[Epoch], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = MINUTES,
@@ -258,9 +309,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         checked
             Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
-        on_epoch, checkpoint, resume, checkpoint_minutes
+        on_epoch, on_progress, checkpoint, resume, checkpoint_minutes
             As of `fit`.
         """
+        if checked.params["model"] == AUTO:
+            if checkpoint is not None:
+                raise InputError(
+                    "'checkpoint' is for one model: a fit of 'auto' has a time limit."
+                )
+            return self._fit_auto(checked, on_progress)
         graph, split, params = checked.graph, checked.split, checked.params
         device, seed = checked.device, checked.seed
         spec = find_model(params["model"])
@@ -348,26 +405,94 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 calibration = None
 
         # Keep.
-        self.classes_ = graph.classes
-        self.n_features_in_ = graph.n_features
-        self.feature_names_in_ = graph.feature_names
-        self.tables_ = dict(graph.record.tables)
-        self.params_ = resolve_params(params)
+        self._keep(graph, params, split, seed)
         self.module_ = module
-        self.device_ = device
         self.seeds_ = known
         self.schema_ = schema
-        self.seen_: Seen | None = Seen.of(graph, split)
-        self.calibration_: Calibration | None = calibration
-        self.split_ = split
+        self.calibration_ = calibration
         self.scaler_ = scaler
-        self.seed_ = seed
         self.best_epoch_ = result.best_epoch
         self.val_score_ = result.val_score
         self.history_ = result.history
         self.n_iter_ = len(result.history)
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted or calibration is None
+        return self
+
+    def _fit_auto(
+        self, checked: CheckedFit, on_progress: Callable[[Progress], None] | None
+    ) -> NodeClassifier:
+        """Hold a contest of models, and keep those that answer."""
+        graph, split, params = checked.graph, checked.split, checked.params
+        start, seed = time.perf_counter(), checked.seed
+        answer = find_answer(graph, split, params, seed, NodeClassifier, on_progress)
+        calibration = Calibration.fit(
+            answer.logits, answer.y, answer.held_out, calibrate=self.calibrate
+        )
+        everything = Split(graph.labelled, *[np.array([], dtype=np.int64)] * 2)
+        self._keep(graph, params, everything if self.refit else split, seed)
+        self.split_ = split
+        self.members_ = answer.members
+        self.leaderboard_ = answer.leaderboard
+        self.calibration_ = calibration
+        self.val_score_ = score(self.metric, answer.y, answer.logits)
+        self.seconds_ = time.perf_counter() - start
+        self.interrupted_ = answer.leaderboard.interrupted
+        return self
+
+    def fit_all(self, graph: Graph, split: Split) -> NodeClassifier:
+        """Fit on training nodes among which those of `val` may be.
+
+        For one that has no say in when training ends.
+
+        Parameters
+        ----------
+        graph
+            With labels for all nodes of the split.
+        split
+            Not checked.
+        """
+        params = self.get_params()
+        config, device = check_params(params, graph.n_classes)
+        seed = resolve_seed(self.random_state)
+        return self.fit_checked(CheckedFit(graph, split, params, config, device, seed))
+
+    def move(
+        self,
+        device: str | None = None,
+        *,
+        batch_size: int | None = None,
+        ring_store: str | Path | None = None,
+        memory_limit: float | None = None,
+    ) -> NodeClassifier:
+        """Have a fitted model predict on another device, or within other bounds.
+
+        Parameters
+        ----------
+        device, batch_size, ring_store, memory_limit
+            As of `NodeClassifier`; None leaves it as it is.
+        """
+        check_is_fitted(self, "classes_")
+        bounds = {
+            "batch_size": batch_size,
+            "ring_store": ring_store,
+            "memory_limit": memory_limit,
+        }
+        given = {name: value for name, value in bounds.items() if value is not None}
+        for one in self.members_:
+            one.classifier.move(device, memory_limit=memory_limit)
+            for name in ("batch_size", "ring_store"):
+                with suppress(InputError):  # what does not go with it
+                    one.classifier.move(**{name: bounds[name]})
+        params = self.params_ | given
+        if self.module_ is not None:
+            check_rings(params)
+            check_batches(params, self.module_)
+        self.params_ = params
+        if device is not None:
+            self.device_ = resolve_device(device)
+            if self.module_ is not None:
+                self.module_ = self.module_.to(self.device_)
         return self
 
     def check_params(self, n_classes: int = 2) -> tuple[TrainConfig, torch.device]:
@@ -423,7 +548,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probabilities of logits such as those of `predict_blocks`."""
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         if self.calibration_ is None:
             return probabilities(logits)
         return self.calibration_(logits)
@@ -460,7 +585,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A set may be empty: where the model is surer than 1 − alpha, that is how no
             more is covered than was asked for. False puts the likeliest class there.
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         check_real("predict_set", "alpha", alpha, "(0, 1)")
         if calibration is None and not (self.seen_ and self.seen_.is_of(graph)):
             raise InputError(
@@ -482,7 +607,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def coverage_words(self, alpha: float = 0.1) -> str:
         """Return in a sentence how well the coverage of `predict_set` is known."""
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         check_real("coverage_words", "alpha", alpha, "(0, 1)")
         return coverage_words(len(self._held_out(None, None)[2]), alpha)
 
@@ -520,7 +645,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf = NodeClassifier("mlp", epochs=50, random_state=0).fit(graph)
         >>> labels = clf.predict(graph, decision=clf.decide("macro_f1"))
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         if (graph is None) != (nodes is None):
             raise InputError("'graph' and 'nodes' go together: nodes of that graph.")
         shares = np.zeros((0, len(self.classes_)), dtype=np.float32)
@@ -567,7 +692,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The graph may be another one than in `fit`: its own rings are computed, and
         its features scaled as the training graph's were.
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         index = None if nodes is None else check_nodes(graph, nodes)
         count = graph.n_nodes if index is None else len(index)
         blocks = self.predict_blocks(graph, index)
@@ -596,10 +721,13 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             the graph than they need; None is `batch_size`, and where that is None
             too, the module sees the whole graph at once.
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         if block_size is not None:
             check_integer("predict_blocks", "block_size", block_size, 1)
         index = None if nodes is None else check_nodes(graph, nodes)
+        if self.members_:
+            return mean_blocks(self.members_, graph, index, block_size)
+        assert self.module_ is not None
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         small = is_small(graph)
@@ -622,7 +750,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
@@ -639,7 +767,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             training nor validation nodes; on another graph all labelled nodes but
             those whose ids training saw. A saved model knows them too.
         """
-        check_is_fitted(self, "module_")
+        check_is_fitted(self, "classes_")
         index = self._unseen(graph) if nodes is None else check_nodes(graph, nodes)
         if len(np.unique(index)) < len(index):
             raise InputError(
@@ -707,13 +835,19 @@ def save_bundle(
     extra
         Further facts to keep with it (the card, the scores, …).
     """
-    check_is_fitted(classifier, "module_")
-    saved = SavedModel(
+    check_is_fitted(classifier, "classes_")
+    facts = {"tables": classifier.tables_} | (extra or {})
+    write_model(path, _to_saved(classifier, facts))
+
+
+def _to_saved(classifier: NodeClassifier, extra: dict[str, Any]) -> SavedModel:
+    module = classifier.module_
+    return SavedModel(
         params=classifier.params_,
         classes=classifier.classes_,
         features=classifier.feature_names_in_,
         scaler=classifier.scaler_,
-        weights=classifier.module_.state_dict(),
+        weights={} if module is None else module.state_dict(),
         known_labels=classifier.seeds_,
         schema=classifier.schema_,
         seen=classifier.seen_,
@@ -721,20 +855,25 @@ def save_bundle(
         best_epoch=classifier.best_epoch_,
         val_score=classifier.val_score_,
         seed=classifier.seed_,
-        extra={"tables": classifier.tables_} | (extra or {}),
+        extra=extra,
+        members=tuple(
+            SavedMember(
+                one.name, one.weight, one.temperature, _to_saved(one.classifier, {})
+            )
+            for one in classifier.members_
+        ),
+        leaderboard=classifier.leaderboard_,
     )
-    write_model(path, saved)
 
 
 def load_bundle(path: Path) -> NodeClassifier:
     """Read a classifier that `save_bundle` wrote, and check it."""
-    saved = read_model(path)
+    return _from_saved(read_model(path), path)
+
+
+def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     classifier = NodeClassifier(**saved.params)
     params = classifier.get_params()
-    n_features, n_classes = len(saved.features), len(saved.classes)
-    width = input_width(params, n_features, n_classes, saved.schema)
-    module = blank_module(params, width, n_classes)
-    load_weights(module, saved, path)
     classifier.classes_ = saved.classes
     classifier.feature_names_in_ = saved.features
     classifier.n_features_in_ = len(saved.features)
@@ -746,7 +885,18 @@ def load_bundle(path: Path) -> NodeClassifier:
     classifier.calibration_ = saved.calibration
     classifier.params_ = params
     classifier.device_ = _available_device(classifier.device)
-    classifier.module_ = module.to(classifier.device_).eval()
+    classifier.module_ = None
+    if params["model"] != AUTO:
+        n_features, n_classes = len(saved.features), len(saved.classes)
+        width = input_width(params, n_features, n_classes, saved.schema)
+        module = blank_module(params, width, n_classes)
+        load_weights(module, saved, path)
+        classifier.module_ = module.to(classifier.device_).eval()
+    classifier.members_ = tuple(
+        Answering(m.name, m.weight, m.temperature, _from_saved(m.model, path))
+        for m in saved.members
+    )
+    classifier.leaderboard_ = saved.leaderboard
     classifier.best_epoch_ = saved.best_epoch
     classifier.val_score_ = saved.val_score
     classifier.seed_ = saved.seed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from h2gcn import __version__
 from h2gcn._validation import nearest
+from h2gcn.auto import Leaderboard
 from h2gcn.estimator.calibration import Calibration
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.scaling import Scaler
@@ -44,7 +46,7 @@ __all__ = [
 ]
 
 FORMAT = 1
-MANIFEST, WEIGHTS = "bundle.json", "weights.safetensors"
+MANIFEST, WEIGHTS, MEMBERS = "bundle.json", "weights.safetensors", "members"
 _KEYS = {
     *("params", "classes", "features", "scaling", "weights_sha256"),
     *("best_epoch", "val_score", "seed", "extra"),
@@ -80,6 +82,10 @@ class SavedModel:
     extra
         Further facts (the card, the scores, …), and under "tables" how the tables of
         the graph were read.
+    members
+        Of "auto": those that answer.
+    leaderboard
+        Of "auto": how all members stood, else None.
     """
 
     params: dict[str, Any]
@@ -95,6 +101,18 @@ class SavedModel:
     val_score: float
     seed: int
     extra: dict[str, Any]
+    members: tuple[SavedMember, ...] = ()
+    leaderboard: Leaderboard | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SavedMember:
+    """A member of a saved "auto": its name, its part in the answer, and the model."""
+
+    name: str
+    weight: float
+    temperature: float
+    model: SavedModel
 
 
 def write_model(path: Path, saved: SavedModel) -> None:
@@ -104,6 +122,11 @@ def write_model(path: Path, saved: SavedModel) -> None:
     whole. One that is already there is replaced only if it is a saved model.
     """
     check_target(path)
+    _replace(path, _files(saved))
+
+
+def _files(saved: SavedModel) -> dict[str, bytes]:
+    """Return the content of each file of a model, by its place in the folder."""
     scaler, seen, known = saved.scaler, saved.seen, saved.known_labels
     calibration = saved.calibration
     tensors = {f"module.{name}": t for name, t in saved.weights.items()}
@@ -135,7 +158,24 @@ def write_model(path: Path, saved: SavedModel) -> None:
     }
     if not isinstance(manifest["params"]["random_state"], int | None):
         manifest["params"]["random_state"] = saved.seed
-    _replace(path, {WEIGHTS: weights, MANIFEST: signed(manifest)})
+    files = {WEIGHTS: weights}
+    manifest["members"] = []
+    for number, member in enumerate(saved.members):
+        folder = f"{number}-{member.name}"
+        inside = _files(member.model)
+        files |= {f"{MEMBERS}/{folder}/{name}": part for name, part in inside.items()}
+        manifest["members"].append(
+            {
+                "name": member.name,
+                "weight": member.weight,
+                "temperature": member.temperature,
+                "folder": folder,
+                "manifest_sha256": hashlib.sha256(inside[MANIFEST]).hexdigest(),
+            }
+        )
+    board = saved.leaderboard
+    manifest["leaderboard"] = None if board is None else board.to_json()
+    return files | {MANIFEST: signed(manifest)}
 
 
 def _replace(path: Path, files: dict[str, bytes]) -> None:
@@ -147,6 +187,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
     older = beside.with_name(f"{beside.name}-older")
     try:
         for name, content in files.items():
+            (beside / name).parent.mkdir(parents=True, exist_ok=True)
             (beside / name).write_bytes(content)
         beside.chmod(0o755)
         if path.exists():
@@ -164,7 +205,7 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
 
 def check_target(path: Path) -> None:
     """Refuse a folder that a model cannot be written to, before the work is done."""
-    own = {MANIFEST, WEIGHTS} if holds_model(path) else set()
+    own = {MANIFEST, WEIGHTS, MEMBERS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
     _check_writable(path)
 
@@ -221,6 +262,7 @@ def read_model(path: Path) -> SavedModel:
     mean, deviation = tensors.get("scaler.mean"), tensors.get("scaler.deviation")
     known, graph = (manifest.get(name) for name in ("seeds", "seen"))  # newer than some
     nodes = _under("seen.", tensors)
+    board = manifest.get("leaderboard")
     calibration, held_out = manifest.get("calibration"), _under("held_out.", tensors)
     return SavedModel(
         params=manifest["params"],
@@ -242,6 +284,27 @@ def read_model(path: Path) -> SavedModel:
         val_score=manifest["val_score"],
         seed=manifest["seed"],
         extra=manifest["extra"],
+        members=tuple(
+            _read_member(path, entry) for entry in manifest.get("members", ())
+        ),
+        leaderboard=None if board is None else Leaderboard.from_json(board),
+    )
+
+
+def _read_member(path: Path, entry: Mapping[str, Any]) -> SavedMember:
+    """Read a member of "auto", and check that it is the one that was saved."""
+    folder = str(entry["folder"])
+    if re.fullmatch(r"\d+-[a-z0-9-]+", folder) is None:
+        raise InputError(f"{path / MANIFEST}: {folder!r} is not a folder of a member")
+    inside = path / MEMBERS / folder
+    try:
+        content = (inside / MANIFEST).read_bytes()
+    except OSError as error:
+        raise cannot_read(inside / MANIFEST, error) from None
+    if hashlib.sha256(content).hexdigest() != entry["manifest_sha256"]:
+        raise InputError(f"{inside / MANIFEST}: is not the member that was saved")
+    return SavedMember(
+        entry["name"], entry["weight"], entry["temperature"], read_model(inside)
     )
 
 

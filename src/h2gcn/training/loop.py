@@ -60,10 +60,11 @@ class TrainConfig:
         "adam" or "sgd" (no momentum).
     stopping
         "score" keeps the best validation score, and stops when it has not risen for
-        `patience` epochs; "loss" the same by the validation loss. "loss-mean" (GCN's program) keeps the last weights, and
-        stops when the validation loss is above its mean over the last `patience`
-        epochs. "loss-or-score" (GAT's) keeps the weights when neither is worse than
-        ever, and stops when both have been for `patience` epochs.
+        `patience` epochs; "loss" does so by the validation loss. "loss-mean" (GCN's
+        program) keeps the last weights, and stops when the validation loss is above
+        its mean over the last `patience` epochs. "loss-or-score" (GAT's) keeps the
+        weights when neither is worse than ever, and stops when both have been for
+        `patience` epochs.
     batch_size
         How many training nodes a step takes; None is all of them at once.
     class_weight

@@ -9,6 +9,7 @@ from .leaderboard import (
     Row as Row,
     make_leaderboard as make_leaderboard,
 )
+from .page import render_leaderboard as render_leaderboard
 from .portfolio import (
     Member as Member,
     default_time_limit as default_time_limit,

@@ -132,7 +132,8 @@ def by_node(
     """Return what each node adds to the score, [m]."""
     if metric == "accuracy":
         return (p.argmax(axis=1) == y).astype(np.float64)
-    return np.asarray(np.log(np.maximum(p[np.arange(len(y)), y], TINY)))
+    own = p[np.arange(len(y)), y]
+    return np.asarray(np.log(np.maximum(own, TINY)), dtype=np.float64)
 
 
 def _greedy(

@@ -113,6 +113,25 @@ class Leaderboard:
             )
         return f"{self.nodes:,} validation nodes"
 
+    @property
+    def answering(self) -> str:
+        """Who answers, in a sentence."""
+        names = [row.name for row in self.rows if row.weight]
+        if len(names) == 1:
+            return f"{names[0]} answers alone."
+        weights = {row.weight for row in self.rows if row.weight}
+        how = "by the plain mean" if len(weights) == 1 else "by a weighted mean"
+        listed = ", ".join(names[:-1])
+        return f"{listed} and {names[-1]} answer together, {how} of probabilities."
+
+    @property
+    def optimism_in_words(self) -> str:
+        """By how much the best looks better than it is."""
+        much = max(self.optimism, 0.0)
+        if self.chosen_by == "log_loss":
+            return f"{much:.3f} of log-loss"
+        return f"{100 * much:.1f} points of {NAMES[self.chosen_by]}"
+
 
 def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboard:
     """Return the leaderboard of a contest.

@@ -12,18 +12,21 @@ from h2gcn.cli.wording import as_flags
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from h2gcn.auto import Leaderboard, Progress
     from h2gcn.experiments import TuneProgress
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch
 
 __all__ = [
     "SCORES",
+    "contest_bar",
     "notes_of",
     "percent",
     "progress_bar",
     "runs_bar",
     "say",
     "say_what_was_read",
+    "show_leaderboard",
     "table",
 ]
 
@@ -93,6 +96,67 @@ def progress_bar(
             bar.update(task, completed=epoch.number, scores=scores)
 
         yield update
+
+
+@contextmanager
+def contest_bar(
+    title: str, *, show: bool
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Show the member that is fitted, and the time left, on a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        TextColumn("{task.fields[member]}"),
+        TextColumn("at most {task.fields[left]} s left"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1, member="", left="")
+
+        def update(at: Progress) -> None:
+            bar.update(
+                task,
+                completed=at.number - 1,
+                total=at.members,
+                member=f"{at.number}/{at.members} {at.member}",
+                left=f"{at.left:.0f}",
+            )
+
+        yield update
+
+
+def show_leaderboard(board: Leaderboard) -> None:
+    """Print how the members of auto stand, and what that says."""
+    heads = ("", "sees", "in the answer", SCORES[board.metric], "log-loss", "seconds")
+    rows = [
+        (
+            row.name,
+            row.sees,
+            f"{100 * row.weight:.0f} %" if row.weight else "",
+            percent(row.score),
+            "" if row.log_loss is None else f"{row.log_loss:.3f}",
+            f"{row.seconds:.1f}",
+        )
+        for row in board.rows
+        if row.log_loss is not None
+    ]
+    rows.append(("always the largest class", "", "", percent(board.majority), "", ""))
+    table(f"leaderboard, on {board.held_out}", heads, rows)
+    for row in board.rows:
+        if row.note:
+            print(f"{row.name}: {row.note}")
+    print(board.answering)
+    if board.graph:
+        print(board.graph)
+    print(
+        "The best of so many looks better than it is, by about "
+        f"{board.optimism_in_words}; test nodes tell."
+    )
 
 
 @contextmanager

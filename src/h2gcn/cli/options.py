@@ -138,10 +138,12 @@ def find_settings(
     model
         The model of the command line, None where none was given.
     """
+    from h2gcn.estimator import AUTO
     from h2gcn.models import ALIASES, find_model
 
     if path is None:
-        find_model(model or DEFAULT_MODEL)
+        if model not in (None, AUTO):
+            find_model(model)
         return model or DEFAULT_MODEL, None
     named, settings = _read(path)
     if named is None or model is None:
@@ -151,6 +153,8 @@ def find_settings(
             f"{path}: holds settings of {named}, but --model is {model}; leave "
             "--model out, or name another file"
         )
+    if model == AUTO:
+        raise InputError(f"{path}: --settings is for one model, and --model is auto")
     find_model(model)
     return model, settings
 
@@ -205,8 +209,11 @@ def check_given(model: str, given: Mapping[str, Any]) -> None:
     given
         Arguments of `NodeClassifier` of the command line; None was not given.
     """
+    from h2gcn.estimator import AUTO
     from h2gcn.models import find_model
 
+    if model == AUTO:
+        return
     spec = find_model(model)
     used = [name for name in _TRAINING if given.get(name) is not None]
     idle = [f"--{name.replace('_', '-')}" for name in used]

@@ -14,16 +14,20 @@ from typing import Any
 import numpy as np
 
 from h2gcn import __version__
+from h2gcn.auto import Leaderboard, render_leaderboard
 from h2gcn.cli.console import (
     SCORES,
+    contest_bar,
     percent,
     progress_bar,
     say,
     say_what_was_read,
+    show_leaderboard,
     table,
 )
-from h2gcn.diagnosis import number
+from h2gcn.diagnosis import number, reliability_svg
 from h2gcn.estimator import (
+    AUTO,
     CheckedFit,
     Evaluation,
     Judgement,
@@ -54,6 +58,7 @@ __all__ = [
     "say_saved",
     "show",
     "warn_of_missed_classes",
+    "write_page",
 ]
 
 
@@ -112,7 +117,7 @@ def run_splits(
 ) -> list[SplitRun]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
     fits = [_check(graph, model, number, seed, config) for number in numbers]
-    if not find_model(model).trained:
+    if not _has_epochs(model):
         checkpoints = None  # it is done in one go
     if checkpoints is not None:
         checkpoints.open(numbers)
@@ -130,7 +135,7 @@ def run_splits(
                 kept = "the best so far is kept"
                 if checkpoints is not None:
                     kept += ", and --resume goes on"
-                say(f"interrupted in epoch {fitted.n_iter_}; {kept}")
+                say(f"interrupted{_epoch_of(fitted)}; {kept}")
                 break
     except KeyboardInterrupt:
         if not runs:
@@ -158,12 +163,20 @@ def interruption(runs: Sequence[SplitRun], asked: int) -> str | None:
         return None
     said = "interrupted"
     if last.classifier.interrupted_:
-        said += f" in epoch {last.classifier.n_iter_}"
+        said += _epoch_of(last.classifier)
     if asked == 1:
         return said
     if last.classifier.interrupted_:
         said += f" of split {last.split}"
     return f"{said}; {whole} of {asked} splits are whole"
+
+
+def _has_epochs(model: str) -> bool:
+    return model != AUTO and find_model(model).trained
+
+
+def _epoch_of(classifier: NodeClassifier) -> str:
+    return "" if classifier.members_ else f" in epoch {classifier.n_iter_}"
 
 
 def _check(
@@ -196,6 +209,10 @@ def _fit(
             notes = [f"note: split {number}: {words} epoch {stage.epoch}"]
     title = f"{checked.graph.name} {classifier.model} split {number}"
     start = time.perf_counter()
+    if classifier.model == AUTO:
+        with contest_bar(title, show=not quiet) as on_progress:
+            classifier.fit_checked(checked, on_progress=on_progress)
+        return time.perf_counter() - start
     with progress_bar(title, classifier.epochs, show=not quiet) as show_epoch:
 
         def on_epoch(epoch: Epoch) -> None:
@@ -371,7 +388,9 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         f"{card['labelled']:,} labelled, {card['classes']} classes, "
         f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
     )
-    if result["config"]["scaling"] == "auto" and find_model(result["model"]).trained:
+    for board in result.get("leaderboards", ()):
+        show_leaderboard(Leaderboard.from_json(board))
+    if result["config"]["scaling"] == "auto" and _has_epochs(result["model"]):
         took = result["splits"][0]["scaling"]
         print(f"scaling of the features: {took}, by auto (--scaling sets another)")
     metric = result["config"]["metric"]
@@ -446,12 +465,45 @@ def warn_of_missed_classes(result: Mapping[str, Any]) -> None:
     if not missed:
         return
     told = f"hardly found among the test nodes: {', '.join(missed)}"
-    if result["config"]["class_weight"] is None and find_model(result["model"]).trained:
+    if result["model"] == AUTO and result["config"]["metric"] != "macro_f1":
+        told += "; --metric macro_f1 chooses and decides by all classes alike"
+    elif result["config"]["class_weight"] is None and _has_epochs(result["model"]):
         told += (
             "; --class-weight balanced gives rare classes the weight of others, and "
             "--metric macro_f1 chooses the epoch by all of them"
         )
     warnings.warn(told, H2GCNWarning, stacklevel=2)
+
+
+def _for_page(run: SplitRun) -> tuple[list[tuple[str, str]], str]:
+    """Return what a page tells of the test nodes, and a picture of it."""
+    if run.test is None:
+        return [], ""
+    test, found = run.test, run.test.probabilities
+    facts = [
+        ("nodes", f"{test.nodes:,}"),
+        ("accuracy", f"{percent(test.accuracy)} %"),
+        ("macro F1", f"{percent(test.macro_f1)} %"),
+        ("ROC-AUC", f"{percent(test.roc_auc)} %"),
+        ("always the largest class", f"{percent(test.majority)} %"),
+        ("log-loss", number(found.log_loss, 3)),
+        ("Brier score", number(found.brier, 3)),
+        ("calibration error", number(found.calibration_error, 3)),
+    ]
+    shown = [fact for fact in facts if fact[0] != "ROC-AUC" or test.roc_auc is not None]
+    return shown, reliability_svg(found.bins)
+
+
+def write_page(path: Path, graph: Graph, run: SplitRun) -> None:
+    """Write the leaderboard of a run of auto as a page."""
+    board = run.classifier.leaderboard_
+    assert board is not None
+    try:
+        facts, picture = _for_page(run)
+        page = render_leaderboard(board, graph.name, facts, picture)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from None
 
 
 def say_saved(out: Path, run: SplitRun, graph: Graph) -> None:

@@ -10,10 +10,10 @@ import typer
 
 from h2gcn.cli import options as src
 from h2gcn.cli.options import (
+    DEFAULT_MODEL,
     BatchSize,
     Device,
     MemoryLimit,
-    Model,
     RingCap,
     RingStore,
     Seed,
@@ -28,7 +28,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
 
-_SETTINGS = "Settings (default: the dataset's preset)"
+_SETTINGS = "Settings of one model (default: the dataset's preset)"
 N_RANDOM_SPLITS = 10
 """How many splits `--split all` draws for data that bring none."""
 
@@ -45,7 +45,31 @@ def command(
     force: Annotated[
         bool, typer.Option("--force", help="Replace a model that is there already.")
     ] = False,
-    model: Model = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A name of 'h2gcn models', or auto: a dozen of them, the best answer "
+            "together (default: auto; of a benchmark, the paper's h2gcn-1).",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that auto may take (default: by the size of the graph).",
+            show_default=False,
+        ),
+    ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit", help="auto: fit those that answer again, on all labels."
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="auto: write the leaderboard as a page (.html)."),
+    ] = None,
     settings: Annotated[
         Path | None,
         typer.Option(help="Settings as 'h2gcn tune' writes them, instead of a preset."),
@@ -135,7 +159,8 @@ def command(
 ) -> str | None:
     """Train a model on SOURCE, report how good it is, and save it.
 
-    Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
+    Your own data are given to auto, which fits a dozen models and lets the best answer;
+    --model names one. Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
     split 60/20/20, each class alike; 'all' then means ten such splits. Ctrl-C and
     SIGTERM keep the best so far, and say so.
     """
@@ -150,10 +175,11 @@ def command(
         say_saved,
         show,
         warn_of_missed_classes,
+        write_page,
     )
-    from h2gcn.estimator import check_target
+    from h2gcn.estimator import AUTO, check_target
+    from h2gcn.io import check_suffix
 
-    model, base = find_settings(settings, model)
     own = parse_options(option or [])
     given = {
         "epochs": epochs,
@@ -172,7 +198,21 @@ def command(
         "ring_cap": ring_cap,
         **machine(ring_store, memory_limit),
     }
+    of_one = [name for name, value in given.items() if value is not None]
+    of_one += ["option"] if own else []
+    of_one += ["checkpoint"] if checkpoint is not None else []
+    if model is None and settings is None:
+        model = _default_model(source, of_one, quiet=quiet)
+    model, base = find_settings(settings, model)
     check_given(model, given)
+    if model == AUTO:
+        given |= {"time_limit": time_limit, "refit": refit}
+        if page is not None:
+            check_suffix(page, (".html",))
+    else:
+        _check_for_auto(
+            model, {"time-limit": time_limit, "refit": refit or None, "page": page}
+        )
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = src.table_options(
@@ -194,16 +234,18 @@ def command(
             _check_new(out, resume)
     checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
     graph = src.load_source(source, nodes, edges, options, features)
-    if base is None:
+    if base is None and model != AUTO:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)
-    config = merge(base, given | {"device": device}, own)
+    config = merge(base or {}, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
     runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
     interrupted = interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
         best.save(out, graph, interrupted)
+    if page is not None:
+        write_page(page, graph, best)
     result = report(graph, model, runs) | {"interrupted": interrupted is not None}
     warn_of_missed_classes(result)
     if as_json:
@@ -214,7 +256,40 @@ def command(
         show(result, graph)
         if out is not None:
             say_saved(out, best, graph)
+        if page is not None:
+            print(f"wrote {page}")
     return None if interrupted is None else KEPT
+
+
+def _default_model(source: str | None, of_one: list[str], *, quiet: bool) -> str | None:
+    """Return the model where none is named: the paper's for benchmarks, else auto.
+
+    What is a setting of one model takes H2GCN, as ever, and says so.
+    """
+    from h2gcn.cli.console import say
+    from h2gcn.datasets import is_dataset
+    from h2gcn.estimator import AUTO
+
+    if source is not None and (is_dataset(source) or source.startswith("syn-cora")):
+        return None
+    free = {"scaling", "metric", "memory_limit"}
+    for_one = [name for name in of_one if name not in free]
+    if not for_one:
+        return AUTO
+    if not quiet:
+        flag = f"--{for_one[0].replace('_', '-')}"
+        say(
+            f"note: {flag} is for one model, so {DEFAULT_MODEL} is trained; without "
+            "it, the best of a dozen would answer (--model auto)"
+        )
+    return None
+
+
+def _check_for_auto(model: str, given: dict[str, object]) -> None:
+    """Refuse what only auto has."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} is for --model auto. This is {model}.")
 
 
 def _check_new(out: Path, resume: bool) -> None:

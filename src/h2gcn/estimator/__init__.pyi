@@ -1,3 +1,4 @@
+from .automatic import AUTO as AUTO
 from .calibration import Calibration as Calibration, fit_temperature as fit_temperature
 from .checks import (
     CheckedFit as CheckedFit,

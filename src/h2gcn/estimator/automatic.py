@@ -22,6 +22,7 @@ from h2gcn.auto import (
     hold_contest,
     make_leaderboard,
 )
+from h2gcn.estimator.decisions import choose_decision
 from h2gcn.estimator.parameters import Params
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
@@ -97,7 +98,10 @@ class Answer:
     held_out, y
         The nodes that it was chosen on, and their classes, [m].
     logits
-        Logarithms of the mean probabilities there, [m, C].
+        Logarithms of the mean probabilities there, with the offsets, [m, C].
+    offsets
+        What is added to the logits of each class, so that the largest one is the
+        best to say, [C].
     """
 
     members: tuple[Answering, ...]
@@ -105,6 +109,7 @@ class Answer:
     held_out: NDArray[np.int64]
     y: NDArray[np.int64]
     logits: NDArray[np.float32]
+    offsets: NDArray[np.float64]
 
 
 def check_auto(params: Params) -> None:
@@ -169,13 +174,18 @@ def find_answer(
     if params["refit"]:
         members = [_refit(graph, split, one, build, contest) for one in members]
     found = contest.probabilities
-    mean = sum(one.weight * found[one.name] for one in members)
+    mean = np.asarray(sum(one.weight * found[one.name] for one in members))
+    offsets = np.zeros(mean.shape[1])
+    if asked == "macro_f1":
+        rule = choose_decision("macro_f1", mean, contest.y)
+        offsets = np.log(np.diag(rule.gains))
     return Answer(
         tuple(members),
         make_leaderboard(contest, asked, by),
         contest.held_out,
         contest.y,
-        np.log(np.maximum(mean, TINY)).astype(np.float32),
+        (np.log(np.maximum(mean, TINY)) + offsets).astype(np.float32),
+        offsets,
     )
 
 
@@ -209,6 +219,7 @@ def _refit(
 
 def mean_blocks(
     members: Sequence[Answering],
+    offsets: NDArray[np.float64],
     graph: Graph,
     nodes: NDArray[np.int64] | None,
     block_size: int | None,
@@ -219,6 +230,8 @@ def mean_blocks(
     ----------
     members
         With weights that sum to one.
+    offsets
+        What is added to the logits of each class, [C].
     graph, nodes, block_size
         As of `NodeClassifier.predict_blocks`.
     """
@@ -231,4 +244,5 @@ def mean_blocks(
             one.weight * softmax(logits.astype(np.float64) / one.temperature, axis=1)
             for one, (_, logits) in zip(members, parts, strict=True)
         )
-        yield parts[0][0], np.log(np.maximum(mean, TINY)).astype(np.float32)
+        logits = np.log(np.maximum(mean, TINY)) + offsets
+        yield parts[0][0], logits.astype(np.float32)

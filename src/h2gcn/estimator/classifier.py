@@ -42,6 +42,8 @@ from h2gcn.estimator.parameters import (
     Params,
     blank_module,
     build_module,
+    check_batches,
+    check_rings,
     resolve_params,
 )
 from h2gcn.estimator.prediction import (
@@ -159,6 +161,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         nodes; None of a model that was saved without, or interrupted before.
     members_, leaderboard_
         Of "auto": who answers, and how all members stand; else empty and None.
+    offsets_
+        What "auto" adds to the logits of each class, so that `predict` is best for
+        the `metric`; zero but for macro_f1.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
         `interrupted_` are of the training, and not saved.
@@ -288,6 +293,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_: Schema | None = None
         self.scaler_ = Scaler("none")
         self.members_: tuple[Answering, ...] = ()
+        self.offsets_ = np.zeros(graph.n_classes)
         self.leaderboard_: Leaderboard | None = None
         self.calibration_: Calibration | None = None
         self.best_epoch_, self.n_iter_ = 0, 0
@@ -427,12 +433,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         start, seed = time.perf_counter(), checked.seed
         answer = find_answer(graph, split, params, seed, NodeClassifier, on_progress)
         calibration = Calibration.fit(
-            answer.logits, answer.y, answer.held_out, calibrate=self.calibrate
+            answer.logits,
+            answer.y,
+            answer.held_out,
+            np.exp(answer.offsets),
+            calibrate=self.calibrate,
         )
         everything = Split(graph.labelled, *[np.array([], dtype=np.int64)] * 2)
         self._keep(graph, params, everything if self.refit else split, seed)
         self.split_ = split
-        self.members_ = answer.members
+        self.members_, self.offsets_ = answer.members, answer.offsets
         self.leaderboard_ = answer.leaderboard
         self.calibration_ = calibration
         self.val_score_ = score(self.metric, answer.y, answer.logits)
@@ -726,7 +736,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_integer("predict_blocks", "block_size", block_size, 1)
         index = None if nodes is None else check_nodes(graph, nodes)
         if self.members_:
-            return mean_blocks(self.members_, graph, index, block_size)
+            return mean_blocks(self.members_, self.offsets_, graph, index, block_size)
         assert self.module_ is not None
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
@@ -863,6 +873,7 @@ def _to_saved(classifier: NodeClassifier, extra: dict[str, Any]) -> SavedModel:
             for one in classifier.members_
         ),
         leaderboard=classifier.leaderboard_,
+        offsets=tuple(classifier.offsets_.tolist()),
     )
 
 
@@ -897,6 +908,7 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
         for m in saved.members
     )
     classifier.leaderboard_ = saved.leaderboard
+    classifier.offsets_ = np.array(saved.offsets or np.zeros(len(saved.classes)))
     classifier.best_epoch_ = saved.best_epoch
     classifier.val_score_ = saved.val_score
     classifier.seed_ = saved.seed

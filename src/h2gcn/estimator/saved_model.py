@@ -86,6 +86,8 @@ class SavedModel:
         Of "auto": those that answer.
     leaderboard
         Of "auto": how all members stood, else None.
+    offsets
+        What "auto" adds to the logits of each class.
     """
 
     params: dict[str, Any]
@@ -103,6 +105,7 @@ class SavedModel:
     extra: dict[str, Any]
     members: tuple[SavedMember, ...] = ()
     leaderboard: Leaderboard | None = None
+    offsets: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +176,7 @@ def _files(saved: SavedModel) -> dict[str, bytes]:
                 "manifest_sha256": hashlib.sha256(inside[MANIFEST]).hexdigest(),
             }
         )
+    manifest["offsets"] = list(saved.offsets)
     board = saved.leaderboard
     manifest["leaderboard"] = None if board is None else board.to_json()
     return files | {MANIFEST: signed(manifest)}
@@ -288,6 +292,7 @@ def read_model(path: Path) -> SavedModel:
             _read_member(path, entry) for entry in manifest.get("members", ())
         ),
         leaderboard=None if board is None else Leaderboard.from_json(board),
+        offsets=tuple(map(float, manifest.get("offsets", ()))),
     )
 
 

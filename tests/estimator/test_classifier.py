@@ -85,7 +85,7 @@ def test_none_is_the_models_own_value() -> None:
         "dropout": 0.5,
         "activation": "relu",
         "hidden_channels": 64,
-        "options": {},
+        "options": {"directed": False},
     }
     given = NodeClassifier().get_params()
     assert NodeClassifier().resolved_params() == given | paper

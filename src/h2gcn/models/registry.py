@@ -291,7 +291,7 @@ MODELS: dict[str, ModelSpec] = {
     "residual-sage": ModelSpec(
         ResidualGNN,
         mean_adjacency,
-        "deep: the mean of the neighbours and a linear map in every layer, batch norm",
+        "deep: mean of the neighbours and a linear map in every layer, batch norm",
         "D1",
         paper="Luo et al. 2024",
         symmetric=False,

@@ -1098,6 +1098,9 @@ def test_how_good_probabilities_are_is_told(run: Run, folder: Path) -> None:
     assert result["test_calibration_error"]["mean"] == told["calibration_error"]
     classes = result["confusion"]["classes"]
     assert list(told["pr_auc"]) == classes
+    assert result["test_pr_auc"]["mean"] == told["pr_auc"][classes[1]]
+    assert f"{100 * told['pr_auc'][classes[1]]:.2f}" in out
+    assert "PR-AUC" in out
     assert [one["name"] for one in told["by_class"]] == classes
     assert [one["name"] for one in told["by_degree"]] == ["0–1", "2–4", "5–15", "16+"]
     assert len(told["bins"]) == 15

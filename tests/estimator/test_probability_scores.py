@@ -49,6 +49,14 @@ def test_in_all() -> None:
     assert found.calibration_error == calibration_error(list(found.bins))
 
 
+def test_the_area_of_all_classes() -> None:
+    two = ProbabilityScores.of(np.array([0, 1, 0]), SHARES[:3, :2], np.zeros(3))
+    assert two.mean_pr_auc == two.pr_auc[1]
+    found = ProbabilityScores.of(np.array([0, 1, 1]), SHARES[:3], np.zeros(3))
+    assert found.pr_auc[2] is None
+    assert found.mean_pr_auc == pytest.approx(np.mean(found.pr_auc[:2]))
+
+
 def test_as_json() -> None:
     y = np.array([0, 1])
     found = ProbabilityScores.of(y, SHARES[:2], np.zeros(2, dtype=int))

@@ -342,7 +342,9 @@ def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]
 def _probability_means(tests: Sequence[Evaluation]) -> dict[str, Any]:
     """Return how good the probabilities of test nodes are, in the mean of splits."""
     found = [test.probabilities for test in tests]
+    areas = [one.mean_pr_auc for one in found]
     return {
+        "test_pr_auc": mean_and_deviation([area for area in areas if area is not None]),
         "test_log_loss": mean_and_deviation([one.log_loss for one in found]),
         "test_brier": mean_and_deviation([one.brier for one in found]),
         "test_calibration_error": mean_and_deviation(
@@ -412,6 +414,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         "accuracy": "test_accuracy",
         "macro F1": "test_macro_f1",
         "ROC-AUC": "test_roc_auc",
+        "PR-AUC": "test_pr_auc",
         "always the largest class": "majority_baseline",
     }
     summary = [

@@ -148,6 +148,14 @@ class ProbabilityScores:
             by_degree=tuple(by_degree),
         )
 
+    @property
+    def mean_pr_auc(self) -> float | None:
+        """The area of class 1 of two; of more, the mean of the classes with nodes."""
+        if len(self.pr_auc) == 2:
+            return self.pr_auc[1]
+        known = [area for area in self.pr_auc if area is not None]
+        return float(np.mean(known)) if known else None
+
     def to_json(self, classes: list[str]) -> dict[str, Any]:
         """Return all as what JSON can hold; classes by their names, [C]."""
         named = [

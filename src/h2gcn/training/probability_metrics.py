@@ -56,9 +56,11 @@ def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     """
     if not len(y):
         return float("nan")
-    n_classes = probabilities.shape[1]
-    off = probabilities.astype(np.float64) - np.eye(n_classes)[y]
-    return float((off**2).sum(axis=1).mean() / (2 if n_classes == 2 else 1))
+    given = probabilities[np.arange(len(y)), y].astype(np.float64)
+    # The square of what others got, and of what is missing to 1.
+    squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
+    off = (squares - given**2 + (1 - given) ** 2).mean()
+    return float(off / 2 if probabilities.shape[1] == 2 else off)
 
 
 def average_precision(

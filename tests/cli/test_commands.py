@@ -1084,12 +1084,18 @@ def test_what_balanced_classes_do_to_probabilities_is_told_where_nothing_calibra
 def test_how_good_probabilities_are_is_told(run: Run, folder: Path) -> None:
     out = run("train", folder, "-q", *QUICK)[1]
     (line,) = (one for one in out.splitlines() if one.startswith("probabilities:"))
-    pattern = (
-        r"probabilities: log-loss \S+, Brier \S+, calibration error \S+ "
-        r"\(chance alone gives \S+\)"
-    )
-    assert re.fullmatch(pattern, line)
     result = json.loads(run("train", folder, "--json", *QUICK)[1])
+    loss, brier, error, chance = (
+        f"{result[name]['mean']:.3f}"
+        for name in (
+            *("test_log_loss", "test_brier", "test_calibration_error"),
+            "chance_calibration_error",
+        )
+    )
+    assert line == (
+        f"probabilities: log-loss {loss}, Brier {brier}, calibration error {error} "
+        f"(chance alone gives {chance})"
+    )
     (row,) = result["splits"]
     told = row["test_probabilities"]
     assert 0.05 <= row["temperature"] <= 20

@@ -434,7 +434,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
 def _probability_line(result: Mapping[str, Any]) -> str:
     """Return in a line how good the probabilities of the test nodes are."""
     loss, brier, error, chance = (
-        number(result[name]["mean"])
+        f"{result[name]['mean']:.3f}"
         for name in (
             *("test_log_loss", "test_brier", "test_calibration_error"),
             "chance_calibration_error",

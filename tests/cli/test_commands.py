@@ -1447,6 +1447,7 @@ def test_predict_json_is_one_object(
         "nodes": 12,
         "known": 48,
         "unseen_labels": [],
+        "decision": None,
         "classes": ["fraud", "honest"],
         "device": "cpu",
         "version": __version__,

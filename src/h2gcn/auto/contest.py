@@ -143,8 +143,9 @@ class _Clock:
     def left(self) -> float:
         return self.end - time.perf_counter()
 
-    def next_member(self) -> None:
-        self.member_end = time.perf_counter() + LARGEST_SHARE * max(self.left, 0)
+    def next_member(self, members_left: int) -> None:
+        share = max(LARGEST_SHARE, 1 / members_left)
+        self.member_end = time.perf_counter() + share * max(self.left, 0)
         self.cut = False
 
     def tick(self, epoch: Epoch) -> None:
@@ -198,7 +199,7 @@ def hold_contest(
         if entries and clock.left <= 0:
             entries.append(Entry(member, 0.0, None, None, "no time was left for it"))
             continue
-        clock.next_member()
+        clock.next_member(len(members) - number)
         tell = _teller(on_progress, clock, member, number, len(members))
         try:
             entries.append(_enter(graph, member, make, rounds, folds, clock, tell))

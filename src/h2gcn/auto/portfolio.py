@@ -14,8 +14,8 @@ __all__ = ["Member", "default_time_limit", "find_portfolio"]
 
 WIDE = 300
 """Features from which on a table leaves out means along walks of two directions."""
-MANY_NODES = 50_000
-"""Nodes from which on rows of the adjacency are no columns any more."""
+FEW_NODES, MANY_NODES = 1_000, 50_000
+"""Nodes between which the rows of the adjacency are worth being columns."""
 LEAST, MOST = 55.0, 3600.0
 """Seconds that a contest is given, at least and at most, where nothing is said."""
 SECONDS = 170 / 70_000
@@ -80,14 +80,16 @@ _ORDER = (
     "label-propagation-2hop",
     "linbp",
     "mlp",
-    "boosted-trees",
-    "boosted-trees-alone",
+    "gpr-gnn",
     "h2gcn-1",
-    "ring-table",
-    "ring-table-adjacency",
+    "boosted-trees",
     "c-ignn",
-    "residual-gcn",
+    "acm-gcn",
     "h2gcn-2",
+    "ring-table",
+    "boosted-trees-alone",
+    "ring-table-adjacency",
+    "residual-gcn",
 )
 """By worth per second: what is quick, or often best, goes first."""
 
@@ -147,26 +149,39 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
         table = {**_NET, **_table(near)}
         return [Member("ring-table", "ring-table", "degrees, labels nearby", table)]
     other = "none" if scaling == "auto" and _holds_counts(graph) else scaling
-    directed = graph.directed is not None
+    own = {**_NET, "scaling": scaling}
     found = [
-        Member("h2gcn-1", "h2gcn-1", "rings", {**_NET, "scaling": scaling}),
+        Member("h2gcn-1", "h2gcn-1", "rings", own),
         Member("h2gcn-2", "h2gcn-2", "rings, twice", {**_NET, "scaling": other}),
+        Member("gpr-gnn", "gpr-gnn", "ten steps, each with its weight", own),
+        Member("acm-gcn", "acm-gcn", "neighbours, and how one differs from them", own),
+        Member(
+            "c-ignn",
+            "c-ignn",
+            "neighbours",
+            {**_NET, "scaling": other, **_table("own+power1")},
+        ),
         Member(
             "ring-table",
             "ring-table",
             "rings, degrees, labels nearby",
-            {**_NET, "scaling": scaling, **_table("own+rings", near)},
+            {**own, **_table("own+rings", near)},
         ),
-        Member("c-ignn", "c-ignn", "four steps", {**_NET, "scaling": scaling}),
         Member(
             "residual-gcn",
             "residual-gcn",
-            "many steps",
-            {**_NET, "scaling": scaling},
+            "twelve steps",
+            {
+                **own,
+                "patience": 100,
+                "dropout": 0.2,
+                "l2": 0.0,
+                "options": {"layers": 12},
+            },
         ),
     ]
-    if graph.n_nodes <= MANY_NODES:
-        places = "directions" if directed else "rings"
+    if FEW_NODES <= graph.n_nodes <= MANY_NODES:
+        places = "directions" if graph.directed is not None else "rings"
         found.append(
             Member(
                 "ring-table-adjacency",

@@ -234,7 +234,7 @@ class BoostedTrees(TableModule):
         trees: int = 200,
         leaves: int = 15,
         shrinkage: float = 0.1,
-        columns: int = 512,
+        columns: int = 256,
     ) -> None:
         super().__init__(in_channels, out_channels)
         owner = "BoostedTrees"

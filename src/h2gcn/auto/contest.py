@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.auto.choosing import Choice, choose
+from h2gcn.auto.choosing import Choice, by_node, choose
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
@@ -22,6 +22,12 @@ __all__ = ["Contest", "Entry", "Progress", "hold_contest"]
 FEW_NODES = 500
 """Validation nodes below which folds of training and validation nodes are used."""
 FOLDS = 5
+LEAST_FOLDS = 2
+"""After so many folds a member may be given up."""
+QUICK = 1.0
+"""Seconds below which a member goes on all the same, for the leaderboard."""
+CLEARLY = 3.0
+"""How many standard errors behind the best so far it must be for that."""
 LARGEST_SHARE = 0.4
 """Of the time that is left, the most that one member may take."""
 
@@ -156,6 +162,58 @@ class _Clock:
             raise KeyboardInterrupt
 
 
+class _Race:
+    """Ends folds of members that are behind already, so that others have the time.
+
+    Parameters
+    ----------
+    y
+        Classes of all nodes, [n].
+    """
+
+    def __init__(self, y: NDArray[np.int64]) -> None:
+        self._y = y
+        self._best: list[NDArray[np.float64]] = []
+
+    def behind(self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]) -> str:
+        """Return why a member need not go on after some folds; empty if it must."""
+        done = len(logits)
+        if not self._best or done < LEAST_FOLDS or done == len(rounds):
+            return ""
+        own = np.concatenate(self._losses(rounds, logits))
+        best = np.concatenate(self._best[:done])
+        gap = own - best
+        error = gap.std() / np.sqrt(len(gap))
+        if gap.mean() <= CLEARLY * error:
+            return ""
+        return (
+            f"given up after {done} of {len(rounds)} folds, clearly behind: log-loss "
+            f"{own.mean():.2f}, against {best.mean():.2f} of the best so far"
+        )
+
+    def finish(
+        self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]
+    ) -> None:
+        """Take a member that has been through all folds for the best, if it is."""
+        if len(rounds) == 1:
+            return
+        own = self._losses(rounds, logits)
+        means = [np.concatenate(one).mean() for one in (own, self._best) if one]
+        if not self._best or means[0] < means[1]:
+            self._best = own
+
+    def _losses(
+        self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]
+    ) -> list[NDArray[np.float64]]:
+        """Return the loss of each held-out node, by fold."""
+        labels = [self._y[one.test] for one in rounds[: len(logits)]]
+        heat = fit_temperature(np.concatenate(logits), np.concatenate(labels))
+        return [
+            -by_node("log_loss", softmax(z, heat), y)
+            for z, y in zip(logits, labels, strict=True)
+        ]
+
+
 def hold_contest(
     graph: Graph,
     split: Split,
@@ -190,7 +248,7 @@ def hold_contest(
     on_progress
         Called before each member, and now and then while it is fitted.
     """
-    clock = _Clock(time_limit)
+    clock, race = _Clock(time_limit), _Race(graph.y)
     rounds = list(_rounds(graph, split, seed))
     folds = len(rounds) if rounds[0] is not split else 0
     entries: list[Entry] = []
@@ -202,7 +260,9 @@ def hold_contest(
         clock.next_member(len(members) - number)
         tell = _teller(on_progress, clock, member, number, len(members))
         try:
-            entries.append(_enter(graph, member, make, rounds, folds, clock, tell))
+            entries.append(
+                _enter(graph, member, make, rounds, folds, clock, race, tell)
+            )
         except KeyboardInterrupt:
             if not any(entry.logits is not None for entry in entries):
                 raise
@@ -284,6 +344,7 @@ def _enter(
     rounds: Sequence[Split],
     folds: int,
     clock: _Clock,
+    race: _Race,
     tell: Callable[[], None],
 ) -> Entry:
     """Fit a member on each round, and let it predict the nodes that are held out."""
@@ -309,6 +370,11 @@ def _enter(
             return Entry(member, time.perf_counter() - start, None, None, str(error))
         if fitted.interrupted_ and not clock.cut:
             raise KeyboardInterrupt  # not the clock's
+        slow = time.perf_counter() - start > QUICK and member.uses_graph
+        behind = race.behind(rounds, logits) if slow else ""
+        if behind:
+            return Entry(member, time.perf_counter() - start, None, None, behind)
+    race.finish(rounds, logits)
     return Entry(
         member,
         time.perf_counter() - start,

@@ -173,6 +173,7 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
             "twelve steps",
             {
                 **own,
+                "epochs": 1000,
                 "patience": 100,
                 "dropout": 0.2,
                 "l2": 0.0,

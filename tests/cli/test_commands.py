@@ -782,9 +782,10 @@ def test_settings_of_a_training_that_a_model_has_not(
     run: Run, folder: Path, model: str, option: str, value: object
 ) -> None:
     result = run("train", folder, "--model", model, option, value)
+    lacks = "looks at no features" if option == "--scaling" else "has no epochs"
     fails(
         result,
-        f"the model {model} is not trained: {option} has no meaning for it. "
+        f"the model {model} {lacks}: {option} has no meaning for it. "
         f"Its options: {NOT_TRAINED[model]}.",
     )
     assert len(result[2].splitlines()) == 1, "nothing else is said"

@@ -128,7 +128,7 @@ def test_mistakes_with_batches(run: Run, folder: Path, tmp_path: Path) -> None:
     )
     fails(
         run("train", folder, "--batch-size", 8, "--model", "label-propagation", "-q"),
-        "label-propagation is not trained: --batch-size has no meaning for it",
+        "label-propagation has no epochs: --batch-size has no meaning for it",
     )
     fails(run("predict", tmp_path, folder, "--batch-size", 0), "'--batch-size'", "1")
 

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from h2gcn import NodeClassifier
 from h2gcn.models import MODELS
 from support.commands import Run, fails
 
 CLASSES = ("ash", "birch", "cedar")
-SPREADING = [name for name, spec in MODELS.items() if not spec.trained]
+SPREADING = [name for name, spec in MODELS.items() if spec.inputs == "labels"]
+ON_TABLES = [name for name, spec in MODELS.items() if spec.inputs == "table"]
 
 
 def named(numbers: Iterable[int]) -> list[str]:
@@ -86,6 +88,10 @@ def test_from_tables_to_predictions(
     assert nodes == named(range(0, 60, 4))
     # Another wood, wired otherwise, in which twenty of the trees stand as well.
     other = write(tmp_path / "other", named(range(40, 100)), steps=(2, 3))
+    if model == "linkx":  # its columns are the nodes of the first wood
+        result = run("predict", saved, *other, "--out", tmp_path / "out.csv")
+        fails(result, "the block 'adjacency', a column for each node", "another graph")
+        return
     nodes, shares, _ = predict(run, saved, other)
     assert nodes == named(range(40, 100, 4))
     # Labels that were not found again would leave all classes equally likely.
@@ -104,7 +110,7 @@ def test_labels_cannot_be_spread_over_strangers(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("model", ["h2gcn-1", *SPREADING])
+@pytest.mark.parametrize("model", ["h2gcn-1", *SPREADING, *ON_TABLES])
 def test_tables_without_features_will_do(run: Run, tmp_path: Path, model: str) -> None:
     bare = write(tmp_path / "bare", named(range(60)), steps=(1, 3), features=False)
     saved = tmp_path / "model"
@@ -132,3 +138,37 @@ def test_features_on_one_side_only(
     without = predict(run, saved, bare)
     assert with_features[0] == without[0]
     assert np.array_equal(with_features[1], without[1])
+
+
+def test_the_blocks_of_a_table_are_an_option(
+    run: Run, tables: tuple[object, ...], tmp_path: Path
+) -> None:
+    saved = tmp_path / "model"
+    train(run, "logistic", (*tables, "--option", "table=own+ring1"), saved)
+    loaded = NodeClassifier.load(saved)
+    assert loaded.schema_.blocks == ("own", "ring1")
+    assert loaded.seeds_ is None, "no label is in the table, and none is remembered"
+    result = run("train", *tables, "--model", "fsgnn", "--option", "table=own+rings1")
+    fails(result, "the ring table has no block 'rings1'. Did you mean 'rings' or")
+
+
+@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
+def test_what_learns_in_one_go_has_no_epochs(
+    run: Run, tables: tuple[object, ...], model: str
+) -> None:
+    for option, value in (("--epochs", 3), ("--class-weight", "balanced")):
+        result = run("train", *tables, "--model", model, option, value)
+        fails(result, f"the model {model} has no epochs: {option} has no meaning for")
+    code, said, _ = run("train", *tables, "--model", model, "--scaling", "none")
+    assert code == 0
+    assert f"{model} on" in said
+
+
+def test_the_list_of_models_shows_what_makes_a_preset(run: Run) -> None:
+    code, said, _ = run("models")
+    assert code == 0
+    flat = " ".join(said.split())
+    assert (
+        "usual options, table own+loops1+loops2+loops3, early true, and others" in flat
+    )
+    assert "scikit-learn; table own+rings+directions+degrees+edges+labels" in flat

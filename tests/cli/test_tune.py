@@ -431,7 +431,10 @@ def test_a_setting_that_fails_is_told(
         (("--patience", 0), ("error: --patience must be",)),
         (("--scaling", "row"), ("error: --scaling must be", "'rows'")),
         (("--metric", "f1"), ("'roc_auc'",)),
-        (("--model", "linbp", "--scaling", "rows"), ("is not trained: --scaling",)),
+        (
+            ("--model", "linbp", "--scaling", "rows"),
+            ("looks at no features: --scaling",),
+        ),
         (("--device", "tpu"), ("'cpu'",)),
         (("--seed", -1), ("seed",)),
     ],

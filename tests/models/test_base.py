@@ -53,8 +53,9 @@ def test_a_model_that_says_nothing_is_trained() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_keeps_what_is_declared(name: str) -> None:
-    width = 7 if find_model(name).trained else 3
-    module = build_model(name, width, 3, {})
+    takes = find_model(name).inputs
+    width = 3 if takes == "labels" else 7
+    module = build_model(name, (2, 5) if takes == "table" else width, 3, {})
     assert isinstance(module, NodeModule)
     assert (module.in_channels, module.out_channels) == (width, 3)
     assert (module.reach is None) == (name in WHOLE)

@@ -25,9 +25,14 @@ from h2gcn.training.batches import MiniBatches, Subgraph, WholeGraph, make_feed
 from support.graphs import NAMED
 
 CPU = torch.device("cpu")
-WITHOUT = {"mixhop", "label-propagation", "label-propagation-2hop", "linbp"}
-"""Models whose logits depend on more than some rows, or that are not trained."""
+AT_ONCE = {"label-propagation", "label-propagation-2hop", "linbp"} | {
+    name for name, spec in MODELS.items() if spec.at_once
+}
+WITHOUT = {"mixhop"} | AT_ONCE
+"""Models whose logits depend on more than some rows, or that have no epochs."""
 BATCHED = [name for name in MODELS if name not in WITHOUT]
+ON_GRAPHS = [name for name in BATCHED if MODELS[name].inputs == "features"]
+"""Those that see a part of the graph; of a table, its rows are a batch."""
 
 
 class Spy(Operator):
@@ -163,7 +168,7 @@ def test_rows_are_let_go_as_soon_as_they_are_joined(
 # ------------------------------------------------------- against the whole graph
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", ON_GRAPHS)
 @settings(max_examples=8)
 @given(
     n=st.integers(1, 14),
@@ -209,7 +214,7 @@ def test_every_design_of_h2gcn(
     )
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", ON_GRAPHS)
 def test_what_is_left_out_cannot_matter(name: str) -> None:
     adj, model = random_adjacency(30, 0.05, 1), build(name).eval()
     index = np.array([7])
@@ -228,7 +233,7 @@ def test_what_is_left_out_cannot_matter(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize("name", ON_GRAPHS)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_one_batch_of_all_training_nodes_has_the_gradient_of_the_whole(
     name: str, sparse: bool
@@ -393,7 +398,7 @@ def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
 
 @pytest.mark.parametrize("name", sorted(WITHOUT))
 def test_models_without_batches(graph: Graph, name: str) -> None:
-    why = "it is not trained"
+    why = "it has no epochs"
     if name == "mixhop":
         why = "each of its logits depends on all nodes of the graph"
     with pytest.raises(InputError) as caught:

@@ -546,7 +546,7 @@ def test_mistakes_with_class_weights() -> None:
     with pytest.raises(InputError, match=r"'class_weight' .* 'balanced'. Got 'even'"):
         NodeClassifier("mlp", class_weight="even").fit(rare_graph())
     with pytest.raises(
-        InputError, match=r"'class_weight' .* 'linbp': it is not trained"
+        InputError, match=r"'class_weight' .* 'linbp': it has no epochs"
     ):
         NodeClassifier("linbp", class_weight="balanced").fit(rare_graph())
 

@@ -61,7 +61,11 @@ def _options(spec: ModelSpec, usual: Mapping[str, Any]) -> str:
     if not usual.items() <= spec.options.items():
         return f"{spec.paper}; {_listed(spec.options) or 'no options'}"
     more = {k: v for k, v in spec.options.items() if k not in usual}
-    return f"{spec.paper}; usual options" + (f", {_listed(more)}" if more else "")
+    # Of a preset, what makes it one; the others stand in its own list.
+    shown = {k: v for k, v in more.items() if not spec.defaults or k in spec.defaults}
+    listed = f", {_listed(shown)}" if shown else ""
+    others = ", and others" if len(shown) < len(more) else ""
+    return f"{spec.paper}; usual options{listed}{others}"
 
 
 def _listed(options: Mapping[str, Any]) -> str:

@@ -107,10 +107,9 @@ MemoryLimit = Annotated[
     float | None, large("Gigabytes that may be used; else what is free.")
 ]
 _TRAINING = (
-    *("epochs", "patience", "stopping", "optimizer", "scaling", "batch_size"),
-    "class_weight",
+    *("epochs", "patience", "stopping", "optimizer", "batch_size", "class_weight"),
 )
-"""Settings that only a model that is trained can use, and that no model calls its own.
+"""Settings that only a model with epochs can use, and that no model calls its own.
 
 A model refuses the others by itself, wherever they come from.
 """
@@ -200,7 +199,7 @@ def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def check_given(model: str, given: Mapping[str, Any]) -> None:
-    """Refuse what was asked of the training of a model that has none.
+    """Refuse what was asked of epochs or features of a model that has none.
 
     Parameters
     ----------
@@ -215,14 +214,18 @@ def check_given(model: str, given: Mapping[str, Any]) -> None:
     if model == AUTO:
         return
     spec = find_model(model)
-    used = [name for name in _TRAINING if given.get(name) is not None]
-    idle = [f"--{name.replace('_', '-')}" for name in used]
-    if idle and not spec.trained:
-        have = "has" if len(idle) == 1 else "have"
-        raise InputError(
-            f"the model {model} is not trained: {' and '.join(idle)} {have} no meaning "
-            f"for it. Its options: {', '.join(sorted(spec.options))}."
-        )
+    for wants, has, names in (
+        ("has no epochs", spec.trained, _TRAINING),
+        ("looks at no features", spec.scaled, ("scaling",)),
+    ):
+        used = [name for name in names if given.get(name) is not None]
+        idle = [f"--{name.replace('_', '-')}" for name in used]
+        if idle and not has:
+            have = "has" if len(idle) == 1 else "have"
+            raise InputError(
+                f"the model {model} {wants}: {' and '.join(idle)} {have} no meaning "
+                f"for it. Its options: {', '.join(sorted(spec.options))}."
+            )
 
 
 def parse_options(texts: Sequence[str]) -> dict[str, Any]:

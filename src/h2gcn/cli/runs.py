@@ -175,6 +175,10 @@ def _has_epochs(model: str) -> bool:
     return model != AUTO and find_model(model).trained
 
 
+def _is_scaled(model: str) -> bool:
+    return model != AUTO and find_model(model).scaled
+
+
 def _epoch_of(classifier: NodeClassifier) -> str:
     return "" if classifier.members_ else f" in epoch {classifier.n_iter_}"
 
@@ -392,7 +396,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
     )
     for board in result.get("leaderboards", ()):
         show_leaderboard(Leaderboard.from_json(board))
-    if result["config"]["scaling"] == "auto" and _has_epochs(result["model"]):
+    if result["config"]["scaling"] == "auto" and _is_scaled(result["model"]):
         took = result["splits"][0]["scaling"]
         print(f"scaling of the features: {took}, by auto (--scaling sets another)")
     metric = result["config"]["metric"]

@@ -63,3 +63,4 @@ from .scaling import (
     choose_scaling as choose_scaling,
     other_scalings as other_scalings,
 )
+from .tables import input_width as input_width, table_schema as table_schema

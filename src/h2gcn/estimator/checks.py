@@ -22,6 +22,7 @@ from h2gcn.estimator.parameters import (
     train_config,
 )
 from h2gcn.estimator.scaling import SCALINGS
+from h2gcn.estimator.tables import input_width
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
 from h2gcn.models import NodeModule, find_model
@@ -131,9 +132,7 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     device = resolve_device(params["device"])
     # That a graph has too few classes is said by those who look at labels.
     n_classes = max(n_classes, 2)
-    width: int | tuple[int, ...] = {"table": (1,), "labels": n_classes}.get(
-        find_model(params["model"]).inputs, 1
-    )
+    width = input_width(params, 1, n_classes, None)
     module = blank_module(params, width, n_classes)
     check_batches(params, module)
     return config, device
@@ -193,7 +192,8 @@ def check_graph(graph: Graph, params: Params) -> None:
     spec = spec_of(params)
     if spec.operators(spec.matrix_of(graph)):
         raise InputError(
-            f"{graph.name}: the graph has no edges; only mlp can do without them"
+            f"{graph.name}: the graph has no edges; only mlp and models on the ring "
+            "table, such as logistic, can do without them"
         )
 
 

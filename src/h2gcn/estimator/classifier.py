@@ -360,7 +360,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 module = build_module(params, *shape).to(device)
             operators = build_operators(plan)
             known = None
-            if spec.inputs != "features":
+            if schema.has_labels if schema is not None else spec.inputs == "labels":
                 known = KnownLabels.of(graph, split.train, params["model"])
             scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
@@ -899,6 +899,8 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     classifier.module_ = None
     if params["model"] != AUTO:
         n_features, n_classes = len(saved.features), len(saved.classes)
+        if saved.schema is None and find_model(params["model"]).inputs == "table":
+            raise InputError(f"{path}: lacks the blocks of the ring table")
         width = input_width(params, n_features, n_classes, saved.schema)
         module = blank_module(params, width, n_classes)
         load_weights(module, saved, path)

@@ -15,8 +15,8 @@ from h2gcn.estimator.scaling import Scaler
 from h2gcn.estimator.tables import scaling_key, table_maker
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Features, Graph
-from h2gcn.ring_table import Schema, TableInput
-from h2gcn.sparse import Input, MappedFeatures, to_tensor
+from h2gcn.ring_table import Input, Schema
+from h2gcn.sparse import MappedFeatures, to_tensor
 
 __all__ = ["align_features", "build_input", "match_labels", "translate_labels"]
 
@@ -30,7 +30,7 @@ def build_input(
     schema: Schema | None = None,
     *,
     maskable: bool = False,
-) -> Input | TableInput:
+) -> Input:
     """Return what a module takes as `x`: scaled features, labels, or a table of both.
 
     Parameters
@@ -51,12 +51,14 @@ def build_input(
         Whether labels in the table are masked in training.
     """
     if schema is not None:
-        assert known is not None
+        seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
+        if known is not None:
+            seen = known.one_hot(graph, device, must=False)
         return table_maker(graph).build(
             schema,
             scaler(align_features(graph, names)),
-            scaling_key(scaler),
-            known.one_hot(graph, device, must=False),
+            scaling_key(scaler, names),
+            seen,
             maskable=maskable,
         )
     if known is not None:

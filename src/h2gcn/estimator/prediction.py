@@ -17,7 +17,8 @@ from h2gcn.estimator.probability_scores import ProbabilityScores
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.models import NodeModule
-from h2gcn.sparse import Input, LinearMap, Target
+from h2gcn.ring_table import Input
+from h2gcn.sparse import LinearMap, Target
 from h2gcn.training import confusion_matrix, gather, macro_f1, roc_auc, threads_for
 
 __all__ = [

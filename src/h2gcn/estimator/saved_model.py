@@ -279,7 +279,7 @@ def read_model(path: Path) -> SavedModel:
         ),
         weights=_under("module.", tensors),
         known_labels=None if known is None else KnownLabels.from_json(known),
-        schema=_schema(manifest),
+        schema=_schema(manifest, path),
         seen=None if graph is None else Seen.from_tensors(graph, nodes),
         calibration=None
         if calibration is None
@@ -313,19 +313,17 @@ def _read_member(path: Path, entry: Mapping[str, Any]) -> SavedMember:
     )
 
 
-def _schema(manifest: Mapping[str, Any]) -> Schema | None:
+def _schema(manifest: Mapping[str, Any], path: Path) -> Schema | None:
     """Return the table of a saved model that has one."""
     table = manifest.get("table")
     if table is None:
         return None
-    return Schema(
-        blocks=tuple(table["blocks"]),
-        widths=tuple(table["widths"]),
-        features=tuple(manifest["features"]),
-        classes=tuple(map(str, manifest["classes"])),
-        edge_columns=tuple(table["edge_columns"]),
-        nodes=table["nodes"],
-    )
+    features = tuple(manifest["features"])
+    classes = tuple(map(str, manifest["classes"]))
+    try:
+        return Schema.from_json(table, features, classes)
+    except InputError as error:
+        raise InputError(f"{path / MANIFEST}: {error}") from None
 
 
 def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Ring tables of graphs: their schema, their makers kept with the graph, their memory."""
+"""Ring tables of graphs: their schema, makers kept with the graph, their memory."""
 
 from __future__ import annotations
 
@@ -50,9 +50,11 @@ def table_schema(params: Params, graph: Graph) -> Schema | None:
     need = _bytes(schema, graph)
     if need > allowed:
         raise InputError(
-            f"{graph.name}: the ring table of {params['model']} takes about "
-            f"{gigabytes(need)}, and {gigabytes(allowed)} may be used; options="
-            "{'table': …} with fewer blocks takes less, such as 'own+ring1+labels'"
+            f"{graph.name}: the ring table of {params['model']} will not fit in "
+            f"memory: it takes about {gigabytes(need)}, the limit is "
+            f"{gigabytes(allowed)}; "
+            "options={'table': …} with fewer blocks takes less, such as "
+            "'own+ring1+labels'"
         )
     return schema
 
@@ -75,16 +77,27 @@ def _bytes(schema: Schema, graph: Graph) -> int:
 def input_width(
     params: Params, n_features: int, n_classes: int, schema: Schema | None
 ) -> int | tuple[int, ...]:
-    """Return the columns of a model's input, of each block where it is a table."""
-    if schema is not None:
-        return schema.widths
-    return n_classes if find_model(params["model"]).inputs == "labels" else n_features
+    """Return the columns of a model's input, of each block where it is a table.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    n_features, n_classes
+        Of the graph.
+    schema
+        Of its table; None where it is not known yet, and stands for one block.
+    """
+    inputs = find_model(params["model"]).inputs
+    if inputs == "table":
+        return (n_features,) if schema is None else schema.widths
+    return n_classes if inputs == "labels" else n_features
 
 
-def scaling_key(scaler: Scaler) -> Hashable:
-    """Return what tells two scalings of the same features apart."""
+def scaling_key(scaler: Scaler, names: tuple[str, ...]) -> Hashable:
+    """Return what tells the features of one graph apart: which they are, how scaled."""
     digest = hashlib.sha256()
     for numbers in (scaler.mean, scaler.deviation):
         if numbers is not None:
             digest.update(np.ascontiguousarray(numbers).tobytes())
-    return scaler.kind, digest.hexdigest()
+    return scaler.kind, digest.hexdigest(), names

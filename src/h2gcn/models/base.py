@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
-from h2gcn.sparse import DroppedOperator, Input, LinearMap, Operator, dropout
+from h2gcn.ring_table import Input
+from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
 __all__ = [
     "ACTIVATIONS",
@@ -37,7 +38,8 @@ class NodeModule(nn.Module):
     Parameters
     ----------
     in_channels, out_channels
-        Number of input columns and of classes.
+        Number of input columns, of all blocks together where it takes a table, and
+        of classes.
 
     Attributes
     ----------
@@ -87,7 +89,7 @@ class NodeModule(nn.Module):
         Parameters
         ----------
         x
-            The input, [n, F].
+            The input, [n, F]: a matrix, or a table, as `ModelSpec.inputs` says.
         operators
             Of the graph, [n, n] each.
         labels

@@ -13,8 +13,9 @@ from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
 from h2gcn.models.compatibility import from_neighbours
 from h2gcn.models.h2gcn import H2GCN
+from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import Input, LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = ["CPGNN", "plain_adjacency"]
 

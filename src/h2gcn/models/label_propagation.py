@@ -11,8 +11,9 @@ from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import NodeModule
+from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import Input, LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = [
     "LabelPropagation",
@@ -166,4 +167,5 @@ class LabelPropagation(NodeModule):
 
     def _labels(self, x: Input) -> Tensor:
         """Return the labels as a tensor: their product with I."""
+        assert not isinstance(x, TableInput)
         return x @ torch.eye(self.out_channels, device=x.device)

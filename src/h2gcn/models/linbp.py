@@ -15,7 +15,8 @@ from h2gcn.graph import CSR
 from h2gcn.models.base import NodeModule
 from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.models.label_propagation import check_label_channels, reached_nodes
-from h2gcn.sparse import Input, LinearMap, Operator, Target
+from h2gcn.ring_table import Input, TableInput
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = ["LinBP", "belief_operators"]
 
@@ -187,6 +188,7 @@ class LinBP(NodeModule):
 
     def _labels(self, x: Input) -> Tensor:
         """Return the labels as a tensor: their product with I."""
+        assert not isinstance(x, TableInput)
         return x @ torch.eye(self.out_channels, device=x.device)
 
     def _coupling(self) -> Tensor:

@@ -91,8 +91,8 @@ def _table(
         defaults=defaults,
         at_once=module is not TableNet,
         training=rates or {},
-        local=False,
         directed=True,  # blocks of it may be, by its option
+        matrices=0,
     )
 
 
@@ -246,7 +246,7 @@ MODELS: dict[str, ModelSpec] = {
     "faf": _table(
         "mean, sum, largest and smallest of neighbours, an MLP with layer norm",
         "D1 D3",
-        "Roth et al. 2026",
+        "Rubio-Madrigal and Burkholz 2026",
         table="+".join(
             ["own"]
             + [f"hop{k}.{r}" for k in (1, 2) for r in ("mean", "sum", "max", "min")]
@@ -259,7 +259,7 @@ MODELS: dict[str, ModelSpec] = {
     "c-ignn": _table(
         "powers of the graph, layer norm and activation on each",
         "D1 D3",
-        "Fu et al. 2024",
+        "Gu et al. 2024",
         table="own+power1+power2+power3+power4",
         norm="layer",
         early=True,
@@ -276,10 +276,16 @@ MODELS: dict[str, ModelSpec] = {
         rates={"learning_rate": 0.01, "l2": 5e-4},
     ),
     "logistic": _table(
-        "logistic regression on the ring table", "D1 D2 D3", module=LogisticTable
+        "logistic regression on the ring table",
+        "D1 D2 D3",
+        "scikit-learn",
+        LogisticTable,
     ),
     "boosted-trees": _table(
-        "gradient-boosted trees on the ring table", "D1 D2 D3", module=BoostedTrees
+        "gradient-boosted trees on the ring table",
+        "D1 D2 D3",
+        "scikit-learn",
+        BoostedTrees,
     ),
     "residual-gcn": ModelSpec(
         ResidualGNN,

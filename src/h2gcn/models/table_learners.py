@@ -17,17 +17,19 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.models.table_net import TableModule, table_rows
-from h2gcn.ring_table import TableInput, check_recipe
-from h2gcn.sparse import Input, LinearMap, Target, compiled
+from h2gcn.ring_table import Input, TableInput, check_recipe
+from h2gcn.sparse import LinearMap, Target, compiled
 
 __all__ = ["BoostedTrees", "LogisticTable"]
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
-"""How weak a penalty is tried, in scikit-learn's C, for columns of deviation one that
-are divided by the root of their number."""
+"""How weak a penalty is tried, in hundredths of scikit-learn's C, for columns of
+deviation one that are divided by the root of their number."""
 FOLDS = 3
 MANY = 500
 """Training nodes from which on one held-out fold is enough to choose by."""
+TOLERANCE, ROUGHLY = 1e-6, 1e-3
+"""How flat the loss must be where a fit ends; to compare penalties, less will do."""
 ABSENT = -30.0
 """The logit of a class that training has not."""
 
@@ -43,10 +45,11 @@ class LogisticTable(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Which blocks; see `h2gcn.ring_table.check_recipe`.
+        Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
     strength
-        scikit-learn's C, for columns that were standardised and divided by the root
-        of their number; 0 chooses one by folds of the training nodes.
+        A hundredth of scikit-learn's C, for columns that were standardised and
+        divided by the root of their number; 0 chooses one by folds of the training
+        nodes.
     """
 
     weight: Tensor
@@ -159,7 +162,9 @@ def _choose_strength(
     for strength in STRENGTHS:
         total = 0.0
         for train, held in folds:
-            classes, weight, bias = _logistic(rows[train], y[train], strength)
+            classes, weight, bias = _logistic(
+                rows[train], y[train], strength, roughly=True
+            )
             logits = np.full((len(held), int(y.max()) + 1), ABSENT)
             logits[:, classes] = rows[held] @ weight + bias
             logits -= logits.max(axis=1, keepdims=True)
@@ -172,16 +177,21 @@ def _choose_strength(
 
 
 def _logistic(
-    rows: NDArray[np.float64], y: NDArray[np.int64], strength: float
+    rows: NDArray[np.float64],
+    y: NDArray[np.int64],
+    strength: float,
+    *,
+    roughly: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Return classes [k], weights [D, k] and biases [k] of scikit-learn's fit."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
+    tol, max_iter = (ROUGHLY, 100) if roughly else (TOLERANCE, 500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # near enough
         # The rows are divided by the root of the number of columns.
-        fitted = LogisticRegression(C=100 * strength, max_iter=100, tol=1e-3).fit(
+        fitted = LogisticRegression(C=100 * strength, max_iter=max_iter, tol=tol).fit(
             rows, y
         )
     weight, bias = fitted.coef_.T, fitted.intercept_
@@ -212,7 +222,7 @@ class BoostedTrees(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Which blocks; see `h2gcn.ring_table.check_recipe`.
+        Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
     trees
         Rounds of boosting, at most: a tenth of the training nodes says when it is
         enough, where there are 200 or more.
@@ -246,7 +256,8 @@ class BoostedTrees(TableModule):
         self.table, self.trees, self.leaves = table, trees, leaves
         self.shrinkage, self.columns = shrinkage, columns
         for name, kind in _ARRAYS.items():
-            self.register_buffer(name, torch.zeros(0, dtype=kind))
+            length = out_channels if name == "baseline" else 0
+            self.register_buffer(name, torch.zeros(length, dtype=kind))
 
     def initialise(
         self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
@@ -275,8 +286,9 @@ class BoostedTrees(TableModule):
             fitted = learner.fit(rows[:, kept], y)
         arrays = _tree_arrays(fitted, self.out_channels)
         arrays["feature"] = kept[arrays["feature"]]
+        device = next(self.buffers()).device
         for name, array in arrays.items():
-            setattr(self, name, torch.from_numpy(array).to(self.baseline.device))
+            setattr(self, name, torch.from_numpy(array).to(device))
 
     def forward(
         self,
@@ -296,8 +308,11 @@ class BoostedTrees(TableModule):
         self, state_dict: Mapping[str, Any], prefix: str, *args: Any
     ) -> None:
         """Take arrays of any length, if they are trees."""
-        missing, errors = args[2], args[4]
+        missing, unexpected, errors = args[2:5]
         names = [prefix + name for name in _ARRAYS]
+        unexpected += [
+            name for name in state_dict if name.startswith(prefix) and name not in names
+        ]
         missing += [name for name in names if name not in state_dict]
         if any(name not in state_dict for name in names):
             return

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn.exceptions import InputError
 from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
 from h2gcn.ring_table import TableInput, check_recipe
 from h2gcn.sparse import LinearMap, Target
@@ -31,9 +32,21 @@ class TableModule(NodeModule):
     drops_input = False
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
-        widths = tuple(in_channels)
+        owner = type(self).__name__
+        if not isinstance(in_channels, Sequence) or not in_channels:
+            raise InputError(
+                f"The 'in_channels' parameter of {owner} must be the number of columns "
+                f"of each block of a table. Got {in_channels!r} instead."
+            )
+        widths = tuple(
+            check_integer(owner, "in_channels", width, 1) for width in in_channels
+        )
+        check_integer(owner, "out_channels", out_channels, 1)
         super().__init__(sum(widths), out_channels)
         self.widths = widths
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.widths}, {self.out_channels})"
 
     @property
     def reach(self) -> int:
@@ -85,7 +98,7 @@ class TableNet(TableModule):
     out_channels
         Number of classes.
     table
-        Which blocks; see `h2gcn.ring_table.check_recipe`.
+        Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
     hidden_channels
         Width of each map.
     layers
@@ -93,15 +106,18 @@ class TableNet(TableModule):
     gate
         Whether blocks are weighted by learned shares.
     norm
-        Of each block: "l2" gives rows the length 1, "layer" mean 0 and deviation 1.
+        Of each block, or of their sum where that is the join: "l2" gives rows the
+        length 1, "layer" mean 0 and deviation 1.
     join
         "concat", "sum", or "skip" as in LINKX.
     activation
         "relu", "elu" or "none".
     early
         Whether the activation acts on each block, before the gate.
-    input_dropout, dropout
-        Of the table's entries, and before each map of the read-out.
+    input_dropout
+        Dropped share of the table's entries, while training.
+    dropout
+        Dropped share before each map of the read-out.
     label_masking
         The share of training labels that a step does not see.
     """
@@ -126,6 +142,8 @@ class TableNet(TableModule):
         super().__init__(in_channels, out_channels)
         owner = "TableNet"
         check_recipe(table)
+        check_bool(owner, "gate", gate)
+        check_bool(owner, "early", early)
         check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
         check_integer(owner, "layers", layers, 1, 16)
         check_choice(owner, "norm", norm, NORMS)
@@ -145,8 +163,9 @@ class TableNet(TableModule):
         self.maps = nn.ParameterList(_glorot(columns, width) for columns in self.widths)
         self.shifts = nn.Parameter(torch.zeros(count, width))
         self.gates = nn.Parameter(torch.zeros(count)) if gate else None
+        normed = 1 if join == "sum" else count
         self.norms = nn.ModuleList(
-            nn.LayerNorm(width) for _ in range(count if norm == "layer" else 0)
+            nn.LayerNorm(width) for _ in range(normed if norm == "layer" else 0)
         )
         self.mix = nn.Linear(count * width, width) if join == "skip" else None
         joined = count * width if join == "concat" else width
@@ -169,10 +188,8 @@ class TableNet(TableModule):
         for number, block in enumerate(rows.blocks.values()):
             dropped = drop(block, self.input_dropout, self.training)
             z = dropped @ self.maps[number] + self.shifts[number]
-            if self.norm == "l2":
-                z = functional.normalize(z, dim=1)
-            elif self.norm == "layer":
-                z = self.norms[number](z)
+            if self.join != "sum":
+                z = self._normalise(z, number)
             parts.append(act(z) if self.early else z)
         if self.gates is not None:
             shares = self.gates.softmax(dim=0)
@@ -181,6 +198,8 @@ class TableNet(TableModule):
             z = torch.cat(parts, dim=1)
         else:
             z = torch.stack(parts).sum(dim=0)
+            if self.join == "sum":
+                z = self._normalise(z, 0)
             if self.mix is not None:
                 z = z + self.mix(torch.cat(parts, dim=1))
         if not self.early or self.join != "concat":
@@ -189,6 +208,16 @@ class TableNet(TableModule):
             if number:
                 z = act(z)
             z = layer(functional.dropout(z, self.dropout, self.training))
+        logits: Tensor = z
+        return logits
+
+    def _normalise(self, z: Tensor, number: int) -> Tensor:
+        """Return rows of one scale, as `norm` says."""
+        if self.norm == "l2":
+            return functional.normalize(z, dim=1)
+        if self.norm == "layer":
+            normalised: Tensor = self.norms[number](z)
+            return normalised
         return z
 
     def regularised(self) -> list[nn.Parameter]:

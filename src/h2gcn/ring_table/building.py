@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
@@ -42,6 +41,8 @@ class TableMaker:
     _kept: dict[Hashable, Features] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        # A copy has the same arrays: whoever keeps makers by graph lets the graph go.
+        self.graph = copy(self.graph)
         self._near = Neighbourhoods.of(self.graph)
 
     def schema(self, recipe: str, *, labels: bool = True) -> Schema:
@@ -64,9 +65,15 @@ class TableMaker:
             carried=False,
         )
         if not blocks:
-            lacks = "features" if graph.n_features == 0 else "edges"
+            has = {
+                "edges": graph.adj.nnz > 0,
+                "directions": self._near.has_directions,
+                "columns of edges": False,
+            }
+            lacks = ", ".join(name for name, there in has.items() if not there)
             raise InputError(
-                f"{graph.name} has no {lacks}: nothing is in a table of {recipe!r}"
+                f"{graph.name} has nothing for a ring table of {recipe!r}; it has no "
+                f"{lacks}"
             )
         widths = tuple(self._width(block) for block in blocks)
         adjacency = any(block.startswith("adjacency") for block in blocks)
@@ -116,7 +123,7 @@ class TableMaker:
         self._check(schema)
         blocks: dict[str, Tensor | Operator] = {}
         counted: dict[str, LabelCounts] = {}
-        for block in schema.blocks:
+        for block, width in zip(schema.blocks, schema.widths, strict=True):
             kind, _, place = block.partition(".")
             if kind == "labels":
                 counts = LabelCounts.of(self._near.steps(place), known.device)
@@ -125,9 +132,9 @@ class TableMaker:
                     counted[block] = counts
                 continue
             of_features = kind not in ("degrees", "edges", "adjacency")
-            name = (block, key if of_features else None)
+            name = (block, width, key if of_features else None)
             if name not in self._kept:
-                self._kept[name] = self._values(block, x)
+                self._kept[name] = self._values(block, width, x)
             blocks[block] = to_tensor(self._kept[name], known.device)
         return TableInput(blocks, counted, known)
 
@@ -142,20 +149,24 @@ class TableMaker:
                 "each node of the graph it was trained on, and this is another graph; "
                 "train without that block to predict here"
             )
-        directed = [b for b in schema.blocks if _place(b) in DIRECTIONS]
+        directed = [
+            block
+            for block, width in zip(schema.blocks, schema.widths, strict=True)
+            if _place(block) in DIRECTIONS or (block, width) == ("degrees", 4)
+        ]
         if directed and not self._near.has_directions:
             raise InputError(
                 f"{self.graph.name}: the edges have no directions, and the model has "
                 f"the block '{directed[0]}'"
             )
 
-    def _values(self, block: str, x: Features) -> Features:
+    def _values(self, block: str, width: int, x: Features) -> Features:
         near = self._near
         kind, _, more = block.partition(".")
         if block == "own":
             return np.array(x) if isinstance(x, np.memmap) else x
         if block == "degrees":
-            places = ("ring1", "ring2", "out", "in")[: self._width(block)]
+            places = ("ring1", "ring2", "out", "in")[:width]
             sizes = [np.log1p(near.sizes(place)) for place in places]
             return np.stack(sizes, axis=1).astype(np.float32)
         if kind == "adjacency":
@@ -187,17 +198,14 @@ def _place(block: str) -> str:
 
 
 def nodes_checksum(graph: Graph) -> str:
-    """Return a checksum of the nodes' ids, in order."""
+    """Return a checksum of the nodes' ids, in order; without ids, of the edges.
+
+    Every graph without ids has a node 0, and it is never the same one.
+    """
     digest = hashlib.sha256()
+    if not graph.has_ids:
+        for part in (graph.adj.indptr, graph.adj.indices):
+            digest.update(part.astype("<i8").tobytes())
     for name in graph.node_ids:
         digest.update(str(name).encode() + b"\n")
     return digest.hexdigest()
-
-
-def known_labels(
-    y: NDArray[np.int64], nodes: Sequence[int] | NDArray[np.int64], n_classes: int
-) -> Tensor:
-    """Return one-hot labels of some nodes, zero elsewhere, [n, C]."""
-    known = torch.zeros(len(y), n_classes)
-    known[nodes, y[nodes]] = 1
-    return known

@@ -52,9 +52,7 @@ class Neighbourhoods:
 
         One for a ring or a direction, two for a walk of two steps.
         """
-        return tuple(
-            self._matrix(step) for step in name.split("-")
-        )  # no name of a ring has one
+        return tuple(self._matrix(step) for step in name.split("-"))
 
     def _matrix(self, name: str) -> CSR:
         if name not in self._found:
@@ -143,6 +141,7 @@ def multiply(matrix: CSR, x: Features) -> Features:
     operator = Operator(matrix)
     for first in range(0, x.shape[1], COLUMNS):
         part = np.ascontiguousarray(x[:, first : first + COLUMNS], dtype=np.float32)
+        part = part if part.flags.writeable else part.copy()  # of a mapped file
         result[:, first : first + COLUMNS] = operator @ torch.from_numpy(part)
     return result
 

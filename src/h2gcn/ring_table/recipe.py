@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -84,6 +84,8 @@ def expand(
 ) -> tuple[str, ...]:
     """Return those of some blocks that a graph can fill.
 
+    `adjacency.all` gives way to the two directions where both are there and asked for.
+
     Parameters
     ----------
     blocks
@@ -104,7 +106,8 @@ def expand(
         if kind == "labels":
             return edges and labels and (directions or place in RINGS)
         if kind == "adjacency":
-            return edges and directions == (place != "all")
+            split = directions and {"adjacency.out", "adjacency.in"} & set(blocks)
+            return edges and (directions if place != "all" else not split)
         return edges and features and (directions or kind not in DIRECTIONS)
 
     return tuple(name for name in blocks if can(name))
@@ -143,11 +146,60 @@ class Schema:
         """Columns of all blocks together."""
         return sum(self.widths)
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether training labels are among its columns."""
+        return any(block.startswith("labels.") for block in self.blocks)
+
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` takes, features and classes left out."""
         content = asdict(self)
         del content["features"], content["classes"]
         return content
+
+    @classmethod
+    def from_json(
+        cls, content: Any, features: tuple[str, ...], classes: tuple[str, ...]
+    ) -> Schema:
+        """Return what `to_json` wrote, or raise where it is not the schema of a table.
+
+        Parameters
+        ----------
+        content
+            Of a file, whatever that holds.
+        features, classes
+            Their names.
+        """
+        try:
+            found = cls(
+                tuple(content["blocks"]),
+                tuple(content["widths"]),
+                features,
+                classes,
+                tuple(content["edge_columns"]),
+                content["nodes"],
+            )
+            given = "+".join(found.blocks)
+            whole = check_recipe(given) == found.blocks and all(
+                type(width) is int and width in found._widths_of(block)
+                for block, width in zip(found.blocks, found.widths, strict=True)
+            )
+        except (KeyError, TypeError, ValueError):  # an InputError is a ValueError
+            whole = False
+        if not whole or not isinstance(found.nodes, str | None):
+            raise InputError("the blocks of the ring table are damaged")
+        return found
+
+    def _widths_of(self, block: str) -> Container[int]:
+        """Return how many columns a block may have."""
+        kind = block.partition(".")[0]
+        if kind == "labels":
+            return (len(self.classes) + 1,)
+        if kind == "adjacency":
+            return range(1, 2**31)
+        if kind == "degrees":
+            return tuple(_DEGREES)
+        return (len(self.edge_columns if kind == "edges" else self.features),)
 
     def column_names(self, node_ids: Sequence[Any] = ()) -> list[str]:
         """Return the name of each column, in words.
@@ -206,7 +258,7 @@ _DEGREES = {2: ("ring1", "ring2"), 4: ("ring1", "ring2", "out", "in")}
 
 
 def _in_words(place: str) -> str:
-    """Return "in ring 2", or "that edges lead to"."""
+    """Return "in ring 2", or "reached by edges out"."""
     if place in RINGS:
         return f"in ring {place[-1]}"
     return f"reached by edges {_path(place)}"

@@ -11,10 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn import sparse
 from h2gcn.graph import CSR
 from h2gcn.sparse import Operator
 
-__all__ = ["LabelCounts", "TableInput"]
+__all__ = ["Input", "LabelCounts", "TableInput"]
+
+WHOLE = 2**24
+"""Up to here, float32 has every whole number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +34,14 @@ class LabelCounts:
         How many of those walks lead back to the node itself, [m].
     nodes
         Whose neighbourhoods they are, [m].
+    many
+        Whether a node has more walks than float32 can count.
     """
 
     steps: tuple[Operator, ...]
     closed: Tensor
     nodes: Tensor
+    many: bool = False
 
     @classmethod
     def of(
@@ -42,14 +49,17 @@ class LabelCounts:
     ) -> LabelCounts:
         """Return the counts of a neighbourhood as its matrices give it."""
         n = steps[0].shape[0]
-        closed = torch.zeros(n)
+        closed, many = torch.zeros(n), False
         if len(steps) == 2:
+            ends = np.diff(steps[1].indptr).astype(np.float64)
+            many = bool((steps[0] @ ends).max(initial=0) > WHOLE)
             both = steps[0].multiply(CSR(steps[1].T))
             closed = torch.from_numpy(np.asarray(both.sum(axis=1), dtype=np.float32))
         return cls(
             tuple(Operator(step, device=device) for step in steps),
             closed.reshape(-1).to(device),
             torch.arange(n, device=device),
+            many,
         )
 
     def rows(self, index: NDArray[np.int64]) -> LabelCounts:
@@ -57,7 +67,7 @@ class LabelCounts:
         first, *others = self.steps
         at = torch.from_numpy(index).to(self.closed.device)
         return LabelCounts(
-            (first.rows(index), *others), self.closed[at], self.nodes[at]
+            (first.rows(index), *others), self.closed[at], self.nodes[at], self.many
         )
 
     def columns(self, known: Tensor) -> Tensor:
@@ -75,12 +85,22 @@ class LabelCounts:
         Tensor
             [m, C + 1]; zero where none is known.
         """
+        counts = self._walks(known)
+        counts = counts - self.closed[:, None] * known.index_select(0, self.nodes)
+        total = counts.sum(dim=1, keepdim=True)
+        return torch.cat([counts / total.clamp(min=1), total.log1p()], dim=1).float()
+
+    def _walks(self, known: Tensor) -> Tensor:
+        """Return how many walks lead to nodes of each class, [m, C], exactly."""
+        if self.many:
+            found = known.cpu().double().numpy()
+            for step in reversed(self.steps):
+                found = step.scipy @ found
+            return torch.from_numpy(found).to(known.device)
         counts = known
         for step in reversed(self.steps):
             counts = step @ counts
-        counts = counts - self.closed[:, None] * known.index_select(0, self.nodes)
-        total = counts.sum(dim=1, keepdim=True)
-        return torch.cat([counts / total.clamp(min=1), total.log1p()], dim=1)
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,3 +170,7 @@ class TableInput:
             for b in self.blocks.values()
         ]
         return np.concatenate(parts, axis=1, dtype=np.float32)
+
+
+Input = sparse.Input | TableInput
+"""What a module takes as `x`: one matrix of any form, or a table."""

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import TableInput
-from h2gcn.sparse import Input, LinearMap, Operator, Target
+from h2gcn.ring_table import Input, TableInput
+from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = ["Feed", "MiniBatches", "Subgraph", "WholeGraph", "gather", "make_feed"]
 

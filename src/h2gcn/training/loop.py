@@ -17,7 +17,8 @@ from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Split
 from h2gcn.models import NodeModule
-from h2gcn.sparse import Input, LinearMap, Target, kept_workspace, seeded, steady_memory
+from h2gcn.ring_table import Input
+from h2gcn.sparse import LinearMap, Target, kept_workspace, seeded, steady_memory
 from h2gcn.training.batches import Subgraph, make_feed
 from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.metrics import METRICS, score

@@ -131,6 +131,22 @@ _GRAPH_ONLY: dict[str, list[Axes]] = {
     "label-propagation-2hop": [{"alpha": (0.1, 0.5, 0.9, 0.99)}],
     "linbp": [{"scale": (0.1, 0.5, 0.9)}],
 }
+_ON_TABLES: dict[str, list[Axes]] = {
+    "ring-table": [{"dropout": (0.5, 0.7), "l2": (1e-5, 5e-4)}],
+    "sign": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5), "l2": (0.0, 1e-5)}],
+    "fsgnn": [
+        {
+            "learning_rate": (0.005, 0.01),
+            "dropout": (0.5, 0.7),
+            "l2": (0.0, 5e-5, 5e-4),
+        }
+    ],
+    "faf": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5)}],
+    "c-ignn": [{"input_dropout": (0.0, 0.5), "dropout": (0.2, 0.5)}],
+    "linkx": [{"hidden_channels": (16, 64, 256), "l2": (5e-4,), "dropout": (0.5,)}],
+    "logistic": [{"strength": (0.0, 0.1, 1.0, 10.0)}],  # 0 chooses one by folds
+    "boosted-trees": [{"leaves": (7, 15, 31), "shrinkage": (0.05, 0.1)}],
+}
 
 _RESIDUAL = {
     "hidden_channels": (64,),
@@ -180,6 +196,7 @@ _REAL: dict[str, list[Axes]] = {
     "gpr-gnn": [_GPR_GNN],
     "acm-gcn": [_ACM_GCN],
     **_GRAPH_ONLY,
+    **_ON_TABLES,
 }
 _CORA_FULL: dict[str, list[Axes]] = _REAL | {
     "h2gcn": [{**_BOTH, "l2": (1e-6, 1e-5)}],
@@ -262,7 +279,7 @@ def find_grid(
         for axes in ({**axes, **own} for axes in grids.get(key, [{}]))
         for values in itertools.product(*axes.values())
     ]
-    if grids is not _OWN or not spec.trained:
+    if grids is not _OWN or not spec.scaled:
         return settings
     more = [setting | {"scaling": name} for name in scalings for setting in settings]
     return settings + more

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Space", "check_optuna", "distinct", "rank", "search", "tune"]
 
-RATES = {"learning_rate": (1e-3, 1e-1), "l2": (1e-7, 1e-2)}
+RATES = {
+    "learning_rate": (1e-3, 1e-1),
+    "l2": (1e-7, 1e-2),
+    "strength": (1e-2, 1e2),
+}
 """Searched on a logarithmic scale."""
 DROPOUT = (0.0, 0.9, 0.1)
 """From, to, step."""

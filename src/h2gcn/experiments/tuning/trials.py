@@ -19,10 +19,12 @@ from h2gcn.estimator import (
     check_labels,
     check_split,
     estimate_work,
+    input_width,
     mean_and_deviation,
     plan_operators,
     resolve_device,
     resolve_seed,
+    table_schema,
 )
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting, classifier_of
@@ -258,7 +260,9 @@ class Trials:
     def _find_operators(self, setting: Setting, number: int) -> None:
         """Make the operators of a run, or say why this machine cannot."""
         params = self._classifier(setting).get_params()
-        module = blank_module(params, self.graph.n_features, self.graph.n_classes)
+        schema, n_classes = table_schema(params, self.graph), self.graph.n_classes
+        width = input_width(params, self.graph.n_features, n_classes, schema)
+        module = blank_module(params, width, n_classes)
         rings = RingOptions.of(
             params,
             resolve_seed(self.seed + number),

@@ -12,7 +12,7 @@ import torch
 
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR
+from h2gcn.graph import CSR, EdgeColumns
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator
 from support.graphs import NAMED
@@ -257,3 +257,52 @@ def test_a_graph_without_edges_is_given_zeros() -> None:
     found = TableMaker(other).build(schema, other.x, "x", known()).dense()
     np.testing.assert_array_equal(found[:, :2], other.x)
     assert not found[:, 2:].any()
+
+
+# --------------------------------------------------------------- what edges carry
+
+
+def carrying(*, kinds: bool = True) -> Graph:
+    """Return five nodes, of whose edges each carries an amount and a kind."""
+    names = ("amount", "kind=wire") if kinds else ("amount",)
+    values = np.array([[10.0, 1], [-3, 0], [7, 0], [1, 1], [2, 1]])[:, : len(names)]
+    source, target = np.array(ARCS).T
+    columns = EdgeColumns(source, target, values, names)
+    return replace(path_graph(directed=True), edge_columns=columns)
+
+
+def test_what_edges_carry_is_a_block_of_named_columns() -> None:
+    graph = carrying()
+    maker = TableMaker(graph)
+    schema = maker.schema("edges")
+    values = maker.build(schema, graph.x, "x", known()).dense()
+    names = schema.column_names()
+    assert schema.widths == (len(names),) == (values.shape[1],)
+    by_name = dict(zip(names, values.T, strict=True))
+    mean = by_name["mean of amount over outgoing edges (signed log)"]
+    # Node 1 sends -3 and 7, node 3 sends 1 and 2; node 2 and 4 send nothing.
+    expected = np.log1p([10, 2, 0, 1.5, 0])
+    np.testing.assert_allclose(mean, expected, rtol=1e-6)
+    least = by_name["min of amount over outgoing edges (signed log)"]
+    assert least[1] == pytest.approx(-np.log(4))
+    share = by_name["share of kind=wire among incoming edges"]
+    np.testing.assert_allclose(share, [0, 1, 0.5, 0, 1])
+
+
+def test_a_category_that_edges_have_not_is_zero_and_a_column_is_missed() -> None:
+    schema = TableMaker(carrying()).schema("edges")
+    fewer = carrying(kinds=False)
+    values = TableMaker(fewer).build(schema, fewer.x, "x", known()).dense()
+    shares = [name.startswith("share") for name in schema.column_names()]
+    assert any(shares)
+    assert not values[:, shares].any()
+    assert values.shape[1] == schema.width
+    other = replace(
+        fewer,
+        edge_columns=replace(fewer.edge_columns, names=("weight",), categories=()),
+    )
+    with pytest.raises(InputError, match="its edges lack what the model was trained"):
+        TableMaker(other).build(schema, other.x, "x", known())
+    bare = path_graph(directed=True)
+    with pytest.raises(InputError, match="its edges carry nothing, and the model was"):
+        TableMaker(bare).build(schema, bare.x, "x", known())

@@ -131,7 +131,7 @@ def by_node(
 ) -> NDArray[np.float64]:
     """Return what each node adds to the score, [m]."""
     if metric == "accuracy":
-        return (p.argmax(axis=1) == y).astype(np.float64)
+        return np.asarray(p.argmax(axis=1) == y, dtype=np.float64)
     own = p[np.arange(len(y)), y]
     return np.asarray(np.log(np.maximum(own, TINY)), dtype=np.float64)
 

@@ -159,10 +159,10 @@ def command(
 ) -> str | None:
     """Train a model on SOURCE, report how good it is, and save it.
 
-    Your own data are given to auto, which fits a dozen models and lets the best answer;
-    --model names one. Nodes without a label are left for 'h2gcn predict'. Data that bring no split are
-    split 60/20/20, each class alike; 'all' then means ten such splits. Ctrl-C and
-    SIGTERM keep the best so far, and say so.
+    Your own data are given to auto, which fits a dozen models and lets the best
+    answer; --model names one. Nodes without a label are left for 'h2gcn predict'.
+    Data that bring no split are split 60/20/20, each class alike; 'all' then means
+    ten such splits. Ctrl-C and SIGTERM keep the best so far, and say so.
     """
     import warnings
 

@@ -6,12 +6,14 @@ import hashlib
 from collections.abc import Hashable
 from copy import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Features, Graph
+from h2gcn.graph import CSR, Features, Graph, edge_aggregates
 from h2gcn.ring_table.neighbourhoods import (
     DIRECTIONS,
     RINGS,
@@ -62,13 +64,13 @@ class TableMaker:
             edges=graph.adj.nnz > 0,
             directions=self._near.has_directions,
             labels=labels,
-            carried=False,
+            carried=graph.edge_columns is not None,
         )
         if not blocks:
             has = {
                 "edges": graph.adj.nnz > 0,
                 "directions": self._near.has_directions,
-                "columns of edges": False,
+                "columns of edges": graph.edge_columns is not None,
             }
             lacks = ", ".join(name for name, there in has.items() if not there)
             raise InputError(
@@ -82,6 +84,7 @@ class TableMaker:
             widths,
             graph.feature_names,
             tuple(map(str, graph.classes)),
+            self._carried[0] if "edges" in blocks else (),
             nodes=nodes_checksum(graph) if adjacency else None,
         )
 
@@ -91,9 +94,50 @@ class TableMaker:
             return self.graph.n_classes + 1
         if kind == "adjacency":
             return self.graph.n_nodes
+        if kind == "edges":
+            return len(self._carried[0])
         if kind == "degrees":
             return 4 if self._near.has_directions else 2
         return self.graph.n_features
+
+    @cached_property
+    def _carried(self) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        """Names and values of what a node's edges carry, [n, K], of a modest size.
+
+        Amounts may be of any size, and maps want numbers of about one: means and
+        extremes become sign(v) · log(1 + |v|), as sums are already.
+        """
+        assert self.graph.edge_columns is not None
+        names, values = edge_aggregates(self.graph.edge_columns, self.graph.n_nodes)
+        raw = np.array([name.startswith(("mean", "max", "min")) for name in names])
+        some = values[:, raw]
+        values[:, raw] = np.copysign(np.log1p(np.abs(some)), some)
+        told = zip(names, raw, strict=True)
+        return tuple(f"{n} (signed log)" if of else n for n, of in told), values
+
+    def _edges(self, wanted: tuple[str, ...]) -> NDArray[np.float32]:
+        """Return what edges carry in the order of some names, [n, len(wanted)].
+
+        A category that this graph has not is zero.
+        """
+        if self.graph.edge_columns is None:
+            raise InputError(
+                f"{self.graph.name}: its edges carry nothing, and the model was "
+                f"trained on {len(wanted)} columns of edges, such as {wanted[0]!r}"
+            )
+        names, values = self._carried
+        place = {name: column for column, name in enumerate(names)}
+        lost = [n for n in wanted if n not in place and not n.startswith("share of")]
+        if lost:
+            raise InputError(
+                f"{self.graph.name}: its edges lack what the model was trained on, such "
+                f"as {lost[0]!r}"
+            )
+        found = np.zeros((self.graph.n_nodes, len(wanted)), dtype=np.float32)
+        for column, name in enumerate(wanted):
+            if name in place:
+                found[:, column] = values[:, place[name]]
+        return found
 
     def build(
         self,
@@ -131,7 +175,11 @@ class TableMaker:
                 if maskable:
                     counted[block] = counts
                 continue
-            of_features = kind not in ("degrees", "edges", "adjacency")
+            if kind == "edges":
+                carried = self._edges(schema.edge_columns)
+                blocks[block] = to_tensor(carried, known.device)
+                continue
+            of_features = kind not in ("degrees", "adjacency")
             name = (block, width, key if of_features else None)
             if name not in self._kept:
                 self._kept[name] = self._values(block, width, x)

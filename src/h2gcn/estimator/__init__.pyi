@@ -1,4 +1,4 @@
-from .automatic import AUTO as AUTO
+from .automatic import AUTO as AUTO, member_params as member_params
 from .calibration import Calibration as Calibration, fit_temperature as fit_temperature
 from .checks import (
     CheckedFit as CheckedFit,

@@ -27,7 +27,10 @@ from h2gcn.estimator.parameters import Params
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 
-__all__ = ["AUTO", "Answer", "Answering", "check_auto", "find_answer", "mean_blocks"]
+__all__ = [
+    *("AUTO", "Answer", "Answering", "check_auto", "find_answer", "mean_blocks"),
+    "member_params",
+]
 
 AUTO = "auto"
 """The name of this model."""
@@ -95,6 +98,8 @@ class Answer:
         Those that answer.
     leaderboard
         How all of them stand.
+    contest
+        All that was tried, with the members that do not answer.
     held_out, y
         The nodes that it was chosen on, and their classes, [m].
     logits
@@ -106,6 +111,7 @@ class Answer:
 
     members: tuple[Answering, ...]
     leaderboard: Leaderboard
+    contest: Contest
     held_out: NDArray[np.int64]
     y: NDArray[np.int64]
     logits: NDArray[np.float32]
@@ -151,11 +157,9 @@ def find_answer(
     on_progress
         See `hold_contest`.
     """
-    common = {name: params[name] for name in _FOR_ALL if name in params}
 
     def build(member: Member) -> Any:
-        given = {**common, "random_state": seed, **member.params}
-        return make(member.model, **given)
+        return make(**member_params(member, params, seed))
 
     limit = params["time_limit"]
     asked = params["metric"]
@@ -182,11 +186,28 @@ def find_answer(
     return Answer(
         tuple(members),
         make_leaderboard(contest, asked, by),
+        contest,
         contest.held_out,
         contest.y,
         (np.log(np.maximum(mean, TINY)) + offsets).astype(np.float32),
         offsets,
     )
+
+
+def member_params(member: Member, params: Params, seed: int) -> dict[str, Any]:
+    """Return the parameters of the `NodeClassifier` that a member is.
+
+    Parameters
+    ----------
+    member
+        A preset.
+    params
+        Of the "auto" that it is a member of.
+    seed
+        Of that one.
+    """
+    common = {name: params[name] for name in _FOR_ALL if name in params}
+    return {"model": member.model, **common, "random_state": seed, **member.params}
 
 
 def _answering(contest: Contest) -> list[Answering]:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from h2gcn._validation import check_integer, check_real, nearest
-from h2gcn.auto import Leaderboard, Progress
+from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import AUTO, Answering, find_answer, mean_blocks
 from h2gcn.estimator.calibration import Calibration, training_weights
 from h2gcn.estimator.checks import (
@@ -164,9 +164,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     offsets_
         What "auto" adds to the logits of each class, so that `predict` is best for
         the `metric`; zero but for macro_f1.
+    contest_
+        Of "auto": all that was tried, with the members that do not answer; else None.
     best_epoch_, val_score_, history_, seconds_, interrupted_
-        See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_` and
-        `interrupted_` are of the training, and not saved.
+        See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_`,
+        `contest_` and `interrupted_` are of the training, and not saved.
     seed_, params_
         The seed that `random_state` gave, and the parameters at the time of `fit`,
         the model's own filled in.
@@ -295,6 +297,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.members_: tuple[Answering, ...] = ()
         self.offsets_ = np.zeros(graph.n_classes)
         self.leaderboard_: Leaderboard | None = None
+        self.contest_: Contest | None = None
         self.calibration_: Calibration | None = None
         self.best_epoch_, self.n_iter_ = 0, 0
         self.history_: tuple[Epoch, ...] = ()
@@ -444,6 +447,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.split_ = split
         self.members_, self.offsets_ = answer.members, answer.offsets
         self.leaderboard_ = answer.leaderboard
+        self.contest_ = answer.contest
         self.calibration_ = calibration
         self.val_score_ = score(self.metric, answer.y, answer.logits)
         self.seconds_ = time.perf_counter() - start
@@ -910,6 +914,7 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
         for m in saved.members
     )
     classifier.leaderboard_ = saved.leaderboard
+    classifier.contest_ = None
     classifier.offsets_ = np.array(saved.offsets or np.zeros(len(saved.classes)))
     classifier.best_epoch_ = saved.best_epoch
     classifier.val_score_ = saved.val_score

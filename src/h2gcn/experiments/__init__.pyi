@@ -27,8 +27,20 @@ from .display import (
 )
 from .driver import (
     check_records as check_records,
+    environment as environment,
     reproduce as reproduce,
     stored_result as stored_result,
+)
+from .frontier import (
+    BENCHMARKS as BENCHMARKS,
+    FRONTIER as FRONTIER,
+    OneAfterAnother as OneAfterAnother,
+    check_splits as check_splits,
+    frontier_result as frontier_result,
+    measure as measure,
+    on_hand as on_hand,
+    plain_scores as plain_scores,
+    plan_splits as plan_splits,
 )
 from .results import (
     Cell as Cell,

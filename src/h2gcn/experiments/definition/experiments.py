@@ -189,13 +189,16 @@ ORDER = (
 )
 """In which `all` runs them: the quick ones first."""
 
+APART = ("frontier",)
+"""Not of the paper, with a store of its own, and no part of `all`."""
+
 
 def find_experiments(name: str) -> list[str]:
     """Return the experiments that a name stands for."""
     if name == "all":
         return list(ORDER)
     if name not in ORDER:
-        known = [*ORDER, "all"]
+        known = [*ORDER, "all", *APART]
         raise InputError(
             f"there is no experiment {name!r}.{nearest(name, known)} "
             f"Experiments: {', '.join(known)}."

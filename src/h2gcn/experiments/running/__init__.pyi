@@ -1,8 +1,11 @@
 from .graphs import (
     Available as Available,
+    MissingData as MissingData,
     available_columns as available_columns,
     card_of as card_of,
+    find_checksum as find_checksum,
     on_available_graphs as on_available_graphs,
+    open_graph as open_graph,
 )
 from .local_pool import LocalPool as LocalPool
 from .ray_pool import RayPool as RayPool

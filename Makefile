@@ -48,10 +48,13 @@ bench: $(READY)
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py
+	$(BIN)/python benchmarks/own_graphs.py
 
-# docs/results.md, its figures and the README's part, out of results/; nothing is run.
+# docs/results.md, its figures and the README's part, docs/frontier.md, out of results/;
+# nothing is run.
 results: $(READY)
 	$(BIN)/python paper/results_page.py
+	$(BIN)/python paper/frontier_page.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "find_numbers", "reproduce_frontier"]
 
 FAILED = 1
+SHOWN = 3
+"""Tables on the screen; those of single members are in the files."""
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -141,7 +143,7 @@ def reproduce_frontier(
         }
         print(json.dumps(told, allow_nan=False))
     elif not quiet:
-        for table in result.tables:
+        for table in result.tables[:SHOWN]:
             show(result, table)
     if not as_json:
         print(f"{FRONTIER}: tables are in {folder}; everything on one page: {page}")

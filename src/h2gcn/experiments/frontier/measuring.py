@@ -18,7 +18,7 @@ from h2gcn.experiments.frontier.plain_tables import plain_scores
 from h2gcn.experiments.frontier.planning import find_time_limit
 from h2gcn.experiments.running import Run, find_checksum, open_graph
 from h2gcn.graph import Graph, Split
-from h2gcn.training import score
+from h2gcn.training import Epoch, score
 
 __all__ = ["ALPHA", "OneAfterAnother", "measure"]
 
@@ -114,18 +114,21 @@ def _measure(graph: Graph, run: Run, time_limit: float) -> dict[str, Any]:
         "calibration_error": found.calibration_error,
         "coverage": float(sets[np.arange(len(sets)), graph.y[split.test]].mean()),
         "set_size": float(sets.sum(axis=1).mean()),
-        "members": _members(auto, graph, split),
+        "members": _members(auto, graph, split, time_limit),
         "majority": _majority(graph, split, metric),
         "plain": plain_scores(graph, split, metric, seed),
         "checksum": find_checksum(run.dataset),
     }
 
 
-def _members(auto: NodeClassifier, graph: Graph, split: Split) -> dict[str, Any]:
+def _members(
+    auto: NodeClassifier, graph: Graph, split: Split, time_limit: float
+) -> dict[str, Any]:
     """Return what is known of each member, in the order of the portfolio.
 
-    Where they were compared on folds, only those that answer are fitted on the split;
-    the others are fitted here, for the record.
+    Where members were compared on folds, only those that answer are fitted on the
+    split; and for some there may have been no time. They are fitted here, for the
+    record.
     """
     contest, board = auto.contest_, auto.leaderboard_
     assert contest is not None
@@ -134,15 +137,12 @@ def _members(auto: NodeClassifier, graph: Graph, split: Split) -> dict[str, Any]
     members = {}
     for entry in contest.entries:
         row, fitted, note = rows[entry.member.name], entry.fitted, entry.why
-        if fitted is None and entry.logits is not None:
+        if fitted is None:
             params = member_params(entry.member, auto.get_params(), auto.seed_)
             try:
-                fitted = NodeClassifier(**params).fit(graph, split)
+                fitted = _fit(NodeClassifier(**params), graph, split, time_limit)
             except InputError as error:
                 note = str(error)
-            else:
-                if fitted.interrupted_:
-                    raise KeyboardInterrupt
         members[row.name] = {
             "validation": row.score,
             "log_loss": row.log_loss,
@@ -152,6 +152,24 @@ def _members(auto: NodeClassifier, graph: Graph, split: Split) -> dict[str, Any]
             "note": note,
         }
     return members
+
+
+def _fit(
+    classifier: NodeClassifier, graph: Graph, split: Split, time_limit: float
+) -> NodeClassifier:
+    """Fit one member, until its time is up; the best epoch by then is kept."""
+    end, late = time.perf_counter() + time_limit, False
+
+    def on_epoch(_: Epoch) -> None:
+        nonlocal late
+        if time.perf_counter() > end:
+            late = True
+            raise KeyboardInterrupt
+
+    classifier.fit(graph, split, on_epoch=on_epoch)
+    if classifier.interrupted_ and not late:
+        raise KeyboardInterrupt  # not the clock's
+    return classifier
 
 
 def _majority(graph: Graph, split: Split, metric: str) -> float:

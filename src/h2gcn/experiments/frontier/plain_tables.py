@@ -65,8 +65,7 @@ def plain_scores(
     Parameters
     ----------
     graph
-        With labels for the training and test nodes. Without features only degrees are
-        left, and what needs features is left out.
+        With labels for the training and test nodes.
     split
         Its training nodes are fitted on, its test nodes scored.
     metric
@@ -77,8 +76,6 @@ def plain_scores(
     found = {}
     for columns, make in _COLUMNS.items():
         table = make(graph)
-        if not table.shape[1]:
-            continue
         table = StandardScaler().fit(table[split.train]).transform(table)
         for learner, build in _LEARNERS.items():
             start = time.perf_counter()

@@ -41,7 +41,8 @@ SAME_EVERYWHERE = (
     *("io", "paper", "test_readme.py", "test_walls.py", "datasets/test_loading.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
     *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
-    *("cli/test_wording.py", "experiments/definition", "experiments/driver"),
+    *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
+    *("experiments/driver",),
     *("experiments/display", "experiments/running", "experiments/tuning"),
 )
 """Tests about words, files and processes; all others are marked `numerics`."""

@@ -126,9 +126,9 @@ def chosen_table(table: Table) -> str:
 
 
 def calibration_list(table: Table, goals: Mapping[str, Any]) -> str:
-    """Return what was wanted of probabilities, and whether it is so."""
+    """Return what was wanted of probabilities and time, and whether it is so."""
     rows = _rows(table)
-    error, sets = goals["calibration_error"], goals["coverage"]
+    error, sets, time = goals["calibration_error"], goals["coverage"], goals["seconds"]
     lines = []
     for name in error["benchmarks"]:
         cell = rows[name]["calibration error"]
@@ -141,6 +141,11 @@ def calibration_list(table: Table, goals: Mapping[str, Any]) -> str:
         kept = sets["least"] <= mean <= sets["most"]
         asked = f"{sets['least']:g} to {sets['most']:g}"
         lines.append(f"- {name}, coverage: {_told(cell, kept, asked)}")
+    for name in time["benchmarks"]:
+        cell = rows[name]["seconds"]
+        kept = cell.mean is not None and cell.mean <= time["most"]
+        asked = f"at most {time['most']:g}"
+        lines.append(f"- {name}, seconds: {_told(cell, kept, asked, decimals=0)}")
     return "\n".join(lines)
 
 
@@ -149,13 +154,13 @@ def _rounded(value: float) -> float:
     return round(value, 9)
 
 
-def _told(cell: Cell, kept: bool, asked: str) -> str:
+def _told(cell: Cell, kept: bool, asked: str, decimals: int = 3) -> str:
     if cell.mean is None:
         return f"{NOT_RUN}; wanted: {asked}."
     verdict = "reached" if kept else "**missed**"
     if cell.n < SPLITS:
         verdict = f"{cell.n} of {SPLITS} splits"
-    return f"{cell.mean:.3f}; wanted: {asked}; {verdict}."
+    return f"{cell.mean:.{decimals}f}; wanted: {asked}; {verdict}."
 
 
 def _rows(table: Table) -> dict[str, dict[str, Cell]]:

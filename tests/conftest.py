@@ -42,8 +42,8 @@ SAME_EVERYWHERE = (
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
     *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
     *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
-    *("experiments/driver",),
-    *("experiments/display", "experiments/running", "experiments/tuning"),
+    *("experiments/driver", "experiments/display", "experiments/running"),
+    "experiments/tuning",
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
 

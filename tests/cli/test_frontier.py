@@ -1,13 +1,15 @@
 """`h2gcn reproduce frontier` in process, with splits that train nothing."""
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from h2gcn.cli.frontier import find_numbers
+from h2gcn.cli.frontier import Asked, _pool, find_numbers
 from h2gcn.exceptions import InputError
+from h2gcn.experiments import LocalPool, OneAfterAnother
 from h2gcn.experiments.frontier import measuring, planning
 from h2gcn.experiments.running.graphs import MissingData
 from support.commands import Run, fails
@@ -187,3 +189,13 @@ def test_numbers_and_ranges() -> None:
     for text in ("", "1-", "-1", "1,,2"):
         with pytest.raises(InputError, match="numbers and ranges, such as 0-2,5"):
             find_numbers(text)
+
+
+def test_splits_side_by_side_are_done_by_processes() -> None:
+    with _pool(Asked(time_limit=3)) as pool:
+        assert isinstance(pool, OneAfterAnother)
+    with _pool(Asked(time_limit=3, jobs=2)) as pool:
+        assert isinstance(pool, LocalPool)
+        assert pool.size == 2
+        work = pickle.loads(pickle.dumps(pool._work))  # as a process gets it
+        assert (work.func, work.keywords) == (measuring.measure, {"time_limit": 3})

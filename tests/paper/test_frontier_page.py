@@ -111,6 +111,13 @@ def test_calibration_is_held_against_what_was_wanted() -> None:
     assert "- pubmed, coverage: 0.930; wanted: 0.88 to 0.92; 2 of 10 splits." in page
 
 
+@pytest.mark.parametrize(("seconds", "said"), [(60.4, "reached"), (61, "**missed**")])
+def test_the_time_is_held_against_what_was_wanted(seconds: float, said: str) -> None:
+    page = frontier_page.page(ten(auto_seconds=seconds))
+    shown = round(seconds)
+    assert f"- texas, seconds: {shown}; wanted: at most 60; {said}." in page
+
+
 def test_every_benchmark_has_goals_and_a_source() -> None:
     goals = json.loads(frontier_page.PUBLISHED.read_text("utf-8"))
     assert goals["benchmarks"].keys() == {*BENCHMARKS}

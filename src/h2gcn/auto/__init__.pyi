@@ -6,7 +6,7 @@ from .contest import (
 )
 from .leaderboard import (
     Leaderboard as Leaderboard,
-    Row as Row,
+    Standing as Standing,
     make_leaderboard as make_leaderboard,
 )
 from .page import render_leaderboard as render_leaderboard

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,10 @@ MANY_NODES = 1000
 ROUNDS = 25
 """How many members the greedy choice adds, the same ones again and again."""
 RESAMPLES = 200
+BY_NODE = ("log_loss", "accuracy")
+"""What is a mean over nodes; other metrics are resampled a quarter as often."""
+ROUNDING = 1e-9
+"""Sums are no better known than this."""
 TINY = 1e-7
 """Probabilities are at least this: one sure mistake must not decide alone."""
 
@@ -37,14 +41,25 @@ class Choice:
         The standard error of that gap, nodes compared one by one.
     optimism
         By how much the best looks better on these nodes than on others, for having
-        been chosen on them.
+        been chosen on them; None where there are too few nodes to tell.
+    metric
+        What was chosen by: log-loss where the metric asked for has no value.
     """
 
     weights: Mapping[str, float]
     scores: Mapping[str, float]
     gaps: Mapping[str, float]
     errors: Mapping[str, float]
-    optimism: float
+    optimism: float | None
+    metric: str
+
+    def among(self, names: Collection[str]) -> Choice:
+        """Return the choice with no others than some members in the answer."""
+        kept = {name: w for name, w in self.weights.items() if name in names}
+        if len(kept) == len(self.weights):
+            return self
+        total = sum(kept.values())
+        return replace(self, weights={name: w / total for name, w in kept.items()})
 
 
 def choose(
@@ -67,63 +82,69 @@ def choose(
         Of the resampling.
     """
     names = list(found)
-    draws = np.random.default_rng(seed).integers(len(y), size=(RESAMPLES, len(y)))
-    if metric in ("log_loss", "accuracy"):
-        nodes = np.stack([by_node(metric, found[name], y) for name in names])
-
-        def means_of(draw: NDArray[np.int64]) -> NDArray[np.float64]:
-            return np.asarray(nodes[:, draw].mean(axis=1))
-
-    else:
-        draws = draws[: RESAMPLES // 4]
-
-        def means_of(draw: NDArray[np.int64]) -> NDArray[np.float64]:
-            return np.array(
-                [score(metric, y[draw], _f32(found[name][draw])) for name in names]
-            )
-
-    means = means_of(np.arange(len(y)))
-    resampled = np.stack([means_of(draw) for draw in draws])
-    resampled = np.where(np.isnan(resampled), means, resampled)
+    means_of = _means(found, y, metric)
+    every = np.ones(len(y), dtype=np.int64)
+    means = means_of(every)
+    if np.isnan(means).any():  # nodes of one class have no ROC curve
+        return choose(found, y, "log_loss", seed)
+    rng = np.random.default_rng(seed)
+    resampled, excess = [], []
+    for _ in range(RESAMPLES if metric in BY_NODE else RESAMPLES // 4):
+        times = np.bincount(rng.integers(len(y), size=len(y)), minlength=len(y))
+        here, elsewhere = means_of(times), means_of((times == 0).astype(np.int64))
+        if np.isfinite(here).all():
+            resampled.append(here)
+        # That nodes are easier than others by chance is the same for all.
+        more = here - elsewhere
+        excess.append(more[int(np.argmax(here))] - more.mean())
     best = int(np.argmax(means))
     gaps = means[best] - means
-    errors = (resampled[:, [best]] - resampled).std(axis=0)
-    near = [name for i, name in enumerate(names) if gaps[i] <= errors[i]]
+    errors = np.zeros(len(names))
+    if resampled:
+        drawn = np.stack(resampled)
+        errors = (drawn[:, [best]] - drawn).std(axis=0)
+    near = [name for i, name in enumerate(names) if gaps[i] <= errors[i] + ROUNDING]
     weights = dict.fromkeys(near, 1 / len(near))
     if len(y) >= MANY_NODES:
         weights = _greedy(found, y, metric)
+    known = [float(value) for value in excess if np.isfinite(value)]
     return Choice(
         weights,
         dict(zip(names, means.tolist(), strict=True)),
         dict(zip(names, gaps.tolist(), strict=True)),
         dict(zip(names, errors.tolist(), strict=True)),
-        _optimism(means_of, draws, resampled),
+        sum(known) / len(known) if known else None,
+        metric,
     )
 
 
-def _optimism(
-    means_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
-    draws: NDArray[np.int64],
-    resampled: NDArray[np.float64],
-) -> float:
-    """Return how much better the best of resampled nodes is there than on the others.
+def _means(
+    found: Mapping[str, NDArray[np.float64]], y: NDArray[np.int64], metric: str
+) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+    """Return what scores all members on nodes that count so many times each."""
+    if metric in BY_NODE:
+        nodes = np.stack([by_node(metric, p, y) for p in found.values()])
 
-    The mean over members of the same difference is taken off: it is by chance alone.
-    """
-    nodes = np.arange(draws.shape[1])
-    found = []
-    for draw, means in zip(draws, resampled, strict=True):
-        others = np.setdiff1d(nodes, draw)
-        if not others.size:
-            continue
-        excess = means - means_of(others)
-        found.append(excess[int(np.argmax(means))] - excess.mean())
-    known = [value for value in found if np.isfinite(value)]
-    return float(np.mean(known)) if known else float("nan")
+        def means_of(times: NDArray[np.int64]) -> NDArray[np.float64]:
+            total = int(times.sum())
+            if not total:
+                return np.full(len(nodes), np.nan)
+            return np.asarray(nodes @ times / total, dtype=np.float64)
+
+        return means_of
+    logits = [_logits(p) for p in found.values()]
+
+    def scores_of(times: NDArray[np.int64]) -> NDArray[np.float64]:
+        drawn = np.repeat(np.arange(len(y)), times)
+        if not drawn.size:
+            return np.full(len(logits), np.nan)
+        return np.array([score(metric, y[drawn], z[drawn]) for z in logits])
+
+    return scores_of
 
 
-def _f32(p: NDArray[np.float64]) -> NDArray[np.float32]:
-    return np.log(np.maximum(p, TINY)).astype(np.float32)
+def _logits(p: NDArray[np.float64]) -> NDArray[np.float32]:
+    return np.asarray(np.log(np.maximum(p, TINY)), dtype=np.float32)
 
 
 def by_node(
@@ -141,14 +162,14 @@ def _greedy(
 ) -> dict[str, float]:
     """Return weights by adding the member that helps most, again and again.
 
-    After Caruana et al. 2004; the best of all rounds counts, so that it is never
-    worse than the best member.
+    After Caruana et al. 2004; the best of all rounds counts. The first round takes the
+    best member, so that the answer is never worse than that.
     """
 
     def quality(p: NDArray[np.float64]) -> float:
-        if metric in ("log_loss", "accuracy"):
+        if metric in BY_NODE:
             return float(by_node(metric, p, y).mean())
-        return score(metric, y, _f32(p))
+        return score(metric, y, _logits(p))
 
     total = np.zeros_like(next(iter(found.values())))
     taken: list[str] = []
@@ -158,7 +179,7 @@ def _greedy(
         name = max(tried, key=tried.__getitem__)
         total = total + found[name]
         taken.append(name)
-        if tried[name] > best:
+        if tried[name] > best + ROUNDING:
             best, length = tried[name], number
     kept = taken[:length]
     return {name: kept.count(name) / length for name in dict.fromkeys(kept)}

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from h2gcn.auto.choosing import Choice, by_node, choose
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
-from h2gcn.training import Epoch
+from h2gcn.training import Epoch, fit_temperature
 
 __all__ = ["Contest", "Entry", "Progress", "hold_contest"]
 
@@ -30,6 +31,10 @@ CLEARLY = 3.0
 """How many standard errors behind the best so far it must be for that."""
 LARGEST_SHARE = 0.4
 """Of the time that is left, the most that one member may take."""
+LONGER = 1.5
+"""A fit on the whole split may take so many times as long as one on a fold took."""
+NO_TIME, NO_MEMORY = "no time was left for it", "not enough memory"
+INTERRUPTED = "interrupted"
 
 
 class Fitted(Protocol):
@@ -122,7 +127,8 @@ class Contest:
     seconds
         Of it all.
     interrupted
-        Whether Ctrl-C ended it.
+        Whether Ctrl-C ended it. Those of the answer that were not fitted on the split
+        by then are no longer in it.
     """
 
     entries: tuple[Entry, ...]
@@ -137,27 +143,40 @@ class Contest:
 
 
 class _Clock:
-    """A time limit, and the share of it that one member may take."""
+    """A time limit, and the parts of it that a member and one of its fits may take."""
 
     def __init__(self, seconds: float) -> None:
         self.start = time.perf_counter()
         self.end = self.start + seconds
-        self.member_end = self.end
+        self.member_end = self.fit_end = self.end
         self.cut = False
+        """Whether the fit that goes on, or was the last, was ended for its time."""
 
     @property
     def left(self) -> float:
+        """Seconds until the limit, below zero beyond it."""
         return self.end - time.perf_counter()
 
-    def next_member(self, members_left: int) -> None:
+    def next_member(self, members_left: int, reserved: float) -> None:
+        """Give a member its share of what is left, but for some seconds."""
         share = max(LARGEST_SHARE, 1 / members_left)
-        self.member_end = time.perf_counter() + share * max(self.left, 0)
+        self.member_end = time.perf_counter() + share * max(self.left - reserved, 0)
+
+    def next_fit(self, fits: int) -> None:
+        """Give a fit its share of the member's time; so many are still to come."""
+        now = time.perf_counter()
+        self.fit_end = now + max(self.member_end - now, 0) / fits
         self.cut = False
 
-    def tick(self, epoch: Epoch) -> None:
+    def last_fit(self, seconds: float) -> None:
+        """Give a fit all that is left, and some seconds at least."""
+        now = time.perf_counter()
+        self.fit_end = max(self.end, now + seconds)
+        self.cut = False
+
+    def tick(self) -> None:
         """End a training whose time is up; its best epoch so far is kept."""
-        del epoch
-        if time.perf_counter() > self.member_end:
+        if time.perf_counter() > self.fit_end:
             self.cut = True
             raise KeyboardInterrupt
 
@@ -209,7 +228,7 @@ class _Race:
         labels = [self._y[one.test] for one in rounds[: len(logits)]]
         heat = fit_temperature(np.concatenate(logits), np.concatenate(labels))
         return [
-            -by_node("log_loss", softmax(z, heat), y)
+            -by_node("log_loss", _shares(z, heat), y)
             for z, y in zip(logits, labels, strict=True)
         ]
 
@@ -227,9 +246,9 @@ def hold_contest(
 ) -> Contest:
     """Fit members one after the other, compare them, choose who answers.
 
-    The first member is always fitted; others are left out, and named, once time is up
-    or where they do not fit into memory. Ctrl-C ends the contest with those that are
-    done.
+    However short the time, members are fitted until one of them can answer; others
+    are left out, and named, once time is up or where they do not fit into memory.
+    Ctrl-C ends the contest with those that are done.
 
     Parameters
     ----------
@@ -240,7 +259,8 @@ def hold_contest(
     make
         Returns an unfitted classifier of a member.
     time_limit
-        In seconds, for it all.
+        In seconds, for it all. A training is cut to keep it; what has no epochs, and
+        the first that can answer, may take longer.
     metric
         Of the choice; see `choose`.
     seed
@@ -249,42 +269,53 @@ def hold_contest(
         Called before each member, and now and then while it is fitted.
     """
     clock, race = _Clock(time_limit), _Race(graph.y)
-    rounds = list(_rounds(graph, split, seed))
-    folds = len(rounds) if rounds[0] is not split else 0
+    folds = _folds(graph, split, seed)
+    rounds = folds or [split]
     entries: list[Entry] = []
     interrupted = False
     for number, member in enumerate(members):
-        if entries and clock.left <= 0:
-            entries.append(Entry(member, 0.0, None, None, "no time was left for it"))
+        done = any(entry.logits is not None for entry in entries)
+        # Whoever is chosen on folds is to be fitted once more.
+        reserved = sum(e.seconds for e in entries) / len(folds) if folds else 0.0
+        if done and clock.left <= reserved:
+            entries.append(Entry(member, 0.0, None, None, NO_TIME))
             continue
-        clock.next_member(len(members) - number)
-        tell = _teller(on_progress, clock, member, number, len(members))
+        clock.next_member(len(members) - number, reserved)
+        tell = _teller(on_progress, clock, member.name, number + 1, len(members))
         try:
             entries.append(
-                _enter(graph, member, make, rounds, folds, clock, race, tell)
+                _enter(
+                    graph, member, make, rounds, folds, clock, race, tell, must=not done
+                )
             )
         except KeyboardInterrupt:
-            if not any(entry.logits is not None for entry in entries):
+            if not done:
                 raise
             interrupted = True
             entries += [
-                Entry(late, 0.0, None, None, "interrupted") for late in members[number:]
+                Entry(late, 0.0, None, None, INTERRUPTED) for late in members[number:]
             ]
             break
     held = np.concatenate([one.test if folds else one.val for one in rounds])
     y = graph.y[held]
     logits = {e.member.name: e.logits for e in entries if e.logits is not None}
     if not logits:
-        raise InputError(
-            f"{graph.name}: no model could be fitted; the first: {entries[0].why}"
-        )
+        raise _nobody(graph, entries)
     temperatures = {name: fit_temperature(z, y) for name, z in logits.items()}
-    found = {name: softmax(z, temperatures[name]) for name, z in logits.items()}
+    found = {name: _shares(z, temperatures[name]) for name, z in logits.items()}
     choice = choose(found, y, metric, seed)
     if folds:
-        entries = [
-            _refit(graph, split, entry, make, choice, interrupted) for entry in entries
-        ]
+        tell = _teller(
+            on_progress, clock, "those that answer", len(members), len(members)
+        )
+        entries, ended = _fit_chosen(graph, split, entries, make, choice, clock, tell)
+        interrupted = interrupted or ended
+        kept = [entry.member.name for entry in entries if entry.fitted is not None]
+        if not kept:
+            raise _nobody(
+                graph, [e for e in entries if e.member.name in choice.weights]
+            )
+        choice = choice.among(kept)
     seconds = time.perf_counter() - clock.start
     return Contest(
         tuple(entries),
@@ -293,48 +324,78 @@ def hold_contest(
         found,
         held,
         y,
-        folds,
+        len(folds),
         seconds,
         interrupted,
     )
 
 
-def _rounds(graph: Graph, split: Split, seed: int) -> Iterator[Split]:
-    """Return the splits that members are compared on.
+def _shares(
+    logits: NDArray[np.float32], temperature: float
+) -> NDArray[np.float64]:
+    """Return the probabilities of logits, [m, C]."""
+    shares = softmax(logits.astype(np.float64) / temperature, axis=1)
+    return np.asarray(shares, dtype=np.float64)
 
-    The split itself where it has validation nodes enough. Else folds of training and
-    validation nodes: each holds some back as its test part, and chooses epochs by a
-    part of the others.
+
+def _nobody(graph: Graph, entries: Sequence[Entry]) -> InputError:
+    first = entries[0]
+    return InputError(
+        f"{graph.name}: no model could be fitted; {first.member.name}: {first.why}"
+    )
+
+
+def _folds(graph: Graph, split: Split, seed: int) -> list[Split]:
+    """Return the splits that members are compared on, none for the split itself.
+
+    Where it has few validation nodes, they are folds of training and validation nodes:
+    each holds some back as its test part, and chooses epochs by a part of the others.
+    Nodes that are too few for that, so that a fold would train on one class, are
+    compared on the split.
     """
     if len(split.val) >= FEW_NODES:
-        yield split
-        return
+        return []
     nodes = np.concatenate([split.train, split.val])
     rng = np.random.default_rng(seed)
     nodes = rng.permutation(nodes)
     nodes = nodes[np.argsort(graph.y[nodes], kind="stable")]
     fold = np.arange(len(nodes)) % FOLDS
     share = len(split.train) / len(nodes)
-    for number in range(FOLDS):
+    found = []
+    for number in range(min(FOLDS, len(nodes))):
         rest = nodes[fold != number]
         labels = np.full(graph.n_nodes, -1)
         labels[rest] = graph.y[rest]
         inner = stratified_split(labels, (share, 1 - share, 0), seed + number)
-        yield Split(inner.train, inner.val, nodes[fold == number])
+        if len(np.unique(graph.y[inner.train])) < 2 or not inner.val.size:
+            return []
+        found.append(Split(inner.train, inner.val, nodes[fold == number]))
+    return found
 
 
 def _teller(
     on_progress: Callable[[Progress], None] | None,
     clock: _Clock,
-    member: Member,
+    name: str,
     number: int,
     members: int,
 ) -> Callable[[], None]:
     def tell() -> None:
         if on_progress is not None:
-            on_progress(Progress(member.name, number + 1, members, max(clock.left, 0)))
+            on_progress(Progress(name, number, members, max(clock.left, 0)))
 
     return tell
+
+
+def _watch(clock: _Clock, tell: Callable[[], None]) -> Callable[[Epoch], None]:
+    """Return what is called after each epoch of a fit."""
+
+    def on_epoch(epoch: Epoch) -> None:
+        if epoch.number % 10 == 1:
+            tell()
+        clock.tick()
+
+    return on_epoch
 
 
 def _enter(
@@ -342,87 +403,98 @@ def _enter(
     member: Member,
     make: Callable[[Member], Fitted],
     rounds: Sequence[Split],
-    folds: int,
+    folds: Sequence[Split],
     clock: _Clock,
     race: _Race,
     tell: Callable[[], None],
+    *,
+    must: bool,
 ) -> Entry:
-    """Fit a member on each round, and let it predict the nodes that are held out."""
+    """Fit a member on each round, and let it predict the nodes that are held out.
+
+    `must`: time or no time, as nobody else can answer yet.
+    """
     start = time.perf_counter()
     logits: list[NDArray[np.float32]] = []
     fitted = None
+    cut = False
 
-    def on_epoch(epoch: Epoch) -> None:
-        if epoch.number % 10 == 1:
-            tell()
-        clock.tick(epoch)
+    def left_out(why: str) -> Entry:
+        return Entry(member, time.perf_counter() - start, None, None, why)
 
-    for one in rounds:
+    for number, one in enumerate(rounds):
+        if number and not must and clock.left <= 0:
+            return left_out(NO_TIME)
         tell()
+        clock.next_fit(len(rounds) - number)
         fitted = make(member)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", H2GCNWarning)  # said once, before
-                fitted.fit(graph, one, on_epoch=on_epoch)
+                fitted.fit(graph, one, on_epoch=_watch(clock, tell))
                 held = one.test if folds else one.val
                 logits.append(fitted.predict_logits(graph, held))
-        except InputError as error:
-            return Entry(member, time.perf_counter() - start, None, None, str(error))
+        except (InputError, MemoryError) as error:
+            return left_out(str(error) or NO_MEMORY)
         if fitted.interrupted_ and not clock.cut:
             raise KeyboardInterrupt  # not the clock's
+        cut = cut or clock.cut
+        if not np.isfinite(logits[-1]).all():
+            return left_out("its logits are not finite")
         slow = time.perf_counter() - start > QUICK and member.uses_graph
         behind = race.behind(rounds, logits) if slow else ""
         if behind:
-            return Entry(member, time.perf_counter() - start, None, None, behind)
+            return left_out(behind)
     race.finish(rounds, logits)
     return Entry(
         member,
         time.perf_counter() - start,
         np.concatenate(logits),
         None if folds else fitted,
-        "cut short, as its time was up" if clock.cut else "",
+        "cut short, as its time was up" if cut else "",
     )
 
 
-def _refit(
+def _fit_chosen(
     graph: Graph,
     split: Split,
-    entry: Entry,
+    entries: Sequence[Entry],
     make: Callable[[Member], Fitted],
     choice: Choice,
-    interrupted: bool,
-) -> Entry:
-    """Fit a member that was chosen on folds on the split itself."""
-    del interrupted
-    if entry.member.name not in choice.weights:
-        return entry
-    start = time.perf_counter()
-    fitted = make(entry.member)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", H2GCNWarning)
-        fitted.fit(graph, split)
-    seconds = entry.seconds + time.perf_counter() - start
-    return Entry(entry.member, seconds, entry.logits, fitted, entry.why)
+    clock: _Clock,
+    tell: Callable[[], None],
+) -> tuple[list[Entry], bool]:
+    """Fit those that were chosen on folds on the split itself; say if Ctrl-C came.
 
-
-def fit_temperature(logits: NDArray[np.float32], y: NDArray[np.int64]) -> float:
-    """TO MERGE."""
-    from scipy.optimize import minimize_scalar
-
-    z = logits.astype(np.float64)
-
-    def loss(log_t: float) -> float:
-        scaled = z / np.exp(log_t)
-        scaled -= scaled.max(axis=1, keepdims=True)
-        at = scaled[np.arange(len(y)), y] - np.log(np.exp(scaled).sum(axis=1))
-        return float(-np.maximum(at, np.log(1e-7)).mean() + 0.5 * log_t**2 / len(y))
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-3, 5), method="bounded").x))
-
-
-def softmax(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
-    """TO MERGE."""
-    z = logits.astype(np.float64) / temperature
-    z = np.exp(z - z.max(axis=1, keepdims=True))
-    p: NDArray[np.float64] = z / z.sum(axis=1, keepdims=True)
-    return p
+    The heaviest go first, so that Ctrl-C loses the least; without any there is nothing
+    to answer with, and it is raised.
+    """
+    found = {entry.member.name: entry for entry in entries}
+    ended = False
+    for name in sorted(choice.weights, key=lambda name: -choice.weights[name]):
+        entry, done = found[name], any(e.fitted is not None for e in found.values())
+        if ended:
+            found[name] = replace(entry, why=INTERRUPTED)
+            continue
+        start = time.perf_counter()
+        tell()
+        clock.last_fit(LONGER * entry.seconds / FOLDS)
+        fitted = make(entry.member)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", H2GCNWarning)
+                fitted.fit(graph, split, on_epoch=_watch(clock, tell))
+        except (InputError, MemoryError) as error:
+            found[name] = replace(entry, why=str(error) or NO_MEMORY)
+            continue
+        except KeyboardInterrupt:
+            if not done:
+                raise
+            ended = True
+        ended = ended or (fitted.interrupted_ and not clock.cut)
+        if ended and done:  # half a fit is better than none, but not than others
+            found[name] = replace(entry, why=INTERRUPTED)
+            continue
+        seconds = entry.seconds + time.perf_counter() - start
+        found[name] = replace(entry, seconds=seconds, fitted=fitted)
+    return list(found.values()), ended

@@ -7,19 +7,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from h2gcn.auto.choosing import by_node
 from h2gcn.auto.contest import Contest
 from h2gcn.training import score
 
-__all__ = ["Leaderboard", "Row", "make_leaderboard"]
+__all__ = ["Leaderboard", "Standing", "make_leaderboard"]
 
 NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
 """How metrics are called in a sentence."""
 
 
 @dataclass(frozen=True)
-class Row:
+class Standing:
     """A member's line.
 
     Parameters
@@ -29,7 +30,7 @@ class Row:
     log_loss
         On the held-out nodes, after its temperature; None if it was left out.
     score
-        The metric there, a fraction of 1.
+        The metric there, a fraction of 1; None also where it has no value.
     gap
         How far it is behind the best, by what the choice was made by.
     gap_error
@@ -71,9 +72,10 @@ class Leaderboard:
     folds
         How many folds they come from; 0 where they are the validation nodes.
     majority
-        The score of always saying the largest class.
+        The score of always saying the largest class; None where it has no value.
     optimism
-        By how much the best member's score is too good, for having been chosen.
+        By how much the best member's score is too good, for having been chosen; None
+        where there are too few nodes to tell.
     graph
         What the graph adds over no graph, in a sentence; empty where it cannot be
         said.
@@ -83,13 +85,13 @@ class Leaderboard:
         Whether Ctrl-C ended it.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[Standing, ...]
     metric: str
     chosen_by: str
     nodes: int
     folds: int
-    majority: float
-    optimism: float
+    majority: float | None
+    optimism: float | None
     graph: str
     seconds: float
     interrupted: bool
@@ -101,7 +103,7 @@ class Leaderboard:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Leaderboard:
         """Return what `to_json` wrote."""
-        rows = tuple(Row(**row) for row in content["rows"])
+        rows = tuple(Standing(**row) for row in content["rows"])
         return cls(**{**content, "rows": rows})
 
     @property
@@ -125,15 +127,26 @@ class Leaderboard:
         return f"{listed} and {names[-1]} answer together, {how} of probabilities."
 
     @property
-    def optimism_in_words(self) -> str:
-        """By how much the best looks better than it is."""
+    def caution(self) -> str:
+        """By how much the best looks better than it is, in a sentence."""
+        if self.optimism is None:
+            return "How much too good the best looks, so few nodes cannot tell."
         much = max(self.optimism, 0.0)
+        said = f"{100 * much:.1f} points of {NAMES[self.chosen_by]}"
         if self.chosen_by == "log_loss":
-            return f"{much:.3f} of log-loss"
-        return f"{100 * much:.1f} points of {NAMES[self.chosen_by]}"
+            said = f"{much:.3f} of log-loss"
+        return f"The best of so many looks better than it is, by about {said}."
+
+    def behind(self, row: Standing) -> str:
+        """How far a member is behind the best, with the standard error of that."""
+        if row.gap is None or row.gap_error is None:
+            return ""
+        if self.chosen_by == "log_loss":
+            return f"{row.gap:.3f} ± {row.gap_error:.3f}"
+        return f"{100 * row.gap:.2f} ± {100 * row.gap_error:.2f}"
 
 
-def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboard:
+def make_leaderboard(contest: Contest, metric: str) -> Leaderboard:
     """Return the leaderboard of a contest.
 
     Parameters
@@ -142,8 +155,6 @@ def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboa
         Held.
     metric
         "accuracy", "macro_f1" or "roc_auc".
-    chosen_by
-        What the choice was made by.
     """
     choice, y = contest.choice, contest.y
     rows = []
@@ -151,14 +162,16 @@ def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboa
         name, known = entry.member.name, entry.logits is not None
         shares = contest.probabilities.get(name)
         rows.append(
-            Row(
+            Standing(
                 name,
                 entry.member.model,
                 entry.member.sees,
                 -float(by_node("log_loss", shares, y).mean())
                 if shares is not None
                 else None,
-                score(metric, y, entry.logits) if entry.logits is not None else None,
+                _known(score(metric, y, entry.logits))
+                if entry.logits is not None
+                else None,
                 choice.gaps[name] if known else None,
                 choice.errors[name] if known else None,
                 choice.weights.get(name, 0.0),
@@ -173,10 +186,10 @@ def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboa
     return Leaderboard(
         tuple(rows),
         metric,
-        chosen_by,
+        choice.metric,
         len(y),
         contest.folds,
-        score(metric, y, guess),
+        _known(score(metric, y, guess)),
         choice.optimism,
         what_the_graph_adds(contest, metric),
         round(contest.seconds, 2),
@@ -184,35 +197,48 @@ def make_leaderboard(contest: Contest, metric: str, chosen_by: str) -> Leaderboa
     )
 
 
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
 def what_the_graph_adds(contest: Contest, metric: str) -> str:
-    """Return in a sentence what the best member gains by looking at edges."""
-    groups: dict[bool, list[str]] = {True: [], False: []}
+    """Return in a sentence what the best member gains by looking at edges.
+
+    It is judged by the log-loss, node by node: two standard errors tell it from none.
+    """
+    losses: dict[bool, dict[str, NDArray[np.float64]]] = {True: {}, False: {}}
     for entry in contest.entries:
-        if entry.logits is not None:
-            groups[entry.member.uses_graph].append(entry.member.name)
-    if not (groups[True] and groups[False]):
+        name = entry.member.name
+        if name in contest.probabilities:
+            of_nodes = -by_node("log_loss", contest.probabilities[name], contest.y)
+            losses[entry.member.uses_graph][name] = of_nodes
+    if not (losses[True] and losses[False]):
         return ""
-    losses = {
-        name: -by_node("log_loss", contest.probabilities[name], contest.y)
-        for name in (*groups[True], *groups[False])
+    found = {
+        uses: min(group, key=lambda name: float(group[name].mean()))
+        for uses, group in losses.items()
     }
-    with_graph, without = (
-        min(groups[uses], key=lambda name: float(losses[name].mean()))
-        for uses in (True, False)
+    told = "; ".join(
+        f"log-loss {losses[uses][name].mean():.3f}{_and(contest, metric, name)} "
+        f"{'with it' if uses else 'without'} ({name})"
+        for uses, name in found.items()
     )
-    gain = losses[without] - losses[with_graph]
+    gain = losses[False][found[False]] - losses[True][found[True]]
     mean, error = float(gain.mean()), float(gain.std() / np.sqrt(len(gain)))
-    words = NAMES[metric]
-    scores = [
-        score(metric, contest.y, np.log(contest.probabilities[name] + 1e-12))
-        for name in (with_graph, without)
-    ]
-    told = (
-        f"{words} {100 * scores[0]:.1f} % with it ({with_graph}), "
-        f"{100 * scores[1]:.1f} % without ({without})"
-    )
     if mean > 2 * error:
         return f"The graph helps: {told}."
     if mean < -2 * error:
         return f"The graph does not help here: {told}."
     return f"Whether the graph helps, these nodes cannot tell: {told}."
+
+
+def _and(contest: Contest, metric: str, name: str) -> str:
+    """Return the score of a member in words, to go on with."""
+    found = _known(score(metric, contest.y, _logits_of(contest, name)))
+    return "" if found is None else f" and {NAMES[metric]} {100 * found:.1f} %"
+
+
+def _logits_of(contest: Contest, name: str) -> NDArray[np.float32]:
+    logits = {entry.member.name: entry.logits for entry in contest.entries}[name]
+    assert logits is not None
+    return logits

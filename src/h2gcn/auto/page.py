@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from h2gcn import __version__
 from h2gcn.auto.leaderboard import NAMES, Leaderboard
+from h2gcn.diagnosis import NONE, rounded
 
 __all__ = ["render_leaderboard"]
 
@@ -45,5 +46,10 @@ def render_leaderboard(
         facts=facts,
         reliability=Markup(reliability),
         score_name=NAMES[board.metric],
+        percent=_percent,
         version=__version__,
     )
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else rounded(100 * value, 2, 100)

@@ -132,31 +132,27 @@ def contest_bar(
 
 def show_leaderboard(board: Leaderboard) -> None:
     """Print how the members of auto stand, and what that says."""
-    heads = ("", "sees", "in the answer", SCORES[board.metric], "log-loss", "seconds")
+    heads = ("", "answers", SCORES[board.metric], "log-loss", "behind", "seconds")
     rows = [
         (
             row.name,
-            row.sees,
             f"{100 * row.weight:.0f} %" if row.weight else "",
             percent(row.score),
             "" if row.log_loss is None else f"{row.log_loss:.3f}",
+            board.behind(row) if row.gap else "",
             f"{row.seconds:.1f}",
         )
         for row in board.rows
         if row.log_loss is not None
     ]
-    rows.append(("always the largest class", "", "", percent(board.majority), "", ""))
+    rows.append(("always the largest class", "", percent(board.majority), "", "", ""))
     table(f"leaderboard, on {board.held_out}", heads, rows)
     for row in board.rows:
         if row.note:
-            print(f"{row.name}: {row.note}")
-    print(board.answering)
-    if board.graph:
-        print(board.graph)
-    print(
-        "The best of so many looks better than it is, by about "
-        f"{board.optimism_in_words}; test nodes tell."
-    )
+            print(f"{row.name}: {as_flags(row.note)}")
+    for sentence in (board.answering, board.graph, board.caution):
+        if sentence:
+            print(sentence)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn.exceptions import InputError
+
 if TYPE_CHECKING:
     from h2gcn.models import ModelSpec
 
@@ -31,8 +33,14 @@ def command(
     looked at on their own. D3: every round's result reaches the classifier.
     """
     from h2gcn.cli.console import table
+    from h2gcn.estimator import AUTO
     from h2gcn.models import ALIASES, MODELS, find_model
 
+    if name == AUTO:
+        raise InputError(
+            "auto is no model of its own: 'h2gcn train' fits a dozen of them, and the "
+            "best answer together"
+        )
     if name is not None:
         found = find_model(name)
         name = ALIASES.get(name, name)

@@ -42,7 +42,7 @@ from h2gcn.estimator import (
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.homophily import graph_card
-from h2gcn.io import cannot_write, check_folder
+from h2gcn.io import atomic_write, cannot_write, check_folder
 from h2gcn.models import find_model
 from h2gcn.training import MINUTES, Epoch, Stage, check_resume, find_stage, per_class
 
@@ -115,7 +115,12 @@ def run_splits(
     *,
     quiet: bool,
 ) -> list[SplitRun]:
-    """Fit a model on each of some splits; a run of split i is seeded by seed + i."""
+    """Fit a model on each of some splits; a run of split i is seeded by seed + i.
+
+    What "auto" is to fit once more on all labels is scored before.
+    """
+    again = bool(config.get("refit"))
+    config = {name: value for name, value in config.items() if name != "refit"}
     fits = [_check(graph, model, number, seed, config) for number in numbers]
     if not _has_epochs(model):
         checkpoints = None  # it is done in one go
@@ -130,6 +135,10 @@ def run_splits(
             used = fitted.split_
             test = evaluate(fitted, graph, used.test) if used.test.size else None
             val = evaluate(fitted, graph, used.val)
+            if again and not fitted.interrupted_:
+                start = time.perf_counter()
+                fitted.fit_on_all(graph)
+                seconds += time.perf_counter() - start
             runs.append(SplitRun(number, fitted, val, test, seconds))
             if fitted.interrupted_:
                 kept = "the best so far is kept"
@@ -329,6 +338,10 @@ def report(graph: Graph, model: str, runs: Sequence[SplitRun]) -> dict[str, Any]
         **judge_runs(runs).to_json(),
         "version": __version__,
     }
+    boards = [run.classifier.leaderboard_ for run in runs]
+    found = [board.to_json() for board in boards if board is not None]
+    if found:
+        result["leaderboards"] = found
     if graph.n_classes == 2:
         scores = [test.roc_auc for test in tests if test.roc_auc is not None]
         result["test_roc_auc"] = mean_and_deviation(scores)
@@ -400,11 +413,12 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         took = result["splits"][0]["scaling"]
         print(f"scaling of the features: {took}, by auto (--scaling sets another)")
     metric = result["config"]["metric"]
+    epoch = ("best epoch",) if result["model"] != AUTO else ()
     rows = [
         (
             row["split"],
             "/".join(map(str, row["sizes"])),
-            row["best_epoch"],
+            *(row["best_epoch"] for _ in epoch),
             percent(row.get(f"val_{metric}")),
             percent(row.get(f"test_{metric}")),
             f"{row['seconds']:.1f}",
@@ -412,7 +426,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         for row in result["splits"]
     ]
     scores = (f"val {SCORES[metric]}", f"test {SCORES[metric]}")
-    columns = ("split", "train/val/test", "best epoch", *scores, "seconds")
+    columns = ("split", "train/val/test", *epoch, *scores, "seconds")
     table(f"{result['model']} on {graph.name}", columns, rows)
     names = {
         "accuracy": "test_accuracy",
@@ -505,12 +519,10 @@ def write_page(path: Path, graph: Graph, run: SplitRun) -> None:
     """Write the leaderboard of a run of auto as a page."""
     board = run.classifier.leaderboard_
     assert board is not None
-    try:
-        facts, picture = _for_page(run)
-        page = render_leaderboard(board, graph.name, facts, picture)
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise cannot_write(path, error) from None
+    facts, picture = _for_page(run)
+    page = render_leaderboard(board, graph.name, facts, picture)
+    with atomic_write(path) as beside:
+        beside.write_text(page, encoding="utf-8")
 
 
 def say_saved(out: Path, run: SplitRun, graph: Graph) -> None:

@@ -119,7 +119,7 @@ def command(
     ] = None,
     stopping: Annotated[
         str | None,
-        _setting("Chooses the epoch: score, loss-mean or loss-or-score."),
+        _setting("Chooses the epoch: score, loss, loss-mean or loss-or-score."),
     ] = None,
     optimizer: Annotated[str | None, _setting("adam or sgd.")] = None,
     learning_rate: Annotated[
@@ -178,7 +178,6 @@ def command(
         write_page,
     )
     from h2gcn.estimator import AUTO, check_target
-    from h2gcn.io import check_suffix
 
     own = parse_options(option or [])
     given = {
@@ -207,8 +206,12 @@ def command(
     check_given(model, given)
     if model == AUTO:
         given |= {"time_limit": time_limit, "refit": refit}
+        if checkpoint is not None:
+            raise InputError("--checkpoint is for one model, and --model is auto.")
+        if own:
+            raise InputError("--option is for one model, and --model is auto.")
         if page is not None:
-            check_suffix(page, (".html",))
+            _check_page(page)
     else:
         _check_for_auto(
             model, {"time-limit": time_limit, "refit": refit or None, "page": page}
@@ -234,7 +237,7 @@ def command(
             _check_new(out, resume)
     checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
     graph = src.load_source(source, nodes, edges, options, features)
-    if base is None and model != AUTO:
+    if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)
     config = merge(base or {}, given | {"device": device}, own)
@@ -292,6 +295,15 @@ def _check_for_auto(model: str, given: dict[str, object]) -> None:
             raise InputError(f"--{name} is for --model auto. This is {model}.")
 
 
+def _check_page(page: Path) -> None:
+    """Refuse a page that cannot be written, before the work is done."""
+    from h2gcn.io import check_suffix
+
+    check_suffix(page, (".html", ".htm"))
+    if not page.expanduser().parent.is_dir():
+        raise InputError(f"{page}: the folder {page.parent} does not exist")
+
+
 def _check_new(out: Path, resume: bool) -> None:
     """Refuse to replace a model, unless it is one that `--resume` goes on from."""
     from h2gcn.estimator import holds_model, read_manifest
@@ -307,10 +319,13 @@ def _check_new(out: Path, resume: bool) -> None:
 
 def _preset(source: str | None, model: str) -> dict[str, Any]:
     """Return the setting of a model on a benchmark, {} for one's own data."""
-    from h2gcn.datasets import is_dataset
+    from h2gcn.datasets import DATASETS, is_dataset
+    from h2gcn.estimator import AUTO
 
     if source is None or not is_dataset(source):
         return {}
+    if model == AUTO:
+        return {"metric": DATASETS[source].metric} if source in DATASETS else {}
     from h2gcn.experiments import TO_THE_END, find_preset
 
     return {**TO_THE_END, **find_preset(source, model)}

@@ -137,9 +137,14 @@ def command(
         show,
         source_arguments,
     )
-    from h2gcn.estimator import check_labels, other_scalings
+    from h2gcn.estimator import AUTO, check_labels, other_scalings
     from h2gcn.experiments import classifier_of, distinct, find_grid, without_test
 
+    if model == AUTO:
+        raise InputError(
+            "--model auto has nothing to tune: it is a fixed dozen of models, and "
+            "'h2gcn train' takes it as it is. Name one of 'h2gcn models'."
+        )
     model, _ = find_settings(None, model)
     n_trials = _check_search(search, trials)
     given = {

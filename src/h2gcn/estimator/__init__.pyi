@@ -1,5 +1,5 @@
 from .automatic import AUTO as AUTO, member_params as member_params
-from .calibration import Calibration as Calibration, fit_temperature as fit_temperature
+from .calibration import Calibration as Calibration
 from .checks import (
     CheckedFit as CheckedFit,
     check_fit as check_fit,

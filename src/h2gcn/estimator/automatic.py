@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,16 @@ from h2gcn.estimator.decisions import choose_decision
 from h2gcn.estimator.parameters import Params
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
+from h2gcn.models import find_model
 
 __all__ = [
-    *("AUTO", "Answer", "Answering", "check_auto", "find_answer", "mean_blocks"),
+    "AUTO",
+    "Answer",
+    "Answering",
+    "check_auto",
+    "find_answer",
+    "fit_on_all",
+    "mean_blocks",
     "member_params",
 ]
 
@@ -49,21 +56,8 @@ _ITS_OWN: Mapping[str, Any] = {
 _FOR_ALL = ("scaling", "metric", "memory_limit", "device", "calibrate")
 TINY = 1e-12
 
-
-class Classifies(Protocol):
-    """What is asked of a member that is fitted."""
-
-    best_epoch_: int
-
-    def predict_blocks(
-        self,
-        graph: Graph,
-        nodes: Any = None,
-        *,
-        block_size: int | None = None,
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        """Return nodes with their logits, a block after the other."""
-        ...
+Block = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Some nodes, [m], and their logits, [m, C]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +169,6 @@ def find_answer(
         on_progress=on_progress,
     )
     members = _answering(contest)
-    if params["refit"]:
-        members = [_refit(graph, split, one, build, contest) for one in members]
     found = contest.probabilities
     mean = np.asarray(sum(one.weight * found[one.name] for one in members))
     offsets = np.zeros(mean.shape[1])
@@ -185,7 +177,7 @@ def find_answer(
         offsets = np.log(np.diag(rule.gains))
     return Answer(
         tuple(members),
-        make_leaderboard(contest, asked, by),
+        make_leaderboard(contest, asked),
         contest,
         contest.held_out,
         contest.y,
@@ -218,24 +210,37 @@ def _answering(contest: Contest) -> list[Answering]:
     ]
 
 
-def _refit(
-    graph: Graph,
-    split: Split,
-    member: Answering,
-    build: Callable[[Member], Any],
-    contest: Contest,
-) -> Answering:
-    """Fit a member on all labelled nodes, for as many epochs as were best before."""
-    preset = next(e.member for e in contest.entries if e.member.name == member.name)
-    epochs = member.classifier.best_epoch_
-    if epochs:
-        to_the_end = {"epochs": epochs, "patience": None, "stopping": "loss-mean"}
-        preset = replace(preset, params={**preset.params, **to_the_end})
-    nothing = np.array([], dtype=np.int64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", H2GCNWarning)
-        fitted = build(preset).fit_all(graph, Split(graph.labelled, split.val, nothing))
-    return replace(member, classifier=fitted)
+def fit_on_all(
+    graph: Graph, members: Sequence[Answering], make: Callable[..., Any]
+) -> tuple[Answering, ...]:
+    """Fit members on all labelled nodes, for as many epochs as were best before.
+
+    Ctrl-C is raised: half of them is of no use.
+
+    Parameters
+    ----------
+    graph
+        That of their fit.
+    members
+        Those that answer.
+    make
+        Returns an unfitted classifier of some parameters.
+    """
+    # Validation nodes have no say: what is kept is the last epoch.
+    everything = Split(graph.labelled, graph.labelled, np.array([], dtype=np.int64))
+    found = []
+    for one in members:
+        params = one.classifier.get_params()
+        epochs = one.classifier.best_epoch_
+        if epochs:
+            params |= {"epochs": epochs, "patience": None, "stopping": "loss-mean"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", H2GCNWarning)
+            fitted = make(**params).fit_all(graph, everything)
+        if fitted.interrupted_:
+            raise KeyboardInterrupt
+        found.append(replace(one, classifier=fitted))
+    return tuple(found)
 
 
 def mean_blocks(
@@ -244,8 +249,11 @@ def mean_blocks(
     graph: Graph,
     nodes: NDArray[np.int64] | None,
     block_size: int | None,
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+) -> Iterator[Block]:
     """Return nodes with the logarithms of the members' mean probabilities.
+
+    On another graph than that of `fit` those that can only answer there are left out,
+    and a warning names them.
 
     Parameters
     ----------
@@ -256,14 +264,78 @@ def mean_blocks(
     graph, nodes, block_size
         As of `NodeClassifier.predict_blocks`.
     """
-    streams = [
-        one.classifier.predict_blocks(graph, nodes, block_size=block_size)
-        for one in members
-    ]
-    for parts in zip(*streams, strict=True):
+    streams: dict[str, Iterator[Block]] = {}
+    refused: dict[str, InputError] = {}
+    for one in members:
+        try:
+            with warnings.catch_warnings():
+                if _spreads_labels(one) and not all(map(_spreads_labels, members)):
+                    # Nodes that it cannot reach are left to the others.
+                    warnings.simplefilter("ignore", H2GCNWarning)
+                streams[one.name] = one.classifier.predict_blocks(
+                    graph, nodes, block_size=block_size
+                )
+        except InputError as error:
+            if not _is_bound(one, graph):
+                raise
+            refused[one.name] = error
+    if not streams:
+        raise next(iter(refused.values()))
+    if refused:
+        warnings.warn(
+            f"{graph.name} is not the graph of fit, and only there {_listed(refused)} "
+            f"can answer; here it is {_listed(streams)}",
+            H2GCNWarning,
+            stacklevel=3,
+        )
+    return _mean([one for one in members if one.name in streams], streams, offsets)
+
+
+def _mean(
+    members: Sequence[Answering],
+    streams: Mapping[str, Iterator[Block]],
+    offsets: NDArray[np.float64],
+) -> Iterator[Block]:
+    whole = sum(one.weight for one in members)
+    for nodes, parts in _side_by_side([streams[one.name] for one in members]):
         mean = sum(
-            one.weight * softmax(logits.astype(np.float64) / one.temperature, axis=1)
-            for one, (_, logits) in zip(members, parts, strict=True)
+            one.weight / whole * softmax(z.astype(np.float64) / one.temperature, axis=1)
+            for one, z in zip(members, parts, strict=True)
         )
         logits = np.log(np.maximum(mean, TINY)) + offsets
-        yield parts[0][0], logits.astype(np.float32)
+        yield nodes, logits.astype(np.float32)
+
+
+def _side_by_side(
+    streams: Sequence[Iterator[Block]],
+) -> Iterator[tuple[NDArray[np.int64], list[NDArray[np.float32]]]]:
+    """Return the same nodes of all streams, whatever blocks each of them comes in."""
+    heads: list[Block | None] = [None] * len(streams)
+    while True:
+        for number, stream in enumerate(streams):
+            head = heads[number]
+            while head is None or not len(head[0]):
+                head = next(stream, None)
+                if head is None:
+                    return
+            heads[number] = head
+        full = [head for head in heads if head is not None]
+        size = min(len(nodes) for nodes, _ in full)
+        yield full[0][0][:size], [logits[:size] for _, logits in full]
+        heads = [(nodes[size:], logits[size:]) for nodes, logits in full]
+
+
+def _spreads_labels(member: Answering) -> bool:
+    return find_model(member.classifier.params_["model"]).inputs == "labels"
+
+
+def _is_bound(member: Answering, graph: Graph) -> bool:
+    """Return whether a member was refused for the graph being another one."""
+    fitted = member.classifier
+    by_node = fitted.schema_ is not None and fitted.schema_.nodes is not None
+    return (_spreads_labels(member) or by_node) and not fitted.seen_.is_of(graph)
+
+
+def _listed(names: Iterable[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

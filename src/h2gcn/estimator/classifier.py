@@ -17,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from h2gcn._validation import check_integer, check_real, nearest
 from h2gcn.auto import Contest, Leaderboard, Progress
-from h2gcn.estimator.automatic import AUTO, Answering, find_answer, mean_blocks
+from h2gcn.estimator.automatic import (
+    AUTO,
+    Answering,
+    find_answer,
+    fit_on_all,
+    mean_blocks,
+)
 from h2gcn.estimator.calibration import Calibration, training_weights
 from h2gcn.estimator.checks import (
     CheckedFit,
@@ -57,6 +63,7 @@ from h2gcn.estimator.saved_model import (
     SavedMember,
     SavedModel,
     load_weights,
+    member_folder,
     read_model,
     write_model,
 )
@@ -128,8 +135,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Seconds that "auto" may take; None is about a minute for small graphs, and
         three for 10,000 nodes with 60,000 edges.
     refit
-        Whether "auto" fits those that answer once more, on all labelled nodes. Scores
-        are those from before.
+        Whether "auto" fits those that answer once more, on all labelled nodes (see
+        `fit_on_all`). `score` then has no node left that training did not see.
     device
         "auto" (cuda where there is one, else cpu), "cpu", "cuda" or "mps".
     random_state
@@ -440,18 +447,48 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             answer.y,
             answer.held_out,
             np.exp(answer.offsets),
-            calibrate=self.calibrate,
+            calibrate=params["calibrate"],
         )
-        everything = Split(graph.labelled, *[np.array([], dtype=np.int64)] * 2)
-        self._keep(graph, params, everything if self.refit else split, seed)
-        self.split_ = split
+        self._keep(graph, {**params, "refit": False}, split, seed)
         self.members_, self.offsets_ = answer.members, answer.offsets
         self.leaderboard_ = answer.leaderboard
         self.contest_ = answer.contest
         self.calibration_ = calibration
-        self.val_score_ = score(self.metric, answer.y, answer.logits)
-        self.seconds_ = time.perf_counter() - start
+        self.val_score_ = score(params["metric"], answer.y, answer.logits)
         self.interrupted_ = answer.leaderboard.interrupted
+        if params["refit"] and not self.interrupted_:
+            self.fit_on_all(graph)
+        self.seconds_ = time.perf_counter() - start
+        return self
+
+    def fit_on_all(self, graph: Graph) -> NodeClassifier:
+        """Fit those of "auto" that answer once more, on all labelled nodes.
+
+        Each for as many epochs as were best before. What is known of them
+        (`leaderboard_`, `val_score_`, `calibration_`) is from before: no labelled node
+        is left to score them by. Ctrl-C leaves them as they were.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`.
+        """
+        check_is_fitted(self, "classes_")
+        if not self.members_:
+            raise InputError("'fit_on_all' is for model 'auto'.")
+        if self.seen_ is None or not self.seen_.is_of(graph):
+            raise InputError(
+                f"{graph.name}: not the graph of fit, on whose labelled nodes those "
+                "that answer are fitted once more"
+            )
+        try:
+            self.members_ = fit_on_all(graph, self.members_, NodeClassifier)
+        except KeyboardInterrupt:
+            self.interrupted_ = True
+            return self
+        nothing = np.array([], dtype=np.int64)
+        self.seen_ = Seen.of(graph, Split(graph.labelled, nothing, nothing))
+        self.params_ = self.params_ | {"refit": True}
         return self
 
     def fit_all(self, graph: Graph, split: Split) -> NodeClassifier:
@@ -910,8 +947,13 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
         load_weights(module, saved, path)
         classifier.module_ = module.to(classifier.device_).eval()
     classifier.members_ = tuple(
-        Answering(m.name, m.weight, m.temperature, _from_saved(m.model, path))
-        for m in saved.members
+        Answering(
+            m.name,
+            m.weight,
+            m.temperature,
+            _from_saved(m.model, path / member_folder(number, m.name)),
+        )
+        for number, m in enumerate(saved.members)
     )
     classifier.leaderboard_ = saved.leaderboard
     classifier.contest_ = None

@@ -36,10 +36,12 @@ from h2gcn.training import (
 )
 
 __all__ = [
+    "SavedMember",
     "SavedModel",
     "check_target",
     "holds_model",
     "load_weights",
+    "member_folder",
     "read_manifest",
     "read_model",
     "write_model",
@@ -164,15 +166,15 @@ def _files(saved: SavedModel) -> dict[str, bytes]:
     files = {WEIGHTS: weights}
     manifest["members"] = []
     for number, member in enumerate(saved.members):
-        folder = f"{number}-{member.name}"
+        folder = member_folder(number, member.name)
         inside = _files(member.model)
-        files |= {f"{MEMBERS}/{folder}/{name}": part for name, part in inside.items()}
+        files |= {f"{folder}/{name}": part for name, part in inside.items()}
         manifest["members"].append(
             {
                 "name": member.name,
                 "weight": member.weight,
                 "temperature": member.temperature,
-                "folder": folder,
+                "folder": Path(folder).name,
                 "manifest_sha256": hashlib.sha256(inside[MANIFEST]).hexdigest(),
             }
         )
@@ -180,6 +182,11 @@ def _files(saved: SavedModel) -> dict[str, bytes]:
     board = saved.leaderboard
     manifest["leaderboard"] = None if board is None else board.to_json()
     return files | {MANIFEST: signed(manifest)}
+
+
+def member_folder(number: int, name: str) -> str:
+    """Return where in the folder of an "auto" a member is."""
+    return f"{MEMBERS}/{number}-{name}"
 
 
 def _replace(path: Path, files: dict[str, bytes]) -> None:

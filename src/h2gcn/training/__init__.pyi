@@ -42,3 +42,4 @@ from .probability_metrics import (
 )
 from .runtime import is_small as is_small, threads_for as threads_for
 from .stopping import Epoch as Epoch
+from .temperature import fit_temperature as fit_temperature

@@ -1,0 +1,113 @@
+"""The members that a graph is given, by what it has to look at."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import h2gcn.auto.portfolio as portfolio
+from h2gcn import Graph, NodeClassifier
+from h2gcn.auto import default_time_limit, find_portfolio
+from h2gcn.auto.portfolio import LEAST, MOST, WIDE
+from support.graphs import adjacency, one_way
+
+N = 12
+EDGES = adjacency(N, [(i, (i + 1) % N) for i in range(N)])
+NO_EDGES = adjacency(N, [])
+
+
+def graph(
+    features: int = 4, adj: sp.csr_array = EDGES, *, directed: bool = False
+) -> Graph:
+    x = np.random.default_rng(0).normal(size=(N, features))
+    way = one_way(adj, 0) if directed else None
+    return Graph(x=x, adj=adj, directed=way, y=np.arange(N) % 2)
+
+
+KINDS = {
+    "features and edges": graph(),
+    "directed": graph(directed=True),
+    "wide": graph(WIDE + 1),
+    "wide and directed": graph(WIDE + 1, directed=True),
+    "no edges": graph(4, NO_EDGES),
+    "no edges, wide": graph(WIDE + 1, NO_EDGES),
+    "sparse": replace(graph(), x=sp.csr_array(np.eye(N, dtype=np.float32))),
+}
+
+
+def names(of: Graph, scaling: str = "auto") -> list[str]:
+    return [member.name for member in find_portfolio(of, scaling)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scaling", ["auto", "rows", "standard", "none"])
+def test_every_member_can_be_built_and_fits_the_graph(kind: str, scaling: str) -> None:
+    found = find_portfolio(KINDS[kind], scaling)
+    assert found
+    assert len({member.name for member in found}) == len(found) <= 14
+    for member in found:
+        assert member.sees
+        NodeClassifier(member.model, **member.params).check_params(2)
+        asked = member.params.get("scaling", scaling)
+        assert scaling == "auto" or asked == scaling, member.name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_quick_ones_go_first(kind: str) -> None:
+    found = names(KINDS[kind])
+    assert found[0] == "logistic"
+    slow = {"h2gcn-1", "h2gcn-2", "c-ignn", "residual-gcn", "ring-table"}
+    places = [i for i, name in enumerate(found) if name in slow]
+    quick = {"label-propagation", "label-propagation-2hop", "linbp"}
+    assert all(found.index(name) < min(places) for name in quick & set(found))
+
+
+def test_those_without_the_graph_are_floors() -> None:
+    found = {member.name: member for member in find_portfolio(graph())}
+    alone = [name for name, member in found.items() if not member.uses_graph]
+    assert alone == ["mlp", "boosted-trees-alone"]
+    assert {"h2gcn-1", "h2gcn-2", "linbp", "ring-table", "residual-gcn"} <= set(found)
+
+
+def test_without_edges_nobody_looks_at_them() -> None:
+    for kind in ("no edges", "no edges, wide"):
+        found = find_portfolio(KINDS[kind])
+        assert not any(member.uses_graph for member in found)
+        assert {"mlp", "logistic"} <= {member.name for member in found}
+
+
+def test_directions_are_looked_at_where_there_are_any() -> None:
+    def tables(of: Graph) -> str:
+        return " ".join(
+            member.params.get("options", {}).get("table", "")
+            for member in find_portfolio(of)
+        )
+
+    assert "directions" in tables(graph(directed=True))
+    assert "directions" not in tables(graph())
+    assert "out" not in tables(graph())
+
+
+def test_the_adjacency_has_no_columns_in_large_graphs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "ring-table-adjacency" in names(graph())
+    monkeypatch.setattr(portfolio, "MANY_NODES", N - 1)
+    assert "ring-table-adjacency" not in names(graph())
+
+
+def test_the_time_grows_with_the_graph() -> None:
+    assert default_time_limit(graph()) == LEAST
+
+    def sized(n_nodes: int, n_edges: int) -> float:
+        class Sized:
+            pass
+
+        of = Sized()
+        of.n_nodes, of.n_edges = n_nodes, n_edges  # type: ignore[attr-defined]
+        return default_time_limit(of)  # type: ignore[arg-type]
+
+    assert LEAST < 60
+    assert 120 < sized(10_000, 60_000) < 180
+    assert sized(10_000_000, 100_000_000) == MOST

@@ -117,7 +117,9 @@ class Stage:
 
     def hold(self, graph: Graph, split: Split, limit: float = 1e6) -> Contest:
         """Hold a contest."""
-        members = [Member(name, name, "all") for name in self.acts]
+        members = [
+            Member(name, name, "all", uses_graph=name != "mlp") for name in self.acts
+        ]
         return hold_contest(
             graph,
             split,
@@ -282,9 +284,9 @@ def test_the_first_that_can_answer_does_if_others_cannot(
 def test_a_long_training_is_cut_and_its_best_epoch_kept(
     clock: Clock, many: tuple[Graph, Split]
 ) -> None:
-    stage = Stage({"a": Act(epochs=1000), "b": Act(epochs=3)}, clock)
-    found = stage.hold(*many, limit=100.0)
-    assert why(found) == {"a": "cut short, as its time was up", "b": ""}
+    acts = {"a": Act(epochs=1000), "b": Act(epochs=3), "c": Act(0.3)}
+    found = Stage(acts, clock).hold(*many, limit=100.0)
+    assert why(found) == {"a": "cut short, as its time was up", "b": "", "c": ""}
     first = found.entries[0]
     assert first.fitted.kept_ == pytest.approx(LARGEST_SHARE * 100, abs=1)
     assert first.seconds == first.fitted.kept_
@@ -296,21 +298,35 @@ def test_folds_share_the_time_of_a_member(
     clock: Clock, few: tuple[Graph, Split]
 ) -> None:
     kept = []
-    stage = Stage({"a": Act(epochs=1000)}, clock)
+    stage = Stage({"a": Act(epochs=1000), "b": Act(0.3), "c": Act(0.3)}, clock)
     make = stage.make
 
     def spy(member: Member) -> Made:
-        kept.append(make(member))
-        return kept[-1]
+        made = make(member)
+        if member.name == "a":
+            kept.append(made)
+        return made
 
     stage.make = spy  # type: ignore[method-assign]
     found = stage.hold(*few, limit=100.0)
     *folds, last = [one.kept_ for one in kept]
     assert len(folds) == FOLDS
-    assert all(abs(epochs - LARGEST_SHARE * 100 / FOLDS) <= 1 for epochs in folds)
+    share = LARGEST_SHARE * 100 / (FOLDS + 1)
+    assert all(abs(epochs - share) <= 1 for epochs in folds)
     # And what answers keeps to the limit too.
-    assert last <= 100 - sum(folds) + 1
+    assert last > max(folds)
+    assert found.choice.weights == {"a": 1.0}
     assert found.seconds <= 101
+
+
+def test_the_last_member_may_take_all_that_is_left(
+    clock: Clock, few: tuple[Graph, Split]
+) -> None:
+    found = Stage({"a": Act(epochs=1000)}, clock).hold(*few, limit=120.0)
+    assert 118 <= found.seconds <= 122
+    first = found.entries[0]
+    assert first.fitted.kept_ == pytest.approx(20, abs=2)
+    assert first.why == "cut short, as its time was up"
 
 
 def test_a_last_fit_is_given_as_long_as_a_fold_took(
@@ -365,6 +381,39 @@ def test_progress_tells_of_the_last_fits(
     stage.hold(*few, limit=60.0)
     assert [at.member for at in stage.told] == ["a"] * FOLDS + ["those that answer"]
     assert [at.left for at in stage.told] == [60, 59, 58, 57, 56, 55]
+
+
+# ------------------------------------------------------------ what is given up early
+
+
+def test_slow_members_that_are_clearly_behind_are_given_up(
+    clock: Clock, few: tuple[Graph, Split]
+) -> None:
+    stage = Stage({"good": Act(0.95), "poor": Act(0.2), "also": Act(0.95)}, clock)
+    found = stage.hold(*few)
+    assert why(found)["poor"].startswith(
+        "given up after 2 of 5 folds, clearly behind: log-loss "
+    )
+    assert sum(name == "poor" for name, _ in stage.fits) == 2
+    assert found.entries[1].logits is None
+    assert set(found.choice.weights) == {"good", "also"}
+    assert why(found)["also"] == "", "one that is as good goes on"
+
+
+def test_quick_members_and_floors_are_never_given_up(
+    clock: Clock, few: tuple[Graph, Split]
+) -> None:
+    quick = Stage({"good": Act(0.95), "poor": Act(0.2, seconds=0.1)}, clock)
+    assert why(quick.hold(*few)) == {"good": "", "poor": ""}
+    floor = Stage({"good": Act(0.95), "mlp": Act(0.2)}, clock)
+    assert why(floor.hold(*few)) == {"good": "", "mlp": ""}
+
+
+def test_on_the_split_itself_nobody_is_given_up(
+    clock: Clock, many: tuple[Graph, Split]
+) -> None:
+    stage = Stage({"good": Act(0.95), "poor": Act(0.2)}, clock)
+    assert why(stage.hold(*many)) == {"good": "", "poor": ""}
 
 
 # --------------------------------------------------------------- what cannot be fitted

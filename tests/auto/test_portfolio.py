@@ -1,7 +1,5 @@
 """The members that a graph is given, by what it has to look at."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -32,7 +30,9 @@ KINDS = {
     "wide and directed": graph(WIDE + 1, directed=True),
     "no edges": graph(4, NO_EDGES),
     "no edges, wide": graph(WIDE + 1, NO_EDGES),
-    "sparse": replace(graph(), x=sp.csr_array(np.eye(N, dtype=np.float32))),
+    "counts": Graph(
+        x=sp.csr_array(np.eye(N, dtype=np.float32)), adj=EDGES, y=np.arange(N) % 2
+    ),
 }
 
 
@@ -45,7 +45,7 @@ def names(of: Graph, scaling: str = "auto") -> list[str]:
 def test_every_member_can_be_built_and_fits_the_graph(kind: str, scaling: str) -> None:
     found = find_portfolio(KINDS[kind], scaling)
     assert found
-    assert len({member.name for member in found}) == len(found) <= 14
+    assert len({member.name for member in found}) == len(found) <= 16
     for member in found:
         assert member.sees
         NodeClassifier(member.model, **member.params).check_params(2)
@@ -92,6 +92,8 @@ def test_directions_are_looked_at_where_there_are_any() -> None:
 def test_the_adjacency_has_no_columns_in_large_graphs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert "ring-table-adjacency" not in names(graph()), "nor in small ones"
+    monkeypatch.setattr(portfolio, "FEW_NODES", N)
     assert "ring-table-adjacency" in names(graph())
     monkeypatch.setattr(portfolio, "MANY_NODES", N - 1)
     assert "ring-table-adjacency" not in names(graph())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from h2gcn.training import score
 
-__all__ = ["MANY_NODES", "Choice", "by_node", "choose"]
+__all__ = ["MANY_NODES", "ROUNDING", "Choice", "by_node", "choose"]
 
 MANY_NODES = 1000
 """Held-out nodes from which on weights are found, instead of all being equal."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from h2gcn.auto.choosing import Choice, by_node, choose
+from h2gcn.auto.choosing import ROUNDING, Choice, by_node, choose
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
@@ -157,9 +157,13 @@ class _Clock:
         """Seconds until the limit, below zero beyond it."""
         return self.end - time.perf_counter()
 
-    def next_member(self, members_left: int, reserved: float) -> None:
-        """Give a member its share of what is left, but for some seconds."""
+    def next_member(self, members_left: int, reserved: float, folds: int) -> None:
+        """Give a member its share of what is left, but for some seconds.
+
+        On folds, also but for what it takes to fit it once more.
+        """
         share = max(LARGEST_SHARE, 1 / members_left)
+        share *= folds / (folds + 1) if folds else 1
         self.member_end = time.perf_counter() + share * max(self.left - reserved, 0)
 
     def next_fit(self, fits: int) -> None:
@@ -192,18 +196,18 @@ class _Race:
 
     def __init__(self, y: NDArray[np.int64]) -> None:
         self._y = y
-        self._best: list[NDArray[np.float64]] = []
+        self._best: list[NDArray[np.float32]] = []
 
     def behind(self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]) -> str:
         """Return why a member need not go on after some folds; empty if it must."""
         done = len(logits)
         if not self._best or done < LEAST_FOLDS or done == len(rounds):
             return ""
-        own = np.concatenate(self._losses(rounds, logits))
-        best = np.concatenate(self._best[:done])
+        own = self._losses(rounds, logits)
+        best = self._losses(rounds, self._best[:done])  # a temperature of these folds
         gap = own - best
         error = gap.std() / np.sqrt(len(gap))
-        if gap.mean() <= CLEARLY * error:
+        if gap.mean() <= CLEARLY * error + ROUNDING:
             return ""
         return (
             f"given up after {done} of {len(rounds)} folds, clearly behind: log-loss "
@@ -216,21 +220,23 @@ class _Race:
         """Take a member that has been through all folds for the best, if it is."""
         if len(rounds) == 1:
             return
-        own = self._losses(rounds, logits)
-        means = [np.concatenate(one).mean() for one in (own, self._best) if one]
-        if not self._best or means[0] < means[1]:
-            self._best = own
+        if not self._best or self._mean(rounds, logits) < self._mean(
+            rounds, self._best
+        ):
+            self._best = logits
+
+    def _mean(
+        self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]
+    ) -> float:
+        return float(self._losses(rounds, logits).mean())
 
     def _losses(
         self, rounds: Sequence[Split], logits: list[NDArray[np.float32]]
-    ) -> list[NDArray[np.float64]]:
-        """Return the loss of each held-out node, by fold."""
-        labels = [self._y[one.test] for one in rounds[: len(logits)]]
-        heat = fit_temperature(np.concatenate(logits), np.concatenate(labels))
-        return [
-            -by_node("log_loss", _shares(z, heat), y)
-            for z, y in zip(logits, labels, strict=True)
-        ]
+    ) -> NDArray[np.float64]:
+        """Return the loss of each node that was held out in the first folds, [m]."""
+        y = np.concatenate([self._y[one.test] for one in rounds[: len(logits)]])
+        z = np.concatenate(logits)
+        return -by_node("log_loss", _shares(z, fit_temperature(z, y)), y)
 
 
 def hold_contest(
@@ -280,7 +286,7 @@ def hold_contest(
         if done and clock.left <= reserved:
             entries.append(Entry(member, 0.0, None, None, NO_TIME))
             continue
-        clock.next_member(len(members) - number, reserved)
+        clock.next_member(len(members) - number, reserved, len(folds))
         tell = _teller(on_progress, clock, member.name, number + 1, len(members))
         try:
             entries.append(
@@ -330,9 +336,7 @@ def hold_contest(
     )
 
 
-def _shares(
-    logits: NDArray[np.float32], temperature: float
-) -> NDArray[np.float64]:
+def _shares(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
     """Return the probabilities of logits, [m, C]."""
     shares = softmax(logits.astype(np.float64) / temperature, axis=1)
     return np.asarray(shares, dtype=np.float64)
@@ -478,7 +482,8 @@ def _fit_chosen(
             continue
         start = time.perf_counter()
         tell()
-        clock.last_fit(LONGER * entry.seconds / FOLDS)
+        # Where folds were cut, no longer than they were; else until it is done.
+        clock.last_fit((1 if entry.why else LONGER) * entry.seconds / FOLDS)
         fitted = make(entry.member)
         try:
             with warnings.catch_warnings():

@@ -132,9 +132,10 @@ class Leaderboard:
         if self.optimism is None:
             return "How much too good the best looks, so few nodes cannot tell."
         much = max(self.optimism, 0.0)
-        said = f"{100 * much:.1f} points of {NAMES[self.chosen_by]}"
         if self.chosen_by == "log_loss":
             said = f"{much:.3f} of log-loss"
+        else:
+            said = f"{100 * much:.1f} points of {NAMES[self.chosen_by]}"
         return f"The best of so many looks better than it is, by about {said}."
 
     def behind(self, row: Standing) -> str:

@@ -24,7 +24,7 @@ from h2gcn.estimator.parameters import (
 from h2gcn.estimator.scaling import SCALINGS
 from h2gcn.estimator.tables import input_width
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import Graph, Split, stratified_split
+from h2gcn.graph import Features, Graph, Split, stratified_split
 from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import Work
 from h2gcn.training import TrainConfig
@@ -183,10 +183,10 @@ def check_graph(graph: Graph, params: Params) -> None:
     if graph.adj.nnz:
         return
     if params["model"] == AUTO:
-        if not graph.n_features:
+        if _all_alike(graph.x):
             raise InputError(
-                f"{graph.name}: no features and no edges; there is nothing to predict "
-                "from"
+                f"{graph.name}: no edges, and no features that tell nodes apart; there "
+                "is nothing to predict from"
             )
         return
     spec = spec_of(params)
@@ -195,6 +195,14 @@ def check_graph(graph: Graph, params: Params) -> None:
             f"{graph.name}: the graph has no edges; only mlp and models on the ring "
             "table, such as logistic, can do without them"
         )
+
+
+def _all_alike(x: Features) -> bool:
+    """Return whether all rows are the same."""
+    if isinstance(x, np.ndarray):
+        return bool((x == x[:1]).all())
+    spread = x.max(axis=0) - x.min(axis=0)
+    return not spread.nnz
 
 
 def check_batch_size(graph: Graph, batch_size: int | None) -> None:

@@ -122,8 +122,15 @@ def test_the_strength_is_the_best_on_folds() -> None:
     assert weak == STRENGTHS[0], "noise is best not followed"
     assert strong > weak
     assert learners._choose_strength(noise[:11], y[:11], seed=0) == 1.0, "too few"
-    alone = np.r_[y[:-1], 2]
-    assert learners._choose_strength(noise, alone, seed=0) == 1.0, "a class of one"
+
+
+@pytest.mark.parametrize("n", [20, 700])
+def test_a_strength_is_chosen_beside_a_class_of_one(n: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(n, 4))
+    for classes in (1, 2):
+        y = np.arange(n) % classes
+        y[-1] = classes
+        assert learners._choose_strength(rows, y, seed=0) in STRENGTHS
 
 
 def test_a_strength_that_is_chosen_is_the_one_that_is_used() -> None:

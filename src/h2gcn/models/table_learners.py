@@ -156,6 +156,8 @@ def _choose_strength(
         folds = list(
             StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(rows, y)
         )
+    # A class of one node is held out whole: what is left may be of one class.
+    folds = [fold for fold in folds if len(np.unique(y[fold[0]])) > 1]
     if len(y) > MANY:
         folds = folds[:1]
     losses = []

@@ -130,8 +130,8 @@ class TableMaker:
         lost = [n for n in wanted if n not in place and not n.startswith("share of")]
         if lost:
             raise InputError(
-                f"{self.graph.name}: its edges lack what the model was trained on, such "
-                f"as {lost[0]!r}"
+                f"{self.graph.name}: its edges lack what the model was trained on, "
+                f"such as {lost[0]!r}"
             )
         found = np.zeros((self.graph.n_nodes, len(wanted)), dtype=np.float32)
         for column, name in enumerate(wanted):

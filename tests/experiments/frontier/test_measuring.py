@@ -1,6 +1,7 @@
 """The record of a split, with an `auto` that trains nothing."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from h2gcn import Graph, Split
-from h2gcn.auto import Leaderboard, Member
+from h2gcn.auto import Member
 from h2gcn.auto.contest import Entry
-from h2gcn.auto.leaderboard import Row
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import OneAfterAnother, Store, measure, run_plan
 from h2gcn.experiments.frontier import measuring
@@ -22,6 +22,11 @@ TEST = np.array([20, 21, 22, 23, 24])
 SPLIT = Split(np.arange(10), np.arange(10, 20), TEST)
 LOGITS = np.array([[2, 0], [0, 2], [0, 2], [0, 2], [2, 0]], dtype=np.float32)
 """The classes of the test nodes are 0 1 0 1 0: the third is wrong."""
+
+
+def row(name: str, weight: float = 0.0, **scores: float | None) -> SimpleNamespace:
+    """Return a line of the leaderboard."""
+    return SimpleNamespace(name=name, weight=weight, seconds=1.0, **scores)
 
 
 class Contestants:
@@ -73,13 +78,15 @@ class ToyClassifier:
             Entry(two, 2.0, logits, None),
             Entry(late, 0.0, None, None, "no time was left for it"),
         )
-        rows = (
-            Row("two", "mlp", "", 0.4, 0.9, 0.0, 0.0, 0.0, 2.0, ""),
-            Row("one", "mlp", "", 0.5, 0.8, 0.1, 0.1, 1.0, 1.0, ""),
-            Row("late", "gcn", "", None, None, None, None, 0.0, 0.0, "no time"),
-        )
-        self.leaderboard_ = Leaderboard(
-            rows, "accuracy", "log_loss", 3, 5, 0.5, 0.1, "", 3.0, False
+        self.leaderboard_ = SimpleNamespace(
+            rows=(
+                row("two", score=0.9, log_loss=0.4),
+                row("one", score=0.8, log_loss=0.5, weight=1.0),
+                row("late", score=None, log_loss=None),
+            ),
+            chosen_by="log_loss",
+            nodes=3,
+            folds=5,
         )
         return self
 

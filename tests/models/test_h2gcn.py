@@ -10,12 +10,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, MODELS
 from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
+from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator, Target, dropout
 from h2gcn.training import gather
 from support.graphs import DIRECTED, NAMED, one_way
@@ -648,3 +650,91 @@ def test_directed_rings_are_held_to_the_limit(small_graph: Graph) -> None:
     ):
         NodeClassifier("h2gcn-1", memory_limit=1e-9, **params).fit(small_graph)
     NodeClassifier("h2gcn-1", memory_limit=1.0, **params).fit(small_graph)
+
+
+# --------------------------------------------------------------- labels in its rings
+
+
+def table_of(adj: sp.csr_array, y: NDArray[np.int64], train: list[int]) -> TableInput:
+    """Return own features and the labels of some nodes in rings 1 and 2."""
+    n = adj.shape[0]
+    graph = Graph(x=features(n).numpy(), adj=adj, y=y, classes=np.arange(CLASSES))
+    known = torch.zeros(n, CLASSES)
+    known[train, torch.from_numpy(y[train])] = 1
+    maker = TableMaker(graph)
+    return maker.build(
+        maker.schema(MODELS["h2gcn-2"].given({"labels": True}).table),
+        graph.x,
+        "x",
+        known,
+    )
+
+
+def with_labels(dropout: float = 0.5) -> H2GCN:
+    torch.manual_seed(0)
+    widths = (FEATURES, CLASSES + 1, CLASSES + 1)
+    return H2GCN(widths, CLASSES, hidden_channels=WIDTH, dropout=dropout, labels=True)
+
+
+def test_labels_in_rings_are_added_to_what_the_paper_computes() -> None:
+    adj = random_adjacency()
+    y, train = np.arange(12) % CLASSES, [0, 2, 3, 7, 8]
+    module, operators = with_labels().eval(), operators_of("h2gcn-2", adj)
+    table = table_of(adj, y, train)
+    logits = module(table, operators)
+    paper = module(table.blocks["own"], operators)
+    weights = module.of_labels.detach().numpy()
+    distance = shortest_path(adj, unweighted=True)
+    expected = np.zeros((12, CLASSES))
+    for ring in (1, 2):
+        for node in range(12):
+            near = [other for other in train if distance[node, other] == ring]
+            row = np.append(np.bincount(y[near], minlength=CLASSES), 0.0)
+            row[:CLASSES] /= max(len(near), 1)
+            row[CLASSES] = np.log1p(len(near))
+            first = (ring - 1) * (CLASSES + 1)
+            expected[node] += row @ weights[first : first + CLASSES + 1]
+    found = (logits - paper).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    index = np.array([11, 0, 5])
+    some = module(table, operators, Target.of(operators, index))
+    torch.testing.assert_close(some, logits[index])
+
+
+def test_a_nodes_own_label_does_not_change_what_is_said_of_it() -> None:
+    adj, train = random_adjacency(p=0.4), list(range(9))
+    y = np.arange(12) % CLASSES
+    module, operators = with_labels().eval(), operators_of("h2gcn-2", adj)
+    for node in train:
+        other = y.copy()
+        other[node] = (y[node] + 1) % CLASSES
+        one, two = (
+            module(table_of(adj, labels, train), operators) for labels in (y, other)
+        )
+        assert torch.equal(one[node], two[node])
+    assert not torch.equal(one, two)
+
+
+def test_labels_are_off_by_default_and_none_of_mlps_options() -> None:
+    assert MODELS["h2gcn-1"].options["labels"] is False
+    assert "labels" not in MODELS["mlp"].options
+    assert MODELS["h2gcn-1"].given({"labels": True}).inputs == "table"
+    assert MODELS["h2gcn-s1"].given({"labels": True}).table == "own+labels.ring1"
+    assert [name for name, _ in H2GCN(2, 2).named_parameters()] == [
+        "embedding",
+        "classifier",
+    ]
+
+
+def test_with_labels_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
+    adj, y = random_adjacency(30, 0.1), np.arange(30) % CLASSES
+    graph = Graph(x=features(30).numpy(), adj=adj, y=y)
+    options = {"labels": True}
+    clf = NodeClassifier("h2gcn-1", epochs=3, options=options, random_state=0)
+    clf.fit(graph).save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    np.testing.assert_allclose(
+        clf.move(batch_size=7).predict_logits(graph), logits, rtol=1e-5, atol=1e-5
+    )

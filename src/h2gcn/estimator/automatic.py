@@ -157,7 +157,7 @@ def find_answer(
 
     limit = params["time_limit"]
     asked = params["metric"]
-    by = "log_loss" if asked == "accuracy" else asked
+    by = "roc_auc" if asked == "roc_auc" else "log_loss"
     contest = hold_contest(
         graph,
         split,

@@ -51,6 +51,7 @@ from h2gcn.estimator.parameters import (
     check_batches,
     check_rings,
     resolve_params,
+    spec_of,
 )
 from h2gcn.estimator.prediction import (
     check_nodes,
@@ -940,7 +941,7 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     classifier.module_ = None
     if params["model"] != AUTO:
         n_features, n_classes = len(saved.features), len(saved.classes)
-        if saved.schema is None and find_model(params["model"]).inputs == "table":
+        if saved.schema is None and spec_of(params).inputs == "table":
             raise InputError(f"{path}: lacks the blocks of the ring table")
         width = input_width(params, n_features, n_classes, saved.schema)
         module = blank_module(params, width, n_classes)

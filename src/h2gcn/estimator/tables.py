@@ -8,11 +8,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from h2gcn.estimator.parameters import Params, resolve_params
+from h2gcn.estimator.parameters import Params, resolve_params, spec_of
 from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
-from h2gcn.models import find_model
 from h2gcn.ring_table import Schema, TableMaker
 from h2gcn.sparse import available_memory, gigabytes
 
@@ -41,9 +40,10 @@ def table_schema(params: Params, graph: Graph) -> Schema | None:
     graph
         The graph of training.
     """
-    if find_model(params["model"]).inputs != "table":
+    spec = spec_of(params)
+    if spec.inputs != "table":
         return None
-    recipe = resolve_params(params)["options"]["table"]
+    recipe = spec.table or resolve_params(params)["options"]["table"]
     schema = table_maker(graph).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)
@@ -88,7 +88,7 @@ def input_width(
     schema
         Of its table; None where it is not known yet, and stands for one block.
     """
-    inputs = find_model(params["model"]).inputs
+    inputs = spec_of(params).inputs
     if inputs == "table":
         return (n_features,) if schema is None else schema.widths
     return n_classes if inputs == "labels" else n_features

@@ -189,6 +189,8 @@ class ModelSpec:
     matrices
         How many matrices about as large as the adjacency matrix the operators are,
         where they are no rings; for a forecast of memory.
+    table
+        The ring table that it takes, where no option says which.
     switches
         For an option that changes the operators, the other fields of this class where
         it is on.
@@ -209,6 +211,7 @@ class ModelSpec:
     rings: bool = False
     directed: bool = False
     matrices: int = 1
+    table: str = ""
     switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def given(self, options: Mapping[str, Any] | None) -> ModelSpec:

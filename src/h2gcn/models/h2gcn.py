@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
+from h2gcn.ring_table import TableInput
 from h2gcn.rings import exact_rings, normalise, normalise_directed
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
@@ -105,6 +107,11 @@ class H2GCN(NodeModule):
     directed
         Whether rings along the edges and against them are kept apart. On a graph
         without directions the two are the same.
+    labels
+        Whether the classifier also sees the shares of training labels in each ring,
+        which is not in the paper; `x` is then a ring table of own features and labels.
+        They do not go through the rounds: by way of its neighbours, a node would be
+        told its own.
 
     Notes
     -----
@@ -116,7 +123,7 @@ class H2GCN(NodeModule):
 
     def __init__(
         self,
-        in_channels: int,
+        in_channels: int | Sequence[int],
         out_channels: int,
         *,
         hidden_channels: int = 64,
@@ -128,8 +135,12 @@ class H2GCN(NodeModule):
         nonlinear: bool = False,
         dropout: float = 0.5,
         directed: bool = False,
+        labels: bool = False,
     ) -> None:
+        widths = (in_channels,) if isinstance(in_channels, int) else tuple(in_channels)
+        in_channels = widths[0]
         super().__init__(in_channels, out_channels)
+        self.labels = check_bool("H2GCN", "labels", labels)
         check_sizes("H2GCN", in_channels, out_channels, hidden_channels)
         check_integer("H2GCN", "rounds", rounds, 0)
         check_choice("H2GCN", "activation", activation, ACTIVATIONS)
@@ -167,12 +178,15 @@ class H2GCN(NodeModule):
         self.classifier = nn.Parameter(
             torch.empty(sum(self._widths) * hidden_channels, out_channels)
         )
+        if labels:
+            self.of_labels = nn.Parameter(torch.empty(sum(widths[1:]), out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw all weights anew (Glorot, uniform)."""
         for weight in self.parameters():
-            nn.init.xavier_uniform_(weight)
+            if weight.numel():
+                nn.init.xavier_uniform_(weight)
 
     @property
     def reach(self) -> int:
@@ -198,11 +212,28 @@ class H2GCN(NodeModule):
 
     def forward(
         self,
-        x: Tensor | Operator,
+        x: Tensor | Operator | TableInput,
         operators: Sequence[LinearMap],
         target: Target | None = None,
     ) -> Tensor:
         """Return the logits of all nodes, or of the target's."""
+        if isinstance(x, TableInput):
+            own, *near = x.blocks.values()
+            logits = self._of_features(own, operators, target)
+            index = slice(None) if target is None else target.index
+            shares = [pick(b, index) for b in near if isinstance(b, Tensor)]
+            known = torch.cat(shares, dim=1)
+            dropped = functional.dropout(known, self.dropout, self.training)
+            return logits + dropped @ self.of_labels
+        return self._of_features(x, operators, target)
+
+    def _of_features(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[LinearMap],
+        target: Target | None,
+    ) -> Tensor:
+        """Return what the representation of features says, as the paper has it."""
         if len(operators) != self._n_rings:
             both = ", directed," if self.directed else ""
             raise ValueError(

@@ -46,14 +46,16 @@ def _h2gcn(
         "self_loops": self_loops,
         "nonlinear": nonlinear,
     }
-    if not hops:  # it sees no graph, and no directions
-        fixed["directed"] = False
+    if not hops:  # it sees no graph: no directions, no labels nearby
+        fixed |= {"directed": False, "labels": False}
     rings: dict[str, Any] = {"hops": hops, "self_loops": self_loops}
     directed = {
         "operators": partial(directed_ring_operators, **rings),
         "symmetric": False,
         "directed": True,
     }
+    near = "+".join(f"labels.ring{hop}" for hop in hops)
+    labels = {"inputs": "table", "table": f"own+{near}"}
     return ModelSpec(
         H2GCN,
         partial(ring_operators, **rings),
@@ -62,7 +64,7 @@ def _h2gcn(
         fixed,
         rings=bool(hops),
         matrices=len(hops),
-        switches={"directed": directed} if hops else {},
+        switches={"directed": directed, "labels": labels} if hops else {},
     )
 
 

@@ -182,7 +182,7 @@ def _whole(
     device: torch.device,
 ) -> Subgraph:
     """Return all of a graph, for some nodes; of a table, their rows are enough."""
-    if isinstance(x, TableInput):
+    if isinstance(x, TableInput) and not operators:
         return Subgraph(x.rows(index), operators, None, index)
     return Subgraph(x, operators, Target.of(operators, index, device), index)
 

@@ -1,6 +1,15 @@
+from .by_direction import (
+    DirectionShare as DirectionShare,
+    direction_shares as direction_shares,
+    walk_ends as walk_ends,
+)
 from .by_ring import RingShare as RingShare, ring_shares as ring_shares
 from .card import graph_card as graph_card
-from .counts import edge_ends as edge_ends
+from .counts import (
+    edge_ends as edge_ends,
+    informativeness_by_chance as informativeness_by_chance,
+    informativeness_of as informativeness_of,
+)
 from .measures import (
     DegreeRange as DegreeRange,
     adjusted_homophily as adjusted_homophily,

@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.graph import Graph
-from h2gcn.homophily.counts import edge_ends
+from h2gcn.homophily.counts import (
+    edge_ends,
+    informativeness_by_chance,
+    informativeness_of,
+)
 from h2gcn.rings import RingForecast, exact_rings
 from h2gcn.sparse import available_memory
 
@@ -38,6 +42,11 @@ class RingShare:
         Why something is None, or "".
     labelled
         Pairs of which both have a label; None where the ring was not built.
+    informativeness
+        How much the label of one of a pair tells of the other's (`informativeness_of`):
+        0 nothing, 1 all.
+    informativeness_chance
+        About what counting so few pairs gives where labels tell nothing.
     """
 
     hop: int
@@ -48,6 +57,8 @@ class RingShare:
     adjusted: float | None = None
     note: str = ""
     labelled: int | None = None
+    informativeness: float | None = None
+    informativeness_chance: float | None = None
 
 
 def ring_shares(
@@ -115,4 +126,15 @@ def _share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:
         note = f"all labelled nodes at distance {hop} are of a single class"
         return RingShare(hop, entries, True, alike, chance, None, note, total // 2)
     adjusted = (alike - chance) / (1 - chance)
-    return RingShare(hop, entries, True, alike, chance, adjusted, "", total // 2)
+    return RingShare(
+        hop,
+        entries,
+        True,
+        alike,
+        chance,
+        adjusted,
+        "",
+        total // 2,
+        informativeness_of(ends),
+        informativeness_by_chance(ends, directed=False),
+    )

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError, UndefinedMeasureWarning
 from h2gcn.graph import CSR, Graph
 
-__all__ = ["NO_EDGE", "edge_ends", "neighbour_counts", "undefined"]
+__all__ = [
+    "NO_EDGE",
+    "edge_ends",
+    "informativeness_by_chance",
+    "informativeness_of",
+    "neighbour_counts",
+    "undefined",
+]
 
 NO_EDGE = "no edge joins two labelled nodes"
 _BLOCK = 1 << 20
@@ -72,6 +79,70 @@ def neighbour_counts(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]
         sums = np.concatenate([[0], np.cumsum(flags)])[graph.adj.indptr]
         counts.append(np.where(graph.y >= 0, np.diff(sums), 0))
     return counts[0], counts[1]
+
+
+def informativeness_of(ends: NDArray[np.int64]) -> float:
+    """Return how much the class of one end tells of the other's, in [0, 1].
+
+    LI = Σ p(i, j) log(p(i, j) / (p_i q_j)) / −Σ p_i log p_i = (H(i) + H(j) − H(i, j)) /
+    H(i), with p(i, j) = e(i, j)/Σ e, p_i = Σ_j p(i, j) the share of the node's own class
+    and q_j = Σ_i p(i, j) that of the other end's. Where e is symmetric it is LI_edge of
+    Platonov et al. (2023). NaN where the nodes are of less than two classes.
+
+    Parameters
+    ----------
+    ends
+        e(i, j): pairs of a node of class i and another of class j, [C, C].
+
+    Examples
+    --------
+    >>> informativeness_of(np.array([[0, 3], [5, 0]]))
+    1.0
+    """
+    own, other = ends.sum(axis=1), ends.sum(axis=0)
+    if np.count_nonzero(own) < 2:
+        return float("nan")
+    shared = _entropy(own) + _entropy(other) - _entropy(ends)
+    # Rounding may leave the interval by an ulp.
+    return float(np.clip(shared / _entropy(own), 0, 1))
+
+
+def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> float:
+    """Return about what `informativeness_of` would be on average if classes were drawn.
+
+    Counting alone makes every table tell something: 2 N I is χ²-distributed for N
+    independent pairs, with (R − 1)(S − 1) degrees of freedom for R classes at one end
+    and S at the other, and with R(R − 1)/2 where each pair is counted from both sides.
+    So its mean is (R − 1)(S − 1)/2N, or R(R − 1)/4N, over H(i); at most 1. Pairs of a
+    ring share nodes, hence it is rather too small.
+
+    Parameters
+    ----------
+    ends
+        As of `informativeness_of`.
+    directed
+        Whether each pair is counted once, rather than from both sides.
+
+    Examples
+    --------
+    >>> round(informativeness_by_chance(np.array([[50, 50], [50, 50]]), directed=True), 5)
+    0.00361
+    """
+    own, other = ends.sum(axis=1), ends.sum(axis=0)
+    rows, columns = np.count_nonzero(own), np.count_nonzero(other)
+    if rows < 2:
+        return float("nan")
+    total = int(ends.sum())
+    if directed:
+        mean = (rows - 1) * (columns - 1) / (2 * total)
+    else:
+        mean = rows * (rows - 1) / (2 * total)  # 4N, and N pairs are 2N ends
+    return float(min(mean / _entropy(own), 1.0))
+
+
+def _entropy(counts: NDArray[np.int64]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
 
 
 def undefined(measure: str, graph: Graph, reason: str, *, level: int = 3) -> float:

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
-from h2gcn.homophily.counts import NO_EDGE, edge_ends, neighbour_counts, undefined
+from h2gcn.homophily.counts import (
+    NO_EDGE,
+    edge_ends,
+    informativeness_of,
+    neighbour_counts,
+    undefined,
+)
 
 __all__ = [
     "DegreeRange",
@@ -151,14 +157,7 @@ def label_informativeness(graph: Graph) -> float:
     ends = edge_ends(graph.adj, graph)
     if reason := _no_mixing(ends):
         return undefined("label informativeness", graph, reason)
-    informativeness = 2 - _entropy(ends) / _entropy(ends.sum(axis=1))
-    # Rounding may leave the interval by an ulp.
-    return float(np.clip(informativeness, 0, 1))
-
-
-def _entropy(counts: NDArray[np.int64]) -> float:
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
+    return informativeness_of(ends)
 
 
 def _no_mixing(ends: NDArray[np.int64]) -> str:

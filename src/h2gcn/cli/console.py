@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SCORES",
     "contest_bar",
+    "fitting_status",
     "notes_of",
     "percent",
     "progress_bar",
@@ -68,6 +69,18 @@ def notes_of(graph: Graph, splits: Sequence[Split] = ()) -> list[str]:
         for finding in audit(graph, splits or None).findings
         if (finding.kind, finding.severity) in _TOLD
     ]
+
+
+@contextmanager
+def fitting_status() -> Iterator[Callable[[str], None] | None]:
+    """Show which model of a quick fit is fitted, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("quick fit of cheap models") as status:
+        yield lambda name: status.update(f"quick fit: {name}")
 
 
 @contextmanager

@@ -24,6 +24,10 @@ def command(
             metavar="FILE", help="Write a page to this .html file, or replace it."
         ),
     ] = None,
+    no_fit: Annotated[
+        bool,
+        typer.Option("--no-fit", help="Measure only: no quick fit of cheap models."),
+    ] = False,
     nodes: src.Nodes = None,
     edges: src.Edges = None,
     id_column: src.IdColumn = None,
@@ -39,13 +43,15 @@ def command(
     edge_feature: src.EdgeFeature = None,
     edge_categorical: src.EdgeCategorical = None,
 ) -> None:
-    """Say what kind of graph SOURCE is, and which models to compare on it.
+    """Say what kind of graph SOURCE is, and what to do with it.
 
-    Measures how alike neighbours are, by class, degree and distance, and
-    looks for what could mislead: twins across a split, classes too small,
-    isolated nodes. Without labels only the structure can be told.
+    Measures how alike neighbours are and what their labels tell, by class,
+    degree, distance and direction; fits cheap models for some seconds, on
+    nodes held out from those; and looks for what could mislead: twins
+    across a split, classes too small, isolated nodes. Without labels only
+    the structure can be told.
     """
-    from h2gcn.cli.console import say
+    from h2gcn.cli.console import fitting_status, say
     from h2gcn.cli.diagnosis_text import in_options
     from h2gcn.diagnosis import diagnose
     from h2gcn.io import atomic_write, check_suffix
@@ -66,7 +72,13 @@ def command(
         edge_categorical,
     )
     graph = src.load_source(source, nodes, edges, options, features)
-    diagnosis = in_options(diagnose(graph))
+    quick = None
+    if not no_fit and graph.labelled.size:
+        from h2gcn.estimator import quick_fit
+
+        with fitting_status() as tell:
+            quick = quick_fit(graph, on_member=tell)
+    diagnosis = in_options(diagnose(graph, quick=quick))
     if html is not None:
         from h2gcn.diagnosis import render_html
 

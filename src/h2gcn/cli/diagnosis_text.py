@@ -18,10 +18,14 @@ from h2gcn.diagnosis import (
     Diagnosis,
     card_facts,
     degree_range,
+    direction_rows,
     expectation,
     measure_rows,
     number,
     percent,
+    quick_heads,
+    quick_rows,
+    quick_sentence,
     ring_rows,
 )
 
@@ -66,6 +70,7 @@ def show(diagnosis: Diagnosis) -> None:
     console = Console(markup=False, emoji=False, highlight=False)
     console.print(_text(f"Diagnosis of {diagnosis.name}", "bold"))
     _verdict(console, diagnosis)
+    _quick(console, diagnosis)
     _heading(console, "Card")
     _list(console, card_facts(diagnosis))
     _heading(console, "How alike neighbours are")
@@ -73,13 +78,14 @@ def show(diagnosis: Diagnosis) -> None:
     if diagnosis.compatibility is not None:
         _matrix(console, diagnosis)
         _heading(console, "By distance")
-        rings = ring_rows(diagnosis)
-        noted = any(row[-1] for row in rings)
-        heads = ("hops", "pairs", "labelled", "alike", "by chance", "adjusted", "note")
-        if noted:
-            _table(console, heads, rings, "rrrrrrl")
-        else:
-            _table(console, heads[:-1], [row[:-1] for row in rings], "rrrrrr")
+        heads = ("hops", "pairs", "labelled", "alike", "by chance", "adjusted", "tells")
+        _noted(console, heads, ring_rows(diagnosis), "rrrrrrr")
+        if diagnosis.directions:
+            _heading(console, "By direction (walks that follow edges out or in)")
+            rows = [(row[0], *row[2:]) for row in direction_rows(diagnosis)]
+            names = ("path", "walks", "alike", "by chance", "tells")
+            _noted(console, names, rows, "lrrrr")
+        console.print(_text("tells: how much a label there says about a node's own"))
         _by_degree(console, diagnosis)
         _classes(console, diagnosis.classes)
     _heading(console, "Audit")
@@ -101,16 +107,41 @@ def _verdict(console: Console, diagnosis: Diagnosis) -> None:
     console.print()
     for sentence in verdict.summary:
         console.print(_text(sentence))
+    if verdict.advice:
+        console.print()
+    for place, sentence in enumerate(verdict.advice):
+        _bullet(console, "→" if not place else "·", sentence, "" if place else "bold")
     if verdict.designs:
         console.print()
     for design in verdict.designs:
         said = f"{design.title} ({expectation(design.helps)}): {design.reason}"
         _bullet(console, design.name, said)
-    if verdict.advice:
-        console.print()
-        console.print(_text(verdict.advice, "bold"))
     for caution in verdict.cautions:
         _bullet(console, "!", caution, "yellow")
+
+
+def _quick(console: Console, diagnosis: Diagnosis) -> None:
+    quick = diagnosis.quick
+    if quick is None:
+        return
+    _heading(console, "Quick fit")
+    console.print(_text(quick_sentence(quick)))
+    if not quick.rows:
+        return
+    # What a model sees is on the page: here it would leave no room for the note.
+    heads, rows = quick_heads(quick), quick_rows(quick)
+    kept = [(row[0], *row[2:]) for row in rows]
+    _noted(console, (heads[0], *heads[2:-1]), kept, "lrrr")
+
+
+def _noted(
+    console: Console, heads: Sequence[str], rows: Sequence[Sequence[str]], align: str
+) -> None:
+    """Print a table whose last column, the notes, is left out where all are empty."""
+    if any(row[-1] for row in rows):
+        _table(console, (*heads, "note"), rows, align + "l")
+    else:
+        _table(console, heads, [row[:-1] for row in rows], align)
 
 
 def _matrix(console: Console, diagnosis: Diagnosis) -> None:

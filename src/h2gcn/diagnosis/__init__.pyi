@@ -5,6 +5,7 @@ from .diagnosing import (
     diagnose as diagnose,
 )
 from .hubs import LARGE_RINGS as LARGE_RINGS
+from .likeness import likeness as likeness
 from .numbers import (
     NONE as NONE,
     number as number,
@@ -16,11 +17,16 @@ from .page import (
     heat_palette as heat_palette,
     render_html as render_html,
 )
+from .quick_scores import QuickFit as QuickFit, QuickScore as QuickScore
 from .reliability_picture import reliability_svg as reliability_svg
 from .words import (
     card_facts as card_facts,
     degree_range as degree_range,
+    direction_rows as direction_rows,
     expectation as expectation,
     measure_rows as measure_rows,
+    quick_heads as quick_heads,
+    quick_rows as quick_rows,
+    quick_sentence as quick_sentence,
     ring_rows as ring_rows,
 )

@@ -18,16 +18,17 @@ import numpy as np
 
 from h2gcn.diagnosis.auditing import Finding
 from h2gcn.diagnosis.hubs import LARGE_RINGS
+from h2gcn.diagnosis.likeness import is_close, likeness
 from h2gcn.diagnosis.numbers import number, percent, percents
+from h2gcn.diagnosis.quick_scores import QuickFit
+from h2gcn.diagnosis.recommending import Told, places_told, recommend
 from h2gcn.graph import Graph
-from h2gcn.homophily import RingShare
+from h2gcn.homophily import DirectionShare, RingShare
 
 __all__ = ["Design", "Kind", "Neighbours", "Verdict", "expected_designs", "judge"]
 
 RING_GAIN = 0.05
 """By how much ring 2 must be more alike than ring 1 to be named for it."""
-ABOVE_CHANCE = 0.02
-"""The adjusted homophily from which a ring is more alike than chance makes it."""
 STILL_ALIKE = 0.1
 """The adjusted homophily from which ring 2 is of use although ring 1 is more alike."""
 
@@ -88,24 +89,25 @@ def _ring(rings: Sequence[RingShare]) -> Design:
         why = rings[1].note if len(rings) > 1 else "not looked at"
         return Design("D2", title, None, f"{why}.")
     near, far = rings[0].homophily, rings[1].homophily
-    excess = rings[1].adjusted or 0.0
-    alike, by_chance = percents(far, rings[1].chance or 0.0)
-    if excess < ABOVE_CHANCE:
-        alike, by_chance = percent(far), percent(rings[1].chance or 0.0)
+    excess, expected = rings[1].adjusted or 0.0, rings[1].chance or 0.0
+    found = likeness(far, expected, rings[1].labelled or 0)
+    alike, by_chance = percents(far, expected)
+    if found == "by chance":
+        alike, by_chance = percent(far), percent(expected)
     reason = (
         f"{alike} of the pairs two hops apart are alike, "
         f"against {percent(near)} of neighbours"
     )
     chance = f"at that distance chance would give {by_chance}"
     if far >= near + RING_GAIN:
-        helps = excess >= ABOVE_CHANCE
+        helps = found == "alike"
         reason += f"; {chance}." if helps else f", but {chance}: no sign of a gain."
-    elif excess >= STILL_ALIKE:
+    elif found == "alike" and excess >= STILL_ALIKE:
         helps = True
         reason += "; nodes with few neighbours may gain."
     else:
         helps = False
-        sign = "no" if excess < ABOVE_CHANCE else "little"
+        sign = "little" if found == "alike" else "no"
         reason += f"; {chance}: {sign} sign of a gain (h2gcn-s1 leaves the ring out)."
     return Design("D2", title, helps, reason)
 
@@ -137,8 +139,6 @@ UNINFORMATIVE = 0.02
 """Below this label informativeness, a neighbour's label says almost nothing."""
 HALF = 0.0051
 """A share that is nearer to one half is about half, and may be shown as 50 %."""
-NEAR_CHANCE, NEAR_RATIO = 0.0201, 0.25
-"""A share is about chance if neither the gap is larger, nor its part of the larger."""
 FEW_EDGES = 50
 """Measures that rest on fewer labelled edges are only a hint."""
 
@@ -158,9 +158,9 @@ class Verdict:
     designs
         D1, D2 and D3; none where nothing is known about neighbours.
     models
-        Names of the models to compare.
+        Names of the models to take, the first first.
     advice
-        A sentence about these models.
+        What to do next, and why, a sentence each.
     cautions
         What to know before trusting a result, a sentence each.
     """
@@ -170,7 +170,7 @@ class Verdict:
     summary: tuple[str, ...]
     designs: tuple[Design, ...] = ()
     models: tuple[str, ...] = ()
-    advice: str = ""
+    advice: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
 
     @property
@@ -179,8 +179,7 @@ class Verdict:
         designs = [
             f"{design.name}, {design.title}: {design.reason}" for design in self.designs
         ]
-        advice = [self.advice] if self.advice else []
-        return [*self.summary, *designs, *advice, *self.cautions]
+        return [*self.summary, *self.advice, *designs, *self.cautions]
 
 
 def judge(
@@ -190,6 +189,8 @@ def judge(
     rings: Sequence[RingShare],
     findings: Sequence[Finding],
     labelled_edges: int,
+    directions: Sequence[DirectionShare] = (),
+    quick: QuickFit | None = None,
 ) -> Verdict:
     """Return the verdict on a graph.
 
@@ -205,10 +206,15 @@ def judge(
         What the audit found.
     labelled_edges
         How many edges join two labelled nodes.
+    directions
+        What labels tell along directions; none without directions.
+    quick
+        What a quick fit found; None where there was none.
     """
     cautions = tuple(_cautions(findings))
+    told = places_told(rings, directions)
     if adjusted is None or informativeness is None:
-        return _unknown(graph, labelled_edges, cautions)
+        return _unknown(graph, labelled_edges, cautions, told, quick)
     share, chance = rings[0].homophily or 0.0, rings[0].chance or 0.0
     kind = _kind(share, adjusted)
     neighbours = _neighbours(adjusted, informativeness)
@@ -216,16 +222,15 @@ def judge(
         edges = "1 edge" if labelled_edges == 1 else f"{labelled_edges} edges"
         few = f"All this rests on {edges} between labelled nodes: a hint, no more."
         cautions = (few, *cautions)
-    gcn = () if kind == "heterophilous" else ("gcn",)
-    models = ("h2gcn-1", "h2gcn-2", "mlp", *gcn)
     designs = expected_designs(kind, neighbours, rings)
     summary = (
-        _kind_sentence(kind, share, chance, adjusted),
-        _neighbour_sentence(neighbours, share, informativeness),
+        _kind_sentence(kind, share, chance, adjusted, labelled_edges),
+        _neighbour_sentence(neighbours, share, informativeness, _elsewhere(told)),
     )
-    advice = f"Compare {', '.join(models[:-1])} and {models[-1]}."
-    if neighbours == "uninformative":
-        advice += " If mlp, which sees no edges, is as good, the graph does not help."
+    models, advice = recommend(graph, kind, told, quick)
+    if neighbours == "uninformative" and graph.n_features and quick is None:
+        mlp = "If mlp, which sees no edges, is as good, the graph does not help."
+        advice = (*advice, mlp)
     return Verdict(kind, neighbours, summary, designs, models, advice, cautions)
 
 
@@ -244,9 +249,20 @@ def _neighbours(adjusted: float, informativeness: float) -> Neighbours:
     return "uninformative" if without else "weak"
 
 
-def _kind_sentence(kind: Kind, share: float, chance: float, adjusted: float) -> str:
+def _elsewhere(told: Told) -> bool:
+    """Return whether labels beyond the neighbours' tell something."""
+    return any(
+        round(value, 2) >= INFORMATIVE
+        for place, (value, _) in told.items()
+        if place != "ring1"
+    )
+
+
+def _kind_sentence(
+    kind: Kind, share: float, chance: float, adjusted: float, edges: int
+) -> str:
     """Say how alike neighbours are, against one half and against chance."""
-    name, gap = kind.capitalize(), abs(share - chance)
+    name, found = kind.capitalize(), likeness(share, chance, edges)
     alike = "most neighbours are alike"
     if abs(share - 0.5) < HALF:
         alike = "about half of the neighbours are alike"
@@ -254,13 +270,14 @@ def _kind_sentence(kind: Kind, share: float, chance: float, adjusted: float) -> 
         alike = "most neighbours are unlike"
     unlike = alike.endswith("unlike")
     texts = percents(share, chance)
-    near = gap <= NEAR_CHANCE and gap <= NEAR_RATIO * max(share, chance)
-    near = near and round(abs(adjusted), 2) <= HETEROPHILOUS
-    if near or texts[0] == texts[1]:
+    if is_close(share, chance):
         name += ", or rather without preference for the own class"
-        alike += ", about as often as by chance"
+        alike = "neighbours are no more alike than by chance"
         texts = percent(share), percent(chance)
-    elif share > chance:
+    elif found == "by chance":
+        counted = "1 edge" if edges == 1 else f"{edges:,} edges"
+        alike += f", which may be chance on {counted}"
+    elif found == "alike":
         alike += f", {'but alike ' if unlike else ''}more often than by chance"
     elif unlike:
         alike += ", and alike less often than by chance"
@@ -272,8 +289,15 @@ def _kind_sentence(kind: Kind, share: float, chance: float, adjusted: float) -> 
     )
 
 
-def _neighbour_sentence(neighbours: Neighbours, share: float, value: float) -> str:
+def _neighbour_sentence(
+    neighbours: Neighbours, share: float, value: float, elsewhere: bool
+) -> str:
     told = f"(label informativeness {number(value, 2)})"
+    if neighbours == "uninformative" and elsewhere:
+        return (
+            f"Neighbours' labels say almost nothing about a node's own {told}, but "
+            "those of other nodes nearby do."
+        )
     if neighbours == "uninformative":
         return (
             f"Neighbours' labels say almost nothing about a node's own {told}: the "
@@ -310,7 +334,13 @@ def _cautions(findings: Sequence[Finding]) -> list[str]:
     return cautions
 
 
-def _unknown(graph: Graph, labelled_edges: int, cautions: tuple[str, ...]) -> Verdict:
+def _unknown(
+    graph: Graph,
+    labelled_edges: int,
+    cautions: tuple[str, ...],
+    told: Told,
+    quick: QuickFit | None,
+) -> Verdict:
     """Return the verdict on a graph where homophily is undefined."""
     if not graph.labelled.size:
         nothing = (
@@ -318,17 +348,16 @@ def _unknown(graph: Graph, labelled_edges: int, cautions: tuple[str, ...]) -> Ve
             "can be trained on this graph alone."
         )
         return Verdict("unlabelled", None, (nothing,), cautions=cautions)
-    models: tuple[str, ...] = ("h2gcn-1", "h2gcn-2", "mlp", "gcn")
-    advice = f"Compare {', '.join(models[:-1])} and {models[-1]} on validation nodes."
     if np.ptp(graph.y[graph.labelled]) == 0:
         reason = "all labelled nodes are of a single class: nothing to tell apart."
-        models, advice = (), ""
     elif not graph.n_edges:
         reason = "there are no edges, hence no neighbours; only features can decide."
-        models, advice = ("mlp",), "Use mlp, which needs no edges."
     elif not labelled_edges:
         reason = "no edge joins two labelled nodes."
     else:
         reason = "all edges between labelled nodes lie in a single class."
     summary = (f"How alike neighbours are has no value here: {reason}",)
+    if np.ptp(graph.y[graph.labelled]) == 0:
+        return Verdict("undefined", None, summary, cautions=cautions)
+    models, advice = recommend(graph, "undefined", told, quick)
     return Verdict("undefined", None, summary, (), models, advice, cautions)

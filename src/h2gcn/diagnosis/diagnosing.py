@@ -16,9 +16,18 @@ from h2gcn._validation import check_integer
 from h2gcn.diagnosis.advice import Design, Verdict, judge
 from h2gcn.diagnosis.auditing import Audit, audit
 from h2gcn.diagnosis.hubs import large_rings
+from h2gcn.diagnosis.quick_scores import QuickFit
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
-from h2gcn.homophily import DegreeRange, RingShare, edge_ends, graph_card, ring_shares
+from h2gcn.homophily import (
+    DegreeRange,
+    DirectionShare,
+    RingShare,
+    direction_shares,
+    edge_ends,
+    graph_card,
+    ring_shares,
+)
 from h2gcn.rings import RingForecast, forecast_ring
 
 __all__ = [
@@ -94,6 +103,10 @@ class Diagnosis:
         What could mislead, or hardly fits in memory.
     record
         What the reader merged, symmetrised and dropped, a sentence each.
+    directions
+        What labels tell along directions; none without directions or labels.
+    quick
+        What a quick fit of cheap models found; None where there was none.
     """
 
     card: dict[str, object]
@@ -109,6 +122,8 @@ class Diagnosis:
     forecast: RingForecast
     audit: Audit
     record: tuple[str, ...]
+    directions: tuple[DirectionShare, ...] = ()
+    quick: QuickFit | None = None
 
     @property
     def name(self) -> str:
@@ -123,7 +138,11 @@ class Diagnosis:
 
 
 def diagnose(
-    graph: Graph, *, hops: int = 2, max_ring_entries: int = MAX_RING_ENTRIES
+    graph: Graph,
+    *,
+    hops: int = 2,
+    max_ring_entries: int = MAX_RING_ENTRIES,
+    quick: QuickFit | None = None,
 ) -> Diagnosis:
     """Measure and audit a graph, and say what kind of graph it is.
 
@@ -135,6 +154,9 @@ def diagnose(
         The largest distance to look at.
     max_ring_entries
         Larger rings, by the forecast, are not looked at (ring 1 always is).
+    quick
+        What `h2gcn.estimator.quick_fit` found on the graph, for the advice to rest on;
+        None leaves it to the measures.
 
     Examples
     --------
@@ -155,6 +177,7 @@ def diagnose(
     sizes = np.bincount(graph.y[graph.labelled], minlength=graph.n_classes)
     forecast = forecast_ring(graph.adj, hops=hops)
     rings = ring_shares(graph, forecast, max_ring_entries)
+    directions = tuple(direction_shares(graph)) if graph.labelled.size else ()
     report = audit(graph).joined(large_rings(graph, forecast))
     return Diagnosis(
         card=graph_card(graph),
@@ -165,6 +188,8 @@ def diagnose(
             rings,
             report.findings,
             labelled_edges,
+            directions,
+            quick,
         ),
         measures=measures,
         undefined=undefined,
@@ -180,6 +205,8 @@ def diagnose(
         forecast=forecast,
         audit=report,
         record=tuple(graph.record.sentences()),
+        directions=directions,
+        quick=quick,
     )
 
 

@@ -2,6 +2,8 @@
 
 from h2gcn.diagnosis.diagnosing import MEASURES, Diagnosis
 from h2gcn.diagnosis.numbers import NONE, number, percent
+from h2gcn.diagnosis.quick_scores import METRIC_WORDS, QuickFit, QuickScore
+from h2gcn.diagnosis.recommending import PLACES
 from h2gcn.rings import RingForecast
 from h2gcn.sparse import gigabytes
 
@@ -10,10 +12,14 @@ __all__ = [
     "NONE",
     "card_facts",
     "degree_range",
+    "direction_rows",
     "expectation",
     "measure_rows",
     "number",
     "percent",
+    "quick_heads",
+    "quick_rows",
+    "quick_sentence",
     "ring_rows",
 ]
 
@@ -56,7 +62,8 @@ def measure_rows(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
 def ring_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
     """Return a row for each ring.
 
-    Hops, pairs, those with two labels, their share alike, chance, adjusted, and note.
+    Hops, pairs, those with two labels, their share alike, chance, adjusted, what one
+    label tells of the other, and note.
     """
     return [
         (
@@ -66,10 +73,76 @@ def ring_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
             number(ring.homophily),
             number(ring.chance),
             number(ring.adjusted),
+            number(ring.informativeness),
             ring.note,
         )
         for ring in diagnosis.rings
     ]
+
+
+def direction_rows(diagnosis: Diagnosis) -> list[tuple[str, ...]]:
+    """Return a row for each path along directions.
+
+    Path, whose labels they are, walks, their share alike, chance, what the label at the
+    end tells of the one at the beginning, and note.
+    """
+    return [
+        (
+            one.path,
+            PLACES[one.path],
+            f"{one.walks:,}",
+            number(one.homophily),
+            number(one.chance),
+            number(one.informativeness),
+            one.note,
+        )
+        for one in diagnosis.directions
+    ]
+
+
+def quick_sentence(quick: QuickFit) -> str:
+    """Return what was fitted, on how many nodes, and how long it took."""
+    if quick.note:
+        return f"Nothing was fitted: {quick.note}."
+    metric = METRIC_WORDS[quick.metric]
+    return (
+        f"{metric[0].upper()}{metric[1:]} on {quick.held_out} that the models were not "
+        f"fitted to; always saying the largest class has {percent(quick.majority, 1)}. "
+        f"It took {quick.seconds:.1f} s; after {quick.time_limit:g} s no further model "
+        "is begun."
+    )
+
+
+def quick_heads(quick: QuickFit) -> tuple[str, ...]:
+    """Return the heads of `quick_rows`."""
+    return ("model", "sees", METRIC_WORDS[quick.metric], "behind", "seconds", "note")
+
+
+def quick_rows(quick: QuickFit) -> list[tuple[str, ...]]:
+    """Return a row for each model of a quick fit.
+
+    Model, what it sees, its score, how far it is behind the best with the standard
+    error of that, seconds, and note.
+    """
+    return [
+        (
+            row.name,
+            row.sees,
+            NONE if row.score is None else percent(row.score, 1),
+            _behind(row),
+            f"{row.seconds:.1f}",
+            row.note,
+        )
+        for row in quick.rows
+    ]
+
+
+def _behind(row: QuickScore) -> str:
+    if row.behind is None or row.behind_error is None:
+        return NONE
+    if not row.behind and not row.behind_error:
+        return ""
+    return f"{100 * row.behind:.1f} ± {100 * row.behind_error:.1f}"
 
 
 def card_facts(diagnosis: Diagnosis) -> list[tuple[str, str]]:

@@ -53,6 +53,7 @@ from .probability_scores import (
     GroupCalibration as GroupCalibration,
     ProbabilityScores as ProbabilityScores,
 )
+from .quick import quick_fit as quick_fit
 from .saved_model import (
     check_target as check_target,
     holds_model as holds_model,

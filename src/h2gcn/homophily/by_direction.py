@@ -64,8 +64,9 @@ def direction_shares(graph: Graph) -> list[DirectionShare]:
     Examples
     --------
     >>> circle = np.roll(np.eye(4), 1, axis=1)
-    >>> given = Graph(x=np.eye(4), adj=circle + circle.T, y=[0, 0, 1, 1], directed=circle)
-    >>> [(share.path, share.homophily) for share in direction_shares(given)][:3]
+    >>> both = circle + circle.T
+    >>> graph = Graph(x=np.eye(4), adj=both, y=[0, 0, 1, 1], directed=circle)
+    >>> [(share.path, share.homophily) for share in direction_shares(graph)][:3]
     [('out', 0.5), ('in', 0.5), ('out-out', 0.0)]
     """
     if graph.directed is None:
@@ -105,10 +106,11 @@ def walk_ends(graph: Graph, path: str) -> NDArray[np.int64]:
     shape = (graph.n_nodes, graph.n_classes)
     known = sp.csr_array((columns[1], (labelled, columns[0])), shape=shape)
     # Through each node in the middle: those who get there, times where it leads.
-    ends = ((first.T @ known).T @ (second @ known)).toarray()
+    found = (first.T @ known).T @ (second @ known)
+    ends: NDArray[np.int64] = found.toarray().astype(np.int64)
     back = np.asarray(first.multiply(second.T).sum(axis=1)).ravel()[labelled]
     np.subtract.at(ends, (columns[0], columns[0]), back.astype(np.int64))
-    return ends.astype(np.int64)
+    return ends
 
 
 def _binary(matrix: CSR) -> CSR:

@@ -84,10 +84,11 @@ def neighbour_counts(graph: Graph) -> tuple[NDArray[np.int64], NDArray[np.int64]
 def informativeness_of(ends: NDArray[np.int64]) -> float:
     """Return how much the class of one end tells of the other's, in [0, 1].
 
-    LI = Σ p(i, j) log(p(i, j) / (p_i q_j)) / −Σ p_i log p_i = (H(i) + H(j) − H(i, j)) /
-    H(i), with p(i, j) = e(i, j)/Σ e, p_i = Σ_j p(i, j) the share of the node's own class
-    and q_j = Σ_i p(i, j) that of the other end's. Where e is symmetric it is LI_edge of
-    Platonov et al. (2023). NaN where the nodes are of less than two classes.
+    LI = Σ p(i, j) log(p(i, j) / (p_i q_j)) / −Σ p_i log p_i, which is
+    (H(i) + H(j) − H(i, j)) / H(i), with p(i, j) = e(i, j)/Σ e, p_i = Σ_j p(i, j) the
+    share of the node's own class and q_j = Σ_i p(i, j) that of the other end's. Where e
+    is symmetric it is LI_edge of Platonov et al. (2023). NaN where the nodes are of
+    less than two classes.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def informativeness_of(ends: NDArray[np.int64]) -> float:
 
 
 def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> float:
-    """Return about what `informativeness_of` would be on average if classes were drawn.
+    """Return about what `informativeness_of` is on average where classes are drawn.
 
     Counting alone makes every table tell something: 2 N I is χ²-distributed for N
     independent pairs, with (R − 1)(S − 1) degrees of freedom for R classes at one end
@@ -125,7 +126,8 @@ def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> flo
 
     Examples
     --------
-    >>> round(informativeness_by_chance(np.array([[50, 50], [50, 50]]), directed=True), 5)
+    >>> ends = np.array([[50, 50], [50, 50]])
+    >>> round(informativeness_by_chance(ends, directed=True), 5)
     0.00361
     """
     own, other = ends.sum(axis=1), ends.sum(axis=0)

@@ -1,0 +1,254 @@
+"""Which models to take, and why: from what labels tell and from a quick fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from h2gcn.diagnosis.numbers import number, percents
+from h2gcn.diagnosis.quick_scores import ERRORS, METRIC_WORDS, QuickFit, QuickScore
+from h2gcn.graph import Graph
+from h2gcn.homophily import DirectionShare, RingShare
+
+__all__ = ["PLACES", "Told", "place_sentences", "places_told", "recommend"]
+
+TELLING_MORE = 0.05
+"""By how much more labels somewhere must tell to be named for it."""
+TELLING = 0.1
+"""From this label informativeness on, labels are worth to be looked at."""
+MAX_NAMES = 3
+"""So many columns of edges are named."""
+
+PLACES = {
+    "ring1": "neighbours",
+    "ring2": "nodes two hops away",
+    "out": "nodes that edges lead to",
+    "in": "nodes that edges come from",
+    "out-out": "nodes that two edges in a row lead to",
+    "out-in": "nodes that lead to the same ones",
+    "in-out": "nodes that the same ones lead to",
+    "in-in": "nodes that two edges in a row come from",
+}
+"""Whose labels they are, in words."""
+
+Told = dict[str, tuple[float, float]]
+"""By place: what labels tell there, and what chance alone would give."""
+
+
+def places_told(
+    rings: Sequence[RingShare], directions: Sequence[DirectionShare]
+) -> Told:
+    """Return what labels tell in each place, and what chance alone would give there.
+
+    Parameters
+    ----------
+    rings, directions
+        As measured; those without a value are left out.
+    """
+    found = {
+        f"ring{ring.hop}": (ring.informativeness, ring.informativeness_chance)
+        for ring in rings[:2]
+    }
+    found |= {
+        one.path: (one.informativeness, one.informativeness_chance)
+        for one in directions
+    }
+    return {
+        place: (told, chance)
+        for place, (told, chance) in found.items()
+        if told is not None and chance is not None
+    }
+
+
+def _tells_more(told: Told, one: str, other: str) -> bool:
+    """Return whether labels in one place tell more, as shown and beyond chance."""
+    (here, by_chance), (there, there_by_chance) = told[one], told[other]
+    shown = round(here, 2) - round(there, 2)
+    beyond = (here - by_chance) - (there - there_by_chance)
+    return min(round(shown, 2), beyond) >= TELLING_MORE
+
+
+def _best(told: Told, places: Sequence[str]) -> str | None:
+    known = [place for place in places if place in told]
+    return max(known, key=lambda place: told[place][0] - told[place][1], default=None)
+
+
+def place_sentences(graph: Graph, told: Told) -> list[str]:
+    """Return whose labels tell most, where these are not simply the neighbours'.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    told
+        Of `places_told`.
+    """
+    said = []
+    if _far_tells_more(told):
+        said.append(
+            "Labels two hops away tell more than neighbours' (label informativeness "
+            f"{_told(told, 'ring2')} against {_told(told, 'ring1')}): two-hop models "
+            "can use them."
+        )
+    place = _direction(told)
+    if place is not None:
+        rest = _best(told, ("ring1", "ring2"))
+        against = "" if rest is None else f" against {_told(told, rest)} without them"
+        said.append(
+            f"Directions matter: labels of {PLACES[place]} tell most (label "
+            f"informativeness {_told(told, place)}{against}), and only models that "
+            "follow directions see them apart."
+        )
+    elif (place := _best(told, _paths(told))) is not None:
+        said.append(
+            "Labels along directions tell no more than those of rings (label "
+            f"informativeness {_told(told, place)} at most); features along them may."
+        )
+    columns = graph.edge_columns
+    if columns is not None and columns.names:
+        names = list(map(str, columns.names))
+        more = f" and {len(names) - MAX_NAMES} others" if len(names) > MAX_NAMES else ""
+        one = len(names) == 1
+        said.append(
+            f"Edges carry {'a column' if one else f'{len(names)} columns'} "
+            f"({', '.join(names[:MAX_NAMES])}{more}) that no measure here looks at; "
+            f"{'it' if one else 'they'} may tell what the edges alone do not."
+        )
+    return said
+
+
+def _far_tells_more(told: Told) -> bool:
+    return {"ring1", "ring2"} <= set(told) and _tells_more(told, "ring2", "ring1")
+
+
+def _direction(told: Told) -> str | None:
+    """Return the path whose labels tell more than any ring's, if there is one."""
+    place = _best(told, _paths(told))
+    rings = [name for name in told if name.startswith("ring")]
+    if place is None or round(told[place][0], 2) < TELLING:
+        return None
+    return place if all(_tells_more(told, place, ring) for ring in rings) else None
+
+
+def _paths(told: Told) -> list[str]:
+    return [place for place in told if not place.startswith("ring")]
+
+
+def _told(told: Told, place: str) -> str:
+    return number(told[place][0], 2)
+
+
+def recommend(
+    graph: Graph, kind: str, told: Told, quick: QuickFit | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return models to take, and sentences: the first is what to do next.
+
+    Parameters
+    ----------
+    graph
+        With labels of two classes at least.
+    kind
+        Of the verdict.
+    told
+        Of `places_told`.
+    quick
+        What a quick fit found; None where there was none.
+    """
+    best = quick.best if quick is not None else None
+    measured = _by_measures(graph, kind, told)
+    leading: list[str] = []
+    if quick is not None:
+        leading = [row.model for row in quick.leaders]
+        # What was fitted and is behind is no advice, whatever the measures say.
+        behind = {row.model for row in quick.rows if row.score is not None}
+        measured = [name for name in measured if name not in behind]
+        if any(row.model == "logistic" and row.uses_graph for row in quick.leaders):
+            measured = [
+                *measured,
+                *([] if "ring-table" in measured else ["ring-table"]),
+            ]
+    said = [_next(quick, best), *_what_the_graph_adds(graph, quick, best)]
+    said += place_sentences(graph, told)
+    compare = tuple(dict.fromkeys((*leading, *measured)))
+    if compare:
+        listed = ", ".join(compare[:-1]) + " and " if len(compare) > 1 else ""
+        said.append(f"Of single models, compare {listed}{compare[-1]}.")
+    return ("auto", *compare), tuple(said)
+
+
+def _by_measures(graph: Graph, kind: str, told: Told) -> list[str]:
+    """Return models that use what the measures find."""
+    if not graph.n_edges:
+        return ["mlp"] if graph.n_features else []
+    models = ["h2gcn-1", "h2gcn-2", "mlp"] if graph.n_features else []
+    tells = {place for place, (value, _) in told.items() if round(value, 2) >= TELLING}
+    if kind not in ("heterophilous", "undefined"):
+        models += ["gcn"] if graph.n_features else []
+    if kind == "undefined" and graph.n_features:
+        models.append("gcn")
+    if "ring1" in tells:
+        models.append("linbp" if kind == "heterophilous" else "label-propagation")
+    if "ring2" in tells and _far_tells_more(told):
+        models.append("label-propagation-2hop")
+    if tells or not graph.n_features:
+        models.append("ring-table")
+    if _direction(told) is not None and graph.n_features:
+        models.append("dir-gnn")
+    return models
+
+
+def _next(quick: QuickFit | None, best: QuickScore | None) -> str:
+    todo = (
+        "Next: train auto (h2gcn train on one's own data, NodeClassifier(model='auto') "
+        "in Python), which fits a dozen models and lets the best answer."
+    )
+    if quick is None or best is None or best.score is None:
+        return todo
+    metric = METRIC_WORDS[quick.metric]
+    where = f"on {quick.held_out} that it was not fitted to"
+    score, floor = percents(best.score, quick.majority)
+    if not _beats(best.score, quick):
+        return (
+            f"{todo} Expect little: no quick model is surely better than always saying "
+            f"the largest class ({metric} {floor}); {best.name} has {score} {where}."
+        )
+    return (
+        f"{todo} Expect {_an(metric)} of about {score} or more: that has {best.name} "
+        f"({best.sees}) {where}; always saying the largest class has {floor}."
+    )
+
+
+def _an(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def _beats(score: float, quick: QuickFit) -> bool:
+    """Return whether a score is above that of the largest class, beyond noise."""
+    error = math.sqrt(max(score * (1 - score), 0.0) / max(quick.nodes, 1))
+    return score - quick.majority > ERRORS * error
+
+
+def _what_the_graph_adds(
+    graph: Graph, quick: QuickFit | None, best: QuickScore | None
+) -> list[str]:
+    """Return in a sentence what the best model with edges gains over one without."""
+    if quick is None or best is None or not graph.n_features:
+        return []
+    known = [row for row in quick.rows if row.score is not None]
+    alone = next((row for row in known if not row.uses_graph), None)
+    helped = next((row for row in known if row.uses_graph), None)
+    if alone is None or helped is None:
+        return []
+    assert alone.score is not None
+    assert helped.score is not None
+    texts = percents(helped.score, alone.score)
+    told = (
+        f"{METRIC_WORDS[quick.metric]} {texts[0]} with it ({helped.name}), "
+        f"{texts[1]} without ({alone.name})"
+    )
+    behind = helped if best is alone else alone
+    if behind.leads:
+        return [f"Whether the graph helps, these nodes cannot tell: {told}."]
+    if best is alone:
+        return [f"The graph does not help the quick models: {told}."]
+    return [f"The graph helps: {told}."]

@@ -1,0 +1,289 @@
+"""A quick fit: the models that take seconds, on nodes that they were not fitted to."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn._validation import check_real
+from h2gcn.auto import Member
+from h2gcn.diagnosis import QuickFit, QuickScore
+from h2gcn.estimator.classifier import NodeClassifier
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import Graph, Split, stratified_split
+from h2gcn.rings import forecast_ring
+from h2gcn.training import score
+
+__all__ = ["quick_fit", "quick_members"]
+
+TIME_LIMIT = 20.0
+"""Seconds after which no further model is begun, where nothing is said."""
+LEAST_NODES = 10
+"""Labelled nodes, outside the test nodes, below which nothing can be told."""
+HELD_OUT = 300
+"""Validation nodes from which on they are held out once; below there are folds."""
+FOLDS = 5
+MOST_ROWS = 2000
+"""Nodes that a regression is fitted to at most."""
+MOST_CELLS = 200_000_000
+"""Numbers that a table may have; 0.8 GB."""
+MOST_PAIRS = 20_000_000
+"""Entries up to which the 2-hop ring is looked at."""
+MOST_HELD_OUT = 5000
+"""Held-out nodes that are predicted at most."""
+ONE_CLASS = 0.8
+"""The share of the largest class from which on accuracy tells little."""
+DRAWS = 100
+STRENGTH = 0.1
+"""Of regressions: a search for it would take most of the time."""
+WIDE = 300
+"""Features from which on a table leaves out means along walks of two directions."""
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Nodes that models are fitted to, and those that they then predict."""
+
+    known: NDArray[np.int64]
+    held: NDArray[np.int64]
+
+
+def quick_fit(
+    graph: Graph,
+    *,
+    time_limit: float = TIME_LIMIT,
+    seed: int = 0,
+    on_member: Callable[[str], None] | None = None,
+) -> QuickFit:
+    """Fit cheap models, and score them on nodes that they were not fitted to.
+
+    Test nodes are left alone: those of the graph's first split, or of the split that a
+    `NodeClassifier` would make. Validation nodes are held out where there are enough,
+    else training and validation nodes are held out in folds, class by class.
+
+    Parameters
+    ----------
+    graph
+        With or without labels, features, edges.
+    time_limit
+        Seconds after which no further model is begun.
+    seed
+        Of what is drawn.
+    on_member
+        Called with the name of each model before it is fitted.
+
+    Examples
+    --------
+    >>> pairs = np.kron(np.eye(20), [[0, 1], [1, 0]])
+    >>> graph = Graph(x=np.ones((40, 1)), adj=pairs, y=np.arange(40) // 2 % 2)
+    >>> found = quick_fit(graph)
+    >>> found.best.uses_graph, found.nodes, found.metric
+    (True, 32, 'accuracy')
+    """
+    check_real("quick_fit", "time_limit", time_limit, "(0, inf)")
+    start = time.perf_counter()
+    split = graph.splits[0] if graph.splits else stratified_split(graph.y, seed=seed)
+    nodes = np.concatenate([split.train, split.val])
+    nodes = nodes[graph.y[nodes] >= 0]
+    if why := _too_few(graph, nodes):
+        return QuickFit((), "accuracy", 0, 0, 0.0, 0.0, time_limit, why)
+    rounds = _rounds(graph, split, nodes, seed)
+    held = np.concatenate([one.held for one in rounds])
+    y, folds = graph.y[held], len(rounds) if len(rounds) > 1 else 0
+    metric = _metric(y, graph.n_classes)
+    far = sum(forecast_ring(graph.adj).entries) <= MOST_PAIRS
+    found: list[tuple[Member, NDArray[np.float32] | None, float, str]] = []
+    for member in quick_members(graph, far=far):
+        begun = time.perf_counter()
+        if found and begun - start > time_limit:
+            found.append((member, None, 0.0, "left out, as time was up"))
+            continue
+        if on_member is not None:
+            on_member(member.name)
+        logits, note = _predict(graph, member, rounds, seed)
+        found.append((member, logits, time.perf_counter() - begun, note))
+    rows = _scored(found, y, metric, seed)
+    share = np.bincount(y, minlength=graph.n_classes) / len(y)
+    always = np.tile(share, (len(y), 1)).astype(np.float32)
+    return QuickFit(
+        rows,
+        metric,
+        len(y),
+        folds,
+        score(metric, y, always),
+        time.perf_counter() - start,
+        time_limit,
+    )
+
+
+def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
+    """Return the models of a quick fit that make sense for a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    far
+        Whether its 2-hop ring is small enough to be looked at.
+    """
+    found = []
+    if graph.n_features:
+        found.append(_regression("logistic-alone", "own features", "own", graph=False))
+    if not graph.n_edges:
+        return tuple(found)
+    found += [
+        Member("label-propagation", "label-propagation", "labels of neighbours"),
+        Member("linbp", "linbp", "labels, and which classes are neighbours"),
+    ]
+    if far:
+        labels = "labels two hops away"
+        found.append(Member("label-propagation-2hop", "label-propagation-2hop", labels))
+    sees = "own features, neighbours' and their labels"
+    if not graph.n_features:
+        sees = "degrees, labels nearby" if far else "labels of neighbours"
+    recipe = ["own", "rings", "degrees", "edges", "labels"]
+    if not far:
+        recipe = ["own", "ring1", "edges", "labels.ring1"]
+    if graph.directed is not None:
+        walks = "out+in" if graph.n_features > WIDE else "directions"
+        recipe += [walks, *([] if far else ["labels.out", "labels.in"])]
+        sees += ", by directions"
+    if not graph.n_features:
+        recipe = [part for part in recipe if part[:6] in ("degree", "edges", "labels")]
+    found.append(_regression("logistic", sees, "+".join(recipe), graph=True))
+    return tuple(found)
+
+
+def _regression(name: str, sees: str, table: str, *, graph: bool) -> Member:
+    options = {"table": table, "strength": STRENGTH}
+    return Member(name, "logistic", sees, {"options": options}, graph)
+
+
+def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
+    """Return why nothing can be told from some labelled nodes, or ""."""
+    if not nodes.size:
+        return "nothing is labelled"
+    if np.ptp(graph.y[nodes]) == 0:
+        return "all labelled nodes are of a single class"
+    if nodes.size < LEAST_NODES:
+        return f"only {nodes.size} labelled nodes are no test nodes"
+    if not (graph.n_features or graph.n_edges):
+        return "there are neither features nor edges"
+    return ""
+
+
+def _rounds(
+    graph: Graph, split: Split, nodes: NDArray[np.int64], seed: int
+) -> list[_Round]:
+    """Return who is held out: the validation nodes, or folds."""
+    rng = np.random.default_rng(seed)
+    if len(split.val) >= HELD_OUT:
+        held = rng.permutation(split.val)[:MOST_HELD_OUT]
+        return [_Round(np.sort(split.train), np.sort(held))]
+    nodes = rng.permutation(nodes)
+    nodes = nodes[np.argsort(graph.y[nodes], kind="stable")]
+    fold = np.arange(len(nodes)) % FOLDS
+    return [
+        _Round(np.sort(nodes[fold != number]), np.sort(nodes[fold == number]))
+        for number in range(FOLDS)
+    ]
+
+
+def _metric(y: NDArray[np.int64], n_classes: int) -> str:
+    """Return what tells models apart where most nodes are of one class."""
+    counts = np.bincount(y, minlength=n_classes)
+    if counts.max() < ONE_CLASS * len(y):
+        return "accuracy"
+    return "roc_auc" if n_classes == 2 and counts.min() else "macro_f1"
+
+
+def _predict(
+    graph: Graph, member: Member, rounds: Sequence[_Round], seed: int
+) -> tuple[NDArray[np.float32] | None, str]:
+    """Return the logits of all held-out nodes, and what is to be known of them."""
+    table = member.params.get("options", {}).get("table", "")
+    blocks = sum(_BLOCKS.get(part, 0) for part in table.split("+"))
+    cells = graph.n_nodes * graph.n_features * blocks
+    if cells > MOST_CELLS:
+        return None, f"left out, as its table would have {cells:,} numbers"
+    logits, note = [], ""
+    rng = np.random.default_rng(seed)
+    for one in rounds:
+        known = one.known
+        if table and len(known) > MOST_ROWS:
+            known = np.sort(rng.permutation(known)[:MOST_ROWS])
+            note = f"fitted to {MOST_ROWS:,} of {len(one.known):,} nodes"
+        # What is held out stands for validation: none of these models looks there.
+        split = Split(known, one.held, np.array([], dtype=np.int64))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", H2GCNWarning)
+                model = NodeClassifier(
+                    member.model, calibrate=False, random_state=seed, **member.params
+                )
+                model.fit(graph, split)
+                logits.append(model.predict_logits(graph, one.held))
+        except InputError as error:
+            return None, f"left out: {error}"
+    return np.concatenate(logits), note
+
+
+_BLOCKS = {"own": 1, "rings": 2, "ring1": 1, "out": 1, "in": 1, "directions": 6}
+"""How many blocks as wide as the features a part of a recipe has."""
+
+
+def _scored(
+    found: Sequence[tuple[Member, NDArray[np.float32] | None, float, str]],
+    y: NDArray[np.int64],
+    metric: str,
+    seed: int,
+) -> tuple[QuickScore, ...]:
+    """Return the models, the best first, and how far each is behind it.
+
+    The standard error of that is the deviation over draws of the same nodes, class by
+    class, for both models.
+    """
+    scores = [None if z is None else score(metric, y, z) for _, z, _, _ in found]
+    order = sorted(
+        range(len(found)), key=lambda i: (scores[i] is None, -(scores[i] or 0.0))
+    )
+    first = found[order[0]][1]
+    draws = _draws(y, seed) if first is not None else []
+    top = [] if first is None else [score(metric, y[d], first[d]) for d in draws]
+    rows = []
+    for i in order:
+        (member, z, seconds, note), own = found[i], scores[i]
+        behind = error = None
+        if z is not None and own is not None:
+            behind = (scores[order[0]] or 0.0) - own
+            theirs = [score(metric, y[drawn], z[drawn]) for drawn in draws]
+            error = float(np.std(np.subtract(top, theirs)))
+        rows.append(
+            QuickScore(
+                member.name,
+                member.model,
+                member.sees,
+                member.uses_graph,
+                own,
+                behind,
+                error,
+                round(seconds, 3),
+                note,
+            )
+        )
+    return tuple(rows)
+
+
+def _draws(y: NDArray[np.int64], seed: int) -> list[NDArray[np.int64]]:
+    """Return draws of the nodes with replacement, as many of each class."""
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(y == k) for k in np.unique(y)]
+    return [
+        np.concatenate([rng.choice(group, len(group)) for group in groups])
+        for _ in range(DRAWS)
+    ]

@@ -1,0 +1,222 @@
+"""What the advice says, from what labels tell and from a quick fit."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from h2gcn import Graph
+from h2gcn.cli.diagnosis_text import show
+from h2gcn.diagnosis import QuickFit, QuickScore, diagnose, render_html
+from h2gcn.diagnosis.recommending import place_sentences, recommend
+from h2gcn.graph import EdgeColumns
+from support.graphs import adjacency
+
+
+def some_graph(**given: object) -> Graph:
+    edges = [(u, v) for u in range(4) for v in range(4, 8)]
+    whole = {"x": np.eye(8), "adj": adjacency(8, edges), "y": np.arange(8) // 4}
+    return Graph(**{**whole, **given})  # type: ignore[arg-type]
+
+
+def row(
+    name: str, score: float | None, behind: float | None, error: float | None = 0.01
+) -> QuickScore:
+    model = name.removesuffix("-alone")
+    graph = not name.endswith("alone")
+    return QuickScore(name, model, "something", graph, score, behind, error, 0.5)
+
+
+def fit(*rows: QuickScore, majority: float = 0.5, metric: str = "accuracy") -> QuickFit:
+    return QuickFit(rows, metric, 400, 0, majority, 2.0, 20.0)
+
+
+def advice(quick: QuickFit | None, graph: Graph | None = None) -> tuple[str, ...]:
+    graph = some_graph() if graph is None else graph
+    return recommend(graph, "mixed", {}, quick)[1]
+
+
+def test_the_first_advice_is_what_to_do_next() -> None:
+    first = advice(None)[0]
+    assert first.startswith("Next: train auto (h2gcn train on one's own data, ")
+    assert "Expect" not in first
+    quick = fit(row("linbp", 0.97, 0.0, 0.0), row("logistic-alone", 0.6, 0.37))
+    first, helps = advice(quick)[:2]
+    assert first.endswith(
+        "Expect an accuracy of about 97% or more: that has linbp (something) on 400 "
+        "nodes that it was not fitted to; always saying the largest class has 50%."
+    )
+    assert helps == (
+        "The graph helps: accuracy 97% with it (linbp), 60% without (logistic-alone)."
+    )
+
+
+def test_what_is_no_better_than_the_largest_class_promises_nothing() -> None:
+    quick = fit(row("linbp", 0.52, 0.0, 0.0), majority=0.5, metric="macro_f1")
+    assert "Expect little: no quick model is surely better" in advice(quick)[0]
+    assert "(macro F1 50%); linbp has 52% on 400 nodes" in advice(quick)[0]
+    # Two standard errors of 0.56 on 400 nodes are just below five points.
+    quick = fit(row("linbp", 0.56, 0.0, 0.0), majority=0.5, metric="roc_auc")
+    assert "Expect a ROC-AUC of about 56% or more" in advice(quick)[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            (row("logistic-alone", 0.7, 0.0, 0.0), row("linbp", 0.6, 0.1)),
+            "The graph does not help the quick models: accuracy 60% with it",
+        ),
+        (
+            (row("logistic-alone", 0.7, 0.0, 0.0), row("linbp", 0.69, 0.01)),
+            "Whether the graph helps, these nodes cannot tell: accuracy 69% with it",
+        ),
+        (
+            (row("linbp", 0.7, 0.0, 0.0), row("logistic-alone", 0.69, 0.01)),
+            "Whether the graph helps, these nodes cannot tell: accuracy 70% with it",
+        ),
+    ],
+)
+def test_what_the_graph_adds(rows: tuple[QuickScore, ...], said: str) -> None:
+    assert advice(fit(*rows))[1].startswith(said)
+
+
+def test_nothing_is_said_of_the_graph_where_one_side_is_missing() -> None:
+    for rows in (
+        (row("linbp", 0.9, 0.0, 0.0),),
+        (row("logistic-alone", 0.9, 0.0, 0.0), row("linbp", None, None, None)),
+    ):
+        assert not any("the graph helps" in one.lower() for one in advice(fit(*rows)))
+
+
+def test_models_that_lead_are_advised_and_those_behind_are_not() -> None:
+    told = {"ring1": (0.5, 0.0)}
+    graph = some_graph()
+    models, _ = recommend(graph, "heterophilous", told, None)
+    assert models == ("auto", "h2gcn-1", "h2gcn-2", "mlp", "linbp", "ring-table")
+    quick = fit(row("logistic", 0.9, 0.0, 0.0), row("linbp", 0.6, 0.3))
+    models, said = recommend(graph, "heterophilous", told, quick)
+    assert models == ("auto", "logistic", "h2gcn-1", "h2gcn-2", "mlp", "ring-table")
+    assert said[-1] == (
+        "Of single models, compare logistic, h2gcn-1, h2gcn-2, mlp and ring-table."
+    )
+    models, _ = recommend(graph, "heterophilous", {}, quick)
+    assert "ring-table" in models  # the table leads
+    bare = some_graph(x=np.zeros((8, 0)))
+    models, _ = recommend(bare, "mixed", told, None)
+    assert models == ("auto", "label-propagation", "ring-table")
+
+
+TOLD = st.tuples(st.floats(0, 1), st.floats(0, 0.1))
+
+
+@given(TOLD, TOLD, st.dictionaries(st.sampled_from(["out", "in", "out-in"]), TOLD))
+def test_places_are_named_only_where_their_numbers_say_so(
+    near: tuple[float, float],
+    far: tuple[float, float],
+    paths: dict[str, tuple[float, float]],
+) -> None:
+    told = {"ring1": near, "ring2": far, **paths}
+    said = place_sentences(some_graph(), told)
+    for sentence in said:
+        numbers = [
+            float(text.strip("<>")) for text in re.findall(r"[<>]?\d\.\d\d", sentence)
+        ]
+        if sentence.startswith("Labels two hops away tell more"):
+            assert numbers[0] >= numbers[1] + 0.03
+            assert far[0] - far[1] >= near[0] - near[1] + 0.05
+        elif sentence.startswith("Directions matter"):
+            assert numbers[0] >= numbers[1] + 0.03
+            assert numbers[0] >= 0.1
+        else:
+            assert sentence.startswith("Labels along directions tell no more")
+    assert (not paths) == (not any("irections" in sentence for sentence in said))
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            {"ring1": (0.02, 0.0), "ring2": (0.35, 0.0)},
+            "Labels two hops away tell more than neighbours' (label informativeness "
+            "0.35 against 0.02): two-hop models can use them.",
+        ),
+        (
+            {"ring1": (0.2, 0.0), "ring2": (0.1, 0.0), "out": (0.9, 0.0)},
+            "Directions matter: labels of nodes that edges lead to tell most (label "
+            "informativeness 0.90 against 0.20 without them), and only models that "
+            "follow directions see them apart.",
+        ),
+        (
+            {"ring1": (0.2, 0.0), "in-in": (0.24, 0.0), "out": (0.1, 0.0)},
+            "Labels along directions tell no more than those of rings (label "
+            "informativeness 0.24 at most); features along them may.",
+        ),
+    ],
+)
+def test_places_in_words(told: dict[str, tuple[float, float]], said: str) -> None:
+    assert place_sentences(some_graph(), told) == [said]
+
+
+def test_what_chance_gives_on_few_pairs_is_taken_off() -> None:
+    told = {"ring1": (0.1, 0.0), "ring2": (0.3, 0.18)}
+    assert place_sentences(some_graph(), told) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            ("amount",),
+            "Edges carry a column (amount) that no measure here looks at; it",
+        ),
+        (
+            tuple("abcde"),
+            "Edges carry 5 columns (a, b, c and 2 others) that no measure",
+        ),
+    ],
+)
+def test_columns_of_edges_are_named(names: tuple[str, ...], said: str) -> None:
+    columns = EdgeColumns([0], [4], np.ones((1, len(names))), names)
+    (sentence,) = place_sentences(some_graph(edge_columns=columns), {})
+    assert sentence.startswith(said)
+
+
+def test_text_json_and_page_show_the_quick_fit_and_the_directions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    late = QuickScore(
+        "late", "logistic", "all", True, None, None, None, 0, "time is up"
+    )
+    quick = fit(row("linbp", 0.97, 0.0, 0.0), row("logistic-alone", 0.6, 0.37), late)
+    along = np.triu(some_graph().adj.toarray())
+    found = diagnose(some_graph(directed=along), quick=quick)
+    show(found)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    flat = " ".join(out.split())
+    page = " ".join(re.sub(r"<[^>]*>", " ", render_html(found)).split())
+    took = "It took 2.0 s; after 20 s no further model is begun."
+    for text in (flat, page):
+        assert "Accuracy on 400 nodes that the models were not fitted to" in text
+        assert took in text
+        assert "37.0 ± 1.0" in text
+        assert "time is up" in text
+        assert "all of them begin in a single class" in text
+    plain = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert plain["quick"]["rows"][0]["score"] == 0.97
+    assert [one["path"] for one in plain["directions"]][:2] == ["out", "in"]
+    assert plain["rings"][0]["informativeness"] == pytest.approx(1.0)
+    assert plain["verdict"]["advice"][0].startswith("Next: ")
+
+
+def test_why_nothing_was_fitted_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    none = QuickFit((), "accuracy", 0, 0, 0.0, 0.0, 20.0, "there is but one class")
+    found = diagnose(some_graph(), quick=none)
+    show(found)
+    assert "Nothing was fitted: there is but one class." in capsys.readouterr().out
+    assert "Nothing was fitted: there is but one class." in render_html(found)
+    assert "Expect" not in found.verdict.advice[0]

@@ -35,7 +35,7 @@ def fit(*rows: QuickScore, majority: float = 0.5, metric: str = "accuracy") -> Q
 
 def advice(quick: QuickFit | None, graph: Graph | None = None) -> tuple[str, ...]:
     graph = some_graph() if graph is None else graph
-    return recommend(graph, "mixed", {}, quick)[1]
+    return recommend(graph, "mixed", {}, quick=quick)[1]
 
 
 def test_the_first_advice_is_what_to_do_next() -> None:
@@ -45,7 +45,7 @@ def test_the_first_advice_is_what_to_do_next() -> None:
     quick = fit(row("linbp", 0.97, 0.0, 0.0), row("logistic-alone", 0.6, 0.37))
     first, helps = advice(quick)[:2]
     assert first.endswith(
-        "Expect an accuracy of about 97% or more: that has linbp (something) on 400 "
+        "Expect an accuracy of about 97% or more: linbp (something) has that on 400 "
         "nodes that it was not fitted to; always saying the largest class has 50%."
     )
     assert helps == (
@@ -94,19 +94,23 @@ def test_nothing_is_said_of_the_graph_where_one_side_is_missing() -> None:
 def test_models_that_lead_are_advised_and_those_behind_are_not() -> None:
     told = {"ring1": (0.5, 0.0)}
     graph = some_graph()
-    models, _ = recommend(graph, "heterophilous", told, None)
+    models, _ = recommend(graph, "heterophilous", told)
     assert models == ("auto", "h2gcn-1", "h2gcn-2", "mlp", "linbp", "ring-table")
     quick = fit(row("logistic", 0.9, 0.0, 0.0), row("linbp", 0.6, 0.3))
-    models, said = recommend(graph, "heterophilous", told, quick)
+    models, said = recommend(graph, "heterophilous", told, quick=quick)
     assert models == ("auto", "logistic", "h2gcn-1", "h2gcn-2", "mlp", "ring-table")
     assert said[-1] == (
         "Of single models, compare logistic, h2gcn-1, h2gcn-2, mlp and ring-table."
     )
-    models, _ = recommend(graph, "heterophilous", {}, quick)
+    models, _ = recommend(graph, "heterophilous", {}, quick=quick)
     assert "ring-table" in models  # the table leads
-    bare = some_graph(x=np.zeros((8, 0)))
-    models, _ = recommend(bare, "mixed", told, None)
-    assert models == ("auto", "label-propagation", "ring-table")
+    models, _ = recommend(graph, "mixed", told, ["ring1"])
+    assert models[4:] == ("gcn", "label-propagation", "ring-table")
+    models, _ = recommend(graph, "mixed", {"ring1": (0.2, 0), "ring2": (0.5, 0)})
+    assert models[4:] == ("gcn", "linbp", "ring-table")  # no label goes to unlike nodes
+    told = {"ring1": (0.0, 0), "ring2": (0.5, 0), "out": (0.7, 0)}
+    models, _ = recommend(graph, "heterophilous", told, ["ring2"])
+    assert models[4:] == ("label-propagation-2hop", "ring-table", "dir-gnn")
 
 
 TOLD = st.tuples(st.floats(0, 1), st.floats(0, 0.1))

@@ -227,8 +227,8 @@ def judge(
         _kind_sentence(kind, share, chance, adjusted, labelled_edges),
         _neighbour_sentence(neighbours, share, informativeness, _elsewhere(told)),
     )
-    models, advice = recommend(graph, kind, told, quick)
-    if neighbours == "uninformative" and graph.n_features and quick is None:
+    models, advice = recommend(graph, kind, told, _alike(rings), quick)
+    if neighbours == "uninformative" and quick is None:
         mlp = "If mlp, which sees no edges, is as good, the graph does not help."
         advice = (*advice, mlp)
     return Verdict(kind, neighbours, summary, designs, models, advice, cautions)
@@ -247,6 +247,17 @@ def _neighbours(adjusted: float, informativeness: float) -> Neighbours:
         return "informative"
     without = shown < UNINFORMATIVE and round(abs(adjusted), 2) <= HETEROPHILOUS
     return "uninformative" if without else "weak"
+
+
+def _alike(rings: Sequence[RingShare]) -> list[str]:
+    """Return the rings that are more alike than by chance."""
+    return [
+        f"ring{ring.hop}"
+        for ring in rings
+        if ring.homophily is not None
+        and ring.chance is not None
+        and likeness(ring.homophily, ring.chance, ring.labelled or 0) == "alike"
+    ]
 
 
 def _elsewhere(told: Told) -> bool:
@@ -359,5 +370,5 @@ def _unknown(
     summary = (f"How alike neighbours are has no value here: {reason}",)
     if np.ptp(graph.y[graph.labelled]) == 0:
         return Verdict("undefined", None, summary, cautions=cautions)
-    models, advice = recommend(graph, "undefined", told, quick)
+    models, advice = recommend(graph, "undefined", told, quick=quick)
     return Verdict("undefined", None, summary, (), models, advice, cautions)

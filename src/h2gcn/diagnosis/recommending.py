@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from h2gcn.diagnosis.numbers import number, percents
 from h2gcn.diagnosis.quick_scores import ERRORS, METRIC_WORDS, QuickFit, QuickScore
@@ -139,7 +139,11 @@ def _told(told: Told, place: str) -> str:
 
 
 def recommend(
-    graph: Graph, kind: str, told: Told, quick: QuickFit | None
+    graph: Graph,
+    kind: str,
+    told: Told,
+    alike: Collection[str] = (),
+    quick: QuickFit | None = None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return models to take, and sentences: the first is what to do next.
 
@@ -151,11 +155,13 @@ def recommend(
         Of the verdict.
     told
         Of `places_told`.
+    alike
+        Which of "ring1" and "ring2" are more alike than by chance.
     quick
         What a quick fit found; None where there was none.
     """
     best = quick.best if quick is not None else None
-    measured = _by_measures(graph, kind, told)
+    measured = _by_measures(graph, kind, told, alike)
     leading: list[str] = []
     if quick is not None:
         leading = [row.model for row in quick.leaders]
@@ -167,7 +173,7 @@ def recommend(
                 *measured,
                 *([] if "ring-table" in measured else ["ring-table"]),
             ]
-    said = [_next(quick, best), *_what_the_graph_adds(graph, quick, best)]
+    said = [_next(quick, best), *_what_the_graph_adds(quick, best)]
     said += place_sentences(graph, told)
     compare = tuple(dict.fromkeys((*leading, *measured)))
     if compare:
@@ -176,23 +182,24 @@ def recommend(
     return ("auto", *compare), tuple(said)
 
 
-def _by_measures(graph: Graph, kind: str, told: Told) -> list[str]:
+def _by_measures(
+    graph: Graph, kind: str, told: Told, alike: Collection[str]
+) -> list[str]:
     """Return models that use what the measures find."""
     if not graph.n_edges:
-        return ["mlp"] if graph.n_features else []
-    models = ["h2gcn-1", "h2gcn-2", "mlp"] if graph.n_features else []
+        return ["mlp"]
+    models = ["h2gcn-1", "h2gcn-2", "mlp"]
     tells = {place for place, (value, _) in told.items() if round(value, 2) >= TELLING}
-    if kind not in ("heterophilous", "undefined"):
-        models += ["gcn"] if graph.n_features else []
-    if kind == "undefined" and graph.n_features:
+    if kind != "heterophilous":
         models.append("gcn")
     if "ring1" in tells:
-        models.append("linbp" if kind == "heterophilous" else "label-propagation")
-    if "ring2" in tells and _far_tells_more(told):
+        models.append("label-propagation" if "ring1" in alike else "linbp")
+    # Both spread labels as they are: of use where nodes are alike.
+    if "ring2" in tells and "ring2" in alike and _far_tells_more(told):
         models.append("label-propagation-2hop")
-    if tells or not graph.n_features:
+    if tells:
         models.append("ring-table")
-    if _direction(told) is not None and graph.n_features:
+    if _direction(told) is not None:
         models.append("dir-gnn")
     return models
 
@@ -213,8 +220,8 @@ def _next(quick: QuickFit | None, best: QuickScore | None) -> str:
             f"the largest class ({metric} {floor}); {best.name} has {score} {where}."
         )
     return (
-        f"{todo} Expect {_an(metric)} of about {score} or more: that has {best.name} "
-        f"({best.sees}) {where}; always saying the largest class has {floor}."
+        f"{todo} Expect {_an(metric)} of about {score} or more: {best.name} "
+        f"({best.sees}) has that {where}; always saying the largest class has {floor}."
     )
 
 
@@ -228,11 +235,9 @@ def _beats(score: float, quick: QuickFit) -> bool:
     return score - quick.majority > ERRORS * error
 
 
-def _what_the_graph_adds(
-    graph: Graph, quick: QuickFit | None, best: QuickScore | None
-) -> list[str]:
+def _what_the_graph_adds(quick: QuickFit | None, best: QuickScore | None) -> list[str]:
     """Return in a sentence what the best model with edges gains over one without."""
-    if quick is None or best is None or not graph.n_features:
+    if quick is None or best is None:
         return []
     known = [row for row in quick.rows if row.score is not None]
     alone = next((row for row in known if not row.uses_graph), None)

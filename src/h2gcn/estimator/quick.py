@@ -69,7 +69,7 @@ def quick_fit(
     Parameters
     ----------
     graph
-        With or without labels, features, edges.
+        With or without labels, edges, splits.
     time_limit
         Seconds after which no further model is begun.
     seed
@@ -87,6 +87,9 @@ def quick_fit(
     """
     check_real("quick_fit", "time_limit", time_limit, "(0, inf)")
     start = time.perf_counter()
+    if not graph.labelled.size:
+        nothing = "nothing is labelled"
+        return QuickFit((), "accuracy", 0, 0, 0.0, 0.0, time_limit, nothing)
     split = graph.splits[0] if graph.splits else stratified_split(graph.y, seed=seed)
     nodes = np.concatenate([split.train, split.val])
     nodes = nodes[graph.y[nodes] >= 0]
@@ -131,12 +134,11 @@ def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
     far
         Whether its 2-hop ring is small enough to be looked at.
     """
-    found = []
-    if graph.n_features:
-        found.append(_regression("logistic-alone", "own features", "own", graph=False))
+    alone = _regression("logistic-alone", "own features", "own", graph=False)
     if not graph.n_edges:
-        return tuple(found)
-    found += [
+        return (alone,)
+    found = [
+        alone,
         Member("label-propagation", "label-propagation", "labels of neighbours"),
         Member("linbp", "linbp", "labels, and which classes are neighbours"),
     ]
@@ -144,8 +146,6 @@ def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
         labels = "labels two hops away"
         found.append(Member("label-propagation-2hop", "label-propagation-2hop", labels))
     sees = "own features, neighbours' and their labels"
-    if not graph.n_features:
-        sees = "degrees, labels nearby" if far else "labels of neighbours"
     recipe = ["own", "rings", "degrees", "edges", "labels"]
     if not far:
         recipe = ["own", "ring1", "edges", "labels.ring1"]
@@ -153,8 +153,6 @@ def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
         walks = "out+in" if graph.n_features > WIDE else "directions"
         recipe += [walks, *([] if far else ["labels.out", "labels.in"])]
         sees += ", by directions"
-    if not graph.n_features:
-        recipe = [part for part in recipe if part[:6] in ("degree", "edges", "labels")]
     found.append(_regression("logistic", sees, "+".join(recipe), graph=True))
     return tuple(found)
 
@@ -166,14 +164,12 @@ def _regression(name: str, sees: str, table: str, *, graph: bool) -> Member:
 
 def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
     """Return why nothing can be told from some labelled nodes, or ""."""
-    if not nodes.size:
-        return "nothing is labelled"
-    if np.ptp(graph.y[nodes]) == 0:
-        return "all labelled nodes are of a single class"
     if nodes.size < LEAST_NODES:
-        return f"only {nodes.size} labelled nodes are no test nodes"
-    if not (graph.n_features or graph.n_edges):
-        return "there are neither features nor edges"
+        return (
+            f"labelled nodes beside test nodes: {nodes.size}, fewer than {LEAST_NODES}"
+        )
+    if np.ptp(graph.y[nodes]) == 0:
+        return "all labelled nodes beside test nodes are of a single class"
     return ""
 
 

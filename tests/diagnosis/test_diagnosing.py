@@ -238,7 +238,7 @@ def test_twins_and_leakage_are_cautions() -> None:
 # ------------------------------------------------------------------- words and numbers
 
 NEAR_ENDS = st.sampled_from([0.0, 1e-9, 0.004, 0.495, 0.4951, 0.505, 0.996, 1 - 1e-9])
-MANY = 10**9
+MANY = 10**18
 """Pairs enough that no gap is noise."""
 SHARES = st.floats(0, 1) | st.integers(0, 100).map(lambda k: k / 100) | NEAR_ENDS
 

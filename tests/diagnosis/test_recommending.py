@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from h2gcn import Graph
 from h2gcn.cli.diagnosis_text import show
 from h2gcn.diagnosis import QuickFit, QuickScore, diagnose, render_html
 from h2gcn.diagnosis.recommending import place_sentences, recommend
+from h2gcn.estimator import quick_fit
 from h2gcn.graph import EdgeColumns
+from h2gcn.io import write_npz
+from support.commands import Run
 from support.graphs import adjacency
 
 
@@ -224,3 +228,64 @@ def test_why_nothing_was_fitted_is_said(capsys: pytest.CaptureFixture[str]) -> N
     assert "Nothing was fitted: there is but one class." in capsys.readouterr().out
     assert "Nothing was fitted: there is but one class." in render_html(found)
     assert "Expect" not in found.verdict.advice[0]
+
+
+def web(n: int = 300) -> Graph:
+    """Return three classes, each of which leads to the next, with features of noise."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    along = np.zeros((n, n))
+    for i in range(3 * n):
+        u = i % n
+        along[u, 3 * rng.integers(n // 3) + (y[u] + 1) % 3] = 1
+    both = ((along + along.T) > 0).astype(float)
+    return Graph(x=rng.normal(size=(n, 4)), adj=both, y=y, directed=along, name="web")
+
+
+def test_a_web_whose_classes_lead_to_others_is_advised_to_follow_directions() -> None:
+    graph = web()
+    quick = quick_fit(graph)
+    verdict = diagnose(graph, quick=quick).verdict
+    assert verdict.kind == "heterophilous"
+    assert quick.best is not None
+    assert quick.best.score == pytest.approx(1, abs=0.03)
+    assert verdict.advice[1].startswith("The graph helps: accuracy ")
+    (said,) = [one for one in verdict.advice if one.startswith("Directions matter")]
+    assert "tell most (label informativeness 1.00 against 0.3" in said
+    assert {"ring-table", "dir-gnn"} <= set(verdict.models)
+
+
+def test_a_bipartite_graph_is_advised_to_look_two_hops_away() -> None:
+    # Users meet items of all kinds, and users of their own kind at the same items.
+    rng = np.random.default_rng(0)
+    users, items = 120, 60
+    kind, shelf = np.arange(users) % 3, np.arange(items) % 3
+    edges = [
+        (u, users + item)
+        for u in range(users)
+        for item in np.flatnonzero(shelf == kind[u])[rng.permutation(20)[:4]]
+    ]
+    n = users + items
+    y = np.r_[kind, rng.permutation(shelf)]
+    x = rng.normal(size=(n, 2))
+    graph = Graph(x=x, adj=adjacency(n, edges), y=y)
+    advice = diagnose(graph).verdict.advice
+    told = [one for one in advice if one.startswith("Labels two hops away tell more")]
+    assert len(told) == 1
+    assert "label-propagation-2hop" in diagnose(graph).verdict.models
+
+
+def test_the_command_fits_unless_told_not_to(tmp_path: Path, run: Run) -> None:
+    write_npz(web(), tmp_path / "web.npz")
+    found = json.loads(run("diagnose", tmp_path / "web.npz", "--json")[1])
+    assert {row["model"] for row in found["quick"]["rows"]} == {
+        *("logistic", "label-propagation", "label-propagation-2hop", "linbp"),
+    }
+    assert "Expect an accuracy of about " in found["verdict"]["advice"][0]
+    code, out, _ = run("diagnose", tmp_path / "web.npz", "--no-fit")
+    assert code == 0
+    assert "Quick fit" not in out
+    assert "Next: train auto" in out
+    assert "Expect" not in out
+    code, out, _ = run("diagnose", tmp_path / "web.npz")
+    assert "Quick fit" in out

@@ -129,6 +129,10 @@ def test_after_the_time_limit_no_model_is_begun() -> None:
             {"y": np.r_[0, 0, 0, 1, 1, 1, np.full(114, -1)]},
             "labelled nodes beside test nodes: 6, fewer than 10",
         ),
+        (
+            {"y": np.arange(120) // 2},
+            "60 classes are too many for 120 labelled nodes",
+        ),
     ],
 )
 def test_where_nothing_can_be_fitted_it_is_said(

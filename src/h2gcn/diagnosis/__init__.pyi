@@ -1,11 +1,11 @@
 from .auditing import audit as audit
+from .by_chance import likeness as likeness
 from .diagnosing import (
     ClassShare as ClassShare,
     Diagnosis as Diagnosis,
     diagnose as diagnose,
 )
 from .hubs import LARGE_RINGS as LARGE_RINGS
-from .likeness import likeness as likeness
 from .numbers import (
     NONE as NONE,
     number as number,

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 
 from h2gcn.diagnosis.auditing import Finding
+from h2gcn.diagnosis.by_chance import is_close, likeness
 from h2gcn.diagnosis.hubs import LARGE_RINGS
-from h2gcn.diagnosis.likeness import is_close, likeness
 from h2gcn.diagnosis.numbers import number, percent, percents
 from h2gcn.diagnosis.quick_scores import QuickFit
 from h2gcn.diagnosis.recommending import Told, places_told, recommend

@@ -25,6 +25,8 @@ TIME_LIMIT = 20.0
 """Seconds after which no further model is begun, where nothing is said."""
 LEAST_NODES = 10
 """Labelled nodes, outside the test nodes, below which nothing can be told."""
+LEAST_A_CLASS = 3
+"""Of these, how many each class must have on average."""
 HELD_OUT = 300
 """Validation nodes from which on they are held out once; below there are folds."""
 FOLDS = 5
@@ -168,7 +170,10 @@ def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
         return (
             f"labelled nodes beside test nodes: {nodes.size}, fewer than {LEAST_NODES}"
         )
-    if np.ptp(graph.y[nodes]) == 0:
+    classes = len(np.unique(graph.y[nodes]))
+    if LEAST_A_CLASS * classes > nodes.size:
+        return f"{classes:,} classes are too many for {nodes.size:,} labelled nodes"
+    if classes == 1:
         return "all labelled nodes beside test nodes are of a single class"
     return ""
 

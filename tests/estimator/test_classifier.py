@@ -73,6 +73,8 @@ def test_the_defaults() -> None:
         "ring_cap": None,
         "ring_store": None,
         "memory_limit": None,
+        "time_limit": None,
+        "refit": False,
         "device": "auto",
         "random_state": None,
     }
@@ -85,7 +87,7 @@ def test_none_is_the_models_own_value() -> None:
         "dropout": 0.5,
         "activation": "relu",
         "hidden_channels": 64,
-        "options": {"directed": False},
+        "options": {"directed": False, "labels": False},
     }
     given = NodeClassifier().get_params()
     assert NodeClassifier().resolved_params() == given | paper
@@ -231,7 +233,7 @@ def test_repr_names_what_is_not_the_default() -> None:
             r"The 'optimizer' parameter of NodeClassifier must be one of 'adam', 'sgd'",
         ),
         (
-            {"stopping": "loss"},
+            {"stopping": "lost"},
             r"The 'stopping' parameter of NodeClassifier must be one of 'score', 'loss",
         ),
         (

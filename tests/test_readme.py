@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import h2gcn.estimator.automatic
+from h2gcn.auto import find_portfolio
 from h2gcn.cli import main
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.io import read_graph, write_tables
@@ -13,10 +15,11 @@ from h2gcn.models import NodeModule
 
 README = Path(__file__).parents[1] / "README.md"
 PROBABILITIES = README.parent / "docs" / "probabilities.md"
+AUTO = README.parent / "docs" / "auto.md"
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
-TEXT = README.read_text() + PROBABILITIES.read_text()
+TEXT = "".join(page.read_text() for page in (README, PROBABILITIES, AUTO))
 BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
 
 
@@ -43,6 +46,12 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (place / "nodes.csv").write_text("\n".join(nodes))
         (place / "edges.csv").write_text(edges)
     monkeypatch.chdir(tmp_path)
+    # A few quick members stand for all of them.
+    monkeypatch.setattr(
+        h2gcn.estimator.automatic,
+        "find_portfolio",
+        lambda graph, scaling: find_portfolio(graph, scaling)[:4],
+    )
     return tmp_path
 
 
@@ -91,17 +100,27 @@ def test_decisions_on_the_command_line(workplace: Path) -> None:
     assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
 
 
+def test_auto_on_the_command_line(workplace: Path) -> None:
+    for line in BLOCKS["auto command"].splitlines():
+        command = shlex.split(line, comments=True)
+        assert main(command[1:]) == 0, line
+    assert "<svg" in (workplace / "leaderboard.html").read_text("utf-8")
+    assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
+
+
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["python", "arrays", "probabilities", "rules"])
+@pytest.mark.parametrize("name", ["python", "arrays", "probabilities", "rules", "auto"])
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", TEXT)) == 4
+    assert len(re.findall(r"```python", TEXT)) == 5
 
 
-@pytest.mark.parametrize("page", [README, PROBABILITIES], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [README, PROBABILITIES, AUTO], ids=lambda page: page.name
+)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert targets

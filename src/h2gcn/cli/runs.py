@@ -113,11 +113,13 @@ def run_splits(
     config: Mapping[str, Any],
     checkpoints: Checkpoints | None = None,
     *,
+    note: str = "",
     quiet: bool,
 ) -> list[SplitRun]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i.
 
-    What "auto" is to fit once more on all labels is scored before.
+    What "auto" is to fit once more on all labels is scored before. The note is said
+    once it is known that there will be a training.
     """
     again = bool(config.get("refit"))
     config = {name: value for name, value in config.items() if name != "refit"}
@@ -127,6 +129,8 @@ def run_splits(
     if checkpoints is not None:
         checkpoints.open(numbers)
     if not quiet:
+        if note:
+            say(f"note: {note}")
         say_what_was_read(graph, [checked.split for _, checked in fits])
     runs: list[SplitRun] = []
     try:

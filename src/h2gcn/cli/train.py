@@ -200,8 +200,9 @@ def command(
     of_one = [name for name, value in given.items() if value is not None]
     of_one += ["option"] if own else []
     of_one += ["checkpoint"] if checkpoint is not None else []
+    note = ""
     if model is None and settings is None:
-        model = _default_model(source, of_one, quiet=quiet)
+        model, note = _default_model(source, of_one)
     model, base = find_settings(settings, model)
     check_given(model, given)
     if model == AUTO:
@@ -242,7 +243,9 @@ def command(
         base = _preset(source, model)
     config = merge(base or {}, given | {"device": device}, own)
     numbers = _split_numbers(split, len(graph.splits))
-    runs = run_splits(graph, model, numbers, seed, config, checkpoints, quiet=quiet)
+    runs = run_splits(
+        graph, model, numbers, seed, config, checkpoints, note=note, quiet=quiet
+    )
     interrupted = interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
@@ -264,28 +267,26 @@ def command(
     return None if interrupted is None else KEPT
 
 
-def _default_model(source: str | None, of_one: list[str], *, quiet: bool) -> str | None:
+def _default_model(source: str | None, of_one: list[str]) -> tuple[str | None, str]:
     """Return the model where none is named: the paper's for benchmarks, else auto.
 
-    What is a setting of one model takes H2GCN, as ever, and says so.
+    What is a setting of one model takes H2GCN, as ever; the note that is returned with
+    it says so.
     """
-    from h2gcn.cli.console import say
     from h2gcn.datasets import is_dataset
     from h2gcn.estimator import AUTO
 
     if source is not None and (is_dataset(source) or source.startswith("syn-cora")):
-        return None
+        return None, ""
     free = {"scaling", "metric", "memory_limit"}
     for_one = [name for name in of_one if name not in free]
     if not for_one:
-        return AUTO
-    if not quiet:
-        flag = f"--{for_one[0].replace('_', '-')}"
-        say(
-            f"note: {flag} is for one model, so {DEFAULT_MODEL} is trained; without "
-            "it, the best of a dozen would answer (--model auto)"
-        )
-    return None
+        return AUTO, ""
+    flag = f"--{for_one[0].replace('_', '-')}"
+    return None, (
+        f"{flag} is for one model, so {DEFAULT_MODEL} is trained; without it, the best "
+        "of a dozen would answer (--model auto)"
+    )
 
 
 def _check_for_auto(model: str, given: dict[str, object]) -> None:

@@ -88,6 +88,19 @@ def test_those_within_one_standard_error_answer_alike() -> None:
     assert choice.gaps["c"] > choice.errors["c"] > 0
 
 
+def test_one_that_is_a_little_worse_on_every_node_is_within_the_bests_error() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.uniform(0.2, 0.95, 100)
+    found = {
+        name: np.column_stack([factor * hard, 1 - factor * hard])
+        for name, factor in (("a", 1.0), ("b", 0.98), ("c", 0.8))
+    }
+    choice = choose(found, np.zeros(100, dtype=int))
+    error = np.log(hard).std() / np.sqrt(100)
+    assert choice.errors["b"] < choice.gaps["b"] < error < choice.gaps["c"]
+    assert choice.weights == {"a": 0.5, "b": 0.5}
+
+
 def test_the_same_member_twice_is_in_the_answer_twice() -> None:
     rng = np.random.default_rng(3)
     p = rng.dirichlet([1, 1], 333)

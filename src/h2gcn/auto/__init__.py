@@ -4,10 +4,11 @@
 the best of 64 equally good settings looks 6 to 9 points better than it is. So the
 portfolio is a dozen presets that differ in what they see of the graph.
 
-**Chosen by log-loss, within one standard error.** Members are compared node by node,
-which leaves out what is hard for all of them. The answer is the plain average of those
-that the validation nodes cannot tell from the best; where there are a thousand such
-nodes, weights are found by adding members greedily. Nothing is stacked.
+**Chosen by log-loss, within one standard error.** The answer is the plain average of
+the members whose score is within one standard error of the best's, or whose gap to it,
+node by node, is. The mean of several that are about as good is better than any of them
+more often than not, and the fewer the nodes, the more of them are in it. Where there
+are a thousand nodes, weights are found by adding members greedily. Nothing is stacked.
 
 **Few validation nodes are not enough to choose by.** Then members are compared on
 folds of training and validation nodes together, each of which holds back nodes that

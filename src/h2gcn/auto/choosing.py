@@ -70,6 +70,9 @@ def choose(
 ) -> Choice:
     """Choose among members by their probabilities for held-out nodes.
 
+    Those within one standard error of the best answer, all alike: that of the best's
+    own score, or that of the gap. From a thousand nodes on, weights are found instead.
+
     Parameters
     ----------
     found
@@ -99,11 +102,16 @@ def choose(
         excess.append(more[int(np.argmax(here))] - more.mean())
     best = int(np.argmax(means))
     gaps = means[best] - means
-    errors = np.zeros(len(names))
+    errors, error = np.zeros(len(names)), 0.0
     if resampled:
         drawn = np.stack(resampled)
         errors = (drawn[:, [best]] - drawn).std(axis=0)
-    near = [name for i, name in enumerate(names) if gaps[i] <= errors[i] + ROUNDING]
+        error = float(drawn[:, best].std())
+    near = [
+        name
+        for name, gap, own in zip(names, gaps, errors, strict=True)
+        if gap <= max(error, own) + ROUNDING
+    ]
     weights = dict.fromkeys(near, 1 / len(near))
     if len(y) >= MANY_NODES:
         weights = _greedy(found, y, metric)

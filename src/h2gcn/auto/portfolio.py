@@ -53,7 +53,7 @@ def default_time_limit(graph: Graph) -> float:
     return min(max(LEAST, SECONDS * (graph.n_nodes + graph.n_edges)), MOST)
 
 
-_NET = {"epochs": 500, "patience": 40, "stopping": "loss"}
+_NET = {"epochs": 400, "patience": 30, "stopping": "loss"}
 """How members with epochs are trained: until the validation loss rises."""
 
 

@@ -37,6 +37,8 @@ ABSENT = -30.0
 class LogisticTable(TableModule):
     """Multinomial logistic regression on standardised columns, with an L2 penalty.
 
+    logits = W z + b, where z are the standardised columns of a node.
+
     The penalty lets weights be sums of rows: with more columns than training nodes,
     the same optimum is found among as many numbers as there are nodes.
 
@@ -218,6 +220,9 @@ _ARRAYS = {
 
 class BoostedTrees(TableModule):
     """Gradient-boosted trees (scikit-learn's HistGradientBoosting) on the table.
+
+    logits = baseline + Σ_t tree_t(x): each tree is fitted to what those before it
+    leave of the loss.
 
     Parameters
     ----------

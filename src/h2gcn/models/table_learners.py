@@ -35,7 +35,12 @@ ABSENT = -30.0
 
 
 class LogisticTable(TableModule):
-    """Multinomial logistic regression on standardised columns, with an L2 penalty.
+    r"""Multinomial logistic regression on standardised columns, with an L2 penalty.
+
+    With the standardised columns :math:`Z`, a row for each node:
+
+    .. math::
+        \text{logits} = Z W + b
 
     logits = W z + b, where z are the standardised columns of a node.
 
@@ -219,7 +224,13 @@ _ARRAYS = {
 
 
 class BoostedTrees(TableModule):
-    """Gradient-boosted trees (scikit-learn's HistGradientBoosting) on the table.
+    r"""Gradient-boosted trees (scikit-learn's HistGradientBoosting) on the table.
+
+    With the columns :math:`x` of a node, and trees :math:`f_t` that are each fitted to
+    what those before it leave of the loss:
+
+    .. math::
+        \text{logits} = b + \sum_t f_t(x)
 
     logits = baseline + Σ_t tree_t(x): each tree is fitted to what those before it
     leave of the loss.

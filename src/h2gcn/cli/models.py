@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,7 +111,7 @@ def _show(name: str, spec: ModelSpec) -> None:
     print(f"\n{about(spec.module, jumping=jumping)}\n")
     if spec.fixed:
         fixed = [f"{k} {setting_text(v) or '–'}" for k, v in spec.fixed.items()]
-        print(f"here with {', '.join(fixed)}\n")
+        print(textwrap.fill(f"here with {', '.join(fixed)}", 80) + "\n")
     texts = option_texts(spec.module)
     texts |= {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
     rows = [

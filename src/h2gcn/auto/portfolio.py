@@ -63,13 +63,13 @@ def find_portfolio(graph: Graph, scaling: str = "auto") -> tuple[Member, ...]:
     Parameters
     ----------
     graph
-        With or without features, edges, directions.
+        With or without edges and directions.
     scaling
         Of the features; "auto" lets members differ in it.
     """
-    found = _without_graph(graph, scaling) + _quick(graph, scaling)
+    found = _without_graph(graph, scaling)
     if graph.adj.nnz:
-        found += _slow(graph, scaling)
+        found += _quick(graph) + _slow(graph, scaling)
     order = {name: place for place, name in enumerate(_ORDER)}
     return tuple(sorted(found, key=lambda member: order[member.name]))
 
@@ -100,8 +100,6 @@ def _table(*parts: str) -> dict[str, Any]:
 
 def _without_graph(graph: Graph, scaling: str) -> list[Member]:
     """Return members that look at own features alone."""
-    if not graph.n_features:
-        return []
     found = [Member("mlp", "mlp", "own features", {**_NET, "scaling": scaling}, False)]
     if graph.n_features <= WIDE:
         found.append(
@@ -120,20 +118,22 @@ def _without_graph(graph: Graph, scaling: str) -> list[Member]:
     return found
 
 
-def _quick(graph: Graph, scaling: str) -> list[Member]:
+_NEAR = "degrees+edges+labels"
+"""Blocks of a table that are narrow, and say much."""
+
+
+def _quick(graph: Graph) -> list[Member]:
     """Return members that are fitted in one go."""
-    if not graph.adj.nnz:
-        return []
-    del scaling
-    own = "own" if graph.n_features else ""
-    wide, directed = graph.n_features > WIDE, graph.directed is not None
-    walks = ("out+in" if wide else "directions") if directed and own else ""
-    near = "degrees+edges+labels"
-    sees = "own features, rings, labels nearby" if own else "degrees, labels nearby"
-    rings = "rings" if own else ""
+    walks = ""
+    if graph.directed is not None:
+        walks = "out+in" if graph.n_features > WIDE else "directions"
+    sees, table = (
+        "own features, rings, labels nearby",
+        _table("own+rings", walks, _NEAR),
+    )
     return [
-        Member("logistic", "logistic", sees, _table(own, rings, walks, near)),
-        Member("boosted-trees", "boosted-trees", sees, _table(own, rings, walks, near)),
+        Member("logistic", "logistic", sees, table),
+        Member("boosted-trees", "boosted-trees", sees, table),
         Member("label-propagation", "label-propagation", "labels of neighbours"),
         Member(
             "label-propagation-2hop", "label-propagation-2hop", "labels two hops away"
@@ -144,10 +144,6 @@ def _quick(graph: Graph, scaling: str) -> list[Member]:
 
 def _slow(graph: Graph, scaling: str) -> list[Member]:
     """Return members that are trained in epochs."""
-    near = "degrees+edges+labels"
-    if not graph.n_features:
-        table = {**_NET, **_table(near)}
-        return [Member("ring-table", "ring-table", "degrees, labels nearby", table)]
     other = "none" if scaling == "auto" and _holds_counts(graph) else scaling
     own = {**_NET, "scaling": scaling}
     found = [
@@ -165,7 +161,7 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
             "ring-table",
             "ring-table",
             "rings, degrees, labels nearby",
-            {**own, **_table("own+rings", near)},
+            {**own, **_table("own+rings", _NEAR)},
         ),
         Member(
             "residual-gcn",
@@ -188,7 +184,7 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
                 "ring-table-adjacency",
                 "ring-table",
                 f"{places}, labels nearby, who the neighbours are",
-                {**_NET, "scaling": other, **_table("own", places, near, "adjacency")},
+                {**_NET, "scaling": other, **_table("own", places, _NEAR, "adjacency")},
             )
         )
     return found

@@ -60,7 +60,7 @@ def test_predictions_call_the_ids_as_asked(tmp_path: Path) -> None:
             path, ["a", "b"], labels, PROBABILITIES, labels, id_column=id_column
         )
         assert path.read_text() == f"{head}\na,x,0.75,0.25\nb,y,0.5,0.5\n"
-    blocks = [(np.array([1, 0]), PROBABILITIES)]
+    blocks = [(np.array([1, 0]), np.array([0, 0]), PROBABILITIES)]
     write_prediction_blocks(
         path, np.array([" a", "b"]), np.array(labels), blocks, id_column="key"
     )

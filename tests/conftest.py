@@ -43,7 +43,8 @@ SAME_EVERYWHERE = (
     *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
     *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
     *("experiments/driver", "experiments/display", "experiments/running"),
-    "experiments/tuning",
+    *("experiments/tuning", "experiments/frontier", "cli/test_auto.py"),
+    *("auto/test_page.py", "auto/test_portfolio.py", "auto/test_leaderboard.py"),
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
 

@@ -44,7 +44,7 @@ SAME_EVERYWHERE = (
     *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
     *("experiments/driver", "experiments/display", "experiments/running"),
     *("experiments/tuning", "experiments/frontier", "cli/test_auto.py"),
-    *("auto/test_page.py", "auto/test_portfolio.py", "auto/test_leaderboard.py"),
+    *("auto/test_portfolio.py", "auto/test_leaderboard.py"),
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
 

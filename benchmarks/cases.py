@@ -24,7 +24,7 @@ from traffic import Rows, Shapes
 from h2gcn import Graph, load_dataset
 from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.estimator import build_operators, plan_operators
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training import threads_for

@@ -32,7 +32,7 @@ from memory import peak_increase
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.experiments import find_preset
 from h2gcn.models import H2GCN, build_model
 from h2gcn.rings import normalise

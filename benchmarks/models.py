@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.estimator import KnownLabels, build_operators, plan_operators
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Target
 from h2gcn.sparse.operator import to_tensor

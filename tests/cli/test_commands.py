@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from h2gcn import __version__
-from h2gcn.cli.interrupts import sigterm_as_ctrl_c
+from h2gcn.cli.console import sigterm_as_ctrl_c
 from h2gcn.estimator import load_bundle
 from h2gcn.graph import ReadRecord
 from h2gcn.io import read_graph, write_npz

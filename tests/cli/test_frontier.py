@@ -10,7 +10,7 @@ import pytest
 from h2gcn.cli.frontier import Asked, _pool, find_numbers
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import LocalPool, OneAfterAnother
-from h2gcn.experiments.frontier import measuring, planning
+from h2gcn.experiments.frontier import measuring
 from h2gcn.experiments.running.graphs import MissingData
 from support.commands import Run, fails
 from support.toy_splits import failed_record, split_record
@@ -44,8 +44,8 @@ def splits(monkeypatch: pytest.MonkeyPatch) -> Splits:
 
     splits = Splits()
     monkeypatch.setattr("h2gcn.experiments.measure", splits)
-    monkeypatch.setattr(planning, "open_graph", open_graph)
-    monkeypatch.setattr(planning, "find_checksum", lambda name: f"checksum of {name}")
+    monkeypatch.setattr(measuring, "open_graph", open_graph)
+    monkeypatch.setattr(measuring, "find_checksum", lambda name: f"checksum of {name}")
     assert measuring.measure is not splits
     return splits
 

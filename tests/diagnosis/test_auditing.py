@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from h2gcn import Graph, Split
 from h2gcn.diagnosis import audit
-from h2gcn.diagnosis.auditing import Audit, Finding, find_twins
-from h2gcn.diagnosis.leaks import label_features
+from h2gcn.diagnosis.auditing import Audit, Finding, find_twins, label_features
 from h2gcn.exceptions import InputError
 from h2gcn.graph import equal_groups, row_keys
 from support.graphs import NAMED, adjacency

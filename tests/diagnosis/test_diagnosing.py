@@ -449,14 +449,14 @@ def test_rings_are_large_by_the_memory_there_is_too(
     assert not diagnose(GRAPHS["bipartite"]).audit.findings
     star = adjacency(80, [(0, leaf) for leaf in range(1, 80)])
     graph = Graph(x=np.eye(80), adj=star, y=np.arange(80) % 2)
-    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 4 * 10**5)
+    monkeypatch.setattr("h2gcn.diagnosis.auditing.available_memory", lambda: 4 * 10**5)
     found = diagnose(graph, hops=3)
     (told,) = [f.message for f in found.audit.findings if f.severity == "warning"]
     assert told.startswith("The rings of 2 to 3 hops hold 6,162 entries, 39 times")
     # A cap of 64 would leave most of a ring of 78.
     assert "With ring_cap=16" in told
     # A ring of four entries a node is below every cap.
-    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 10**3)
+    monkeypatch.setattr("h2gcn.diagnosis.auditing.available_memory", lambda: 10**3)
     path = Graph(x=np.eye(5), adj=NAMED["star"], y=[0, 1, 0, 1, 0])
     (told,) = [f.message for f in diagnose(path).audit.findings if f.count == 12]
     assert told.endswith(
@@ -466,7 +466,7 @@ def test_rings_are_large_by_the_memory_there_is_too(
 
 
 def test_several_hubs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("h2gcn.diagnosis.hubs.available_memory", lambda: 10**3)
+    monkeypatch.setattr("h2gcn.diagnosis.auditing.available_memory", lambda: 10**3)
     edges = [
         (hub, leaf) for hub in range(3) for leaf in range(5 * hub + 3, 5 * hub + 8)
     ]

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from h2gcn.estimator import Scaler, choose_scaling, other_scalings
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
 

@@ -17,13 +17,12 @@ import pytest
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Protocol, Result, Run, Store, reproduce
-from h2gcn.experiments.definition import experiments as definitions, protocols
-from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
-from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.experiments.definition import experiments as definitions
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, PROTOCOLS, Experiment
 from h2gcn.experiments.driver import _run as trained, _select, graph_checksums
 from h2gcn.experiments.running import graphs
-from h2gcn.experiments.running.execute import execute as execute_one, failure
 from h2gcn.experiments.running.graphs import on_available_graphs
+from h2gcn.experiments.running.local_pool import execute as execute_one, failure
 from h2gcn.experiments.running.runner import Outcome
 from h2gcn.experiments.running.runs import read_records
 
@@ -165,7 +164,7 @@ def test_a_run_that_fails_is_told_and_does_not_stop_the_others(
     monkeypatch.setitem(EXPERIMENTS, "syn-products", experiment)
     broken = {"mlp": {"learning_rate": -1.0}, "gcn": {"epochs": 2}}
     monkeypatch.setattr(
-        protocols, "find_preset", lambda _, model: {"scaling": "none"} | broken[model]
+        definitions, "find_preset", lambda _, model: {"scaling": "none"} | broken[model]
     )
     assert run("syn-products", "--out", tmp_path, "--jobs", 1, "--quiet") == 1
     told = capsys.readouterr().err
@@ -208,7 +207,7 @@ def test_the_setting_is_chosen_on_validation_nodes_and_never_on_test_nodes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        protocols, "find_grid", lambda *_: [{"dropout": 0.0}, {"dropout": 0.5}]
+        definitions, "find_grid", lambda *_: [{"dropout": 0.0}, {"dropout": 0.5}]
     )
     execute = fake({0.0: 0.8, 0.5: 0.7}, {0.0: 0.1, 0.5: 0.9}, store)
     result = trained(
@@ -243,7 +242,7 @@ def test_what_a_table_no_longer_reports_is_not_selected(store: Store) -> None:
 def test_an_experiment_that_is_stopped_leaves_the_columns_it_finished(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocols, "find_preset", lambda *_: {"dropout": 0.0})
+    monkeypatch.setattr(definitions, "find_preset", lambda *_: {"dropout": 0.0})
     whole = fake({0.0: 0.5}, {0.0: 0.5}, store)
     results: list[Result] = []
 
@@ -503,7 +502,7 @@ PROGRAM = """
 import sys
 from dataclasses import replace
 from h2gcn.cli import main
-from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.experiments.definition.experiments import PROTOCOLS
 from test_driver import TINY
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.rings import capped as ring_cap, exact_rings, normalise
-from h2gcn.rings.capped import capped_ring
+from h2gcn.rings import exact as ring_cap, exact_rings, normalise
+from h2gcn.rings.exact import capped_ring
 from support.graphs import adjacency, random_adjacency
 
 LEAVES = 40
@@ -72,7 +72,7 @@ def test_the_draw_depends_on_seed_and_node_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = capped_ring(STAR, 2, seed=4)
-    monkeypatch.setattr(ring_cap, "BLOCK", 100)
+    monkeypatch.setattr(ring_cap, "DRAW_BLOCK", 100)
     blocked = capped_ring(STAR, 2, seed=4)
     assert np.array_equal(whole.indices, blocked.indices)
     assert not np.array_equal(whole.indices, capped_ring(STAR, 2, seed=5).indices)

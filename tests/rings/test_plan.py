@@ -18,8 +18,8 @@ from h2gcn.rings import (
     Work,
     blocked as blocked_ring,
     build_rings,
-    capped as ring_cap,
     check_memory,
+    exact as ring_cap,
     plan as ring_plan,
     plan_rings,
 )
@@ -61,7 +61,7 @@ def refused(**options: object) -> str:
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a ring that is never whole be read in blocks smaller than these rings."""
     monkeypatch.setattr(blocked_ring, "BLOCK", 100)
-    monkeypatch.setattr(ring_cap, "BLOCK", 100)
+    monkeypatch.setattr(ring_cap, "DRAW_BLOCK", 100)
 
 
 # ------------------------------------------------------------------ what is chosen

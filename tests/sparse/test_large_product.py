@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, strategies as st
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.sparse import Operator, large_product, large_product as workspace
+from h2gcn.sparse import Operator, operator as large_product, operator as workspace
 from h2gcn.sparse.csr import to_matrix
-from h2gcn.sparse.large_product import LargeMatrix, multiplier
+from h2gcn.sparse.operator import LargeMatrix, multiplier
 
 CPU = torch.device("cpu")
 

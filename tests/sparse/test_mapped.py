@@ -10,8 +10,7 @@ import torch
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import Scaler, align_features, choose_scaling
-from h2gcn.estimator.inputs import build_input
-from h2gcn.estimator.scaling import fit_scaler
+from h2gcn.estimator.inputs import build_input, fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import checks, fingerprint
 from h2gcn.models import MODELS

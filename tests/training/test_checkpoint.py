@@ -31,8 +31,7 @@ from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
 from h2gcn.training.checkpoint import MANIFEST
 from h2gcn.training.manifest import digest
 from h2gcn.training.objective import OPTIMIZERS, make_optimizer
-from h2gcn.training.state import TrainingState
-from h2gcn.training.stopping import RULES, make_rule
+from h2gcn.training.state import RULES, TrainingState, make_rule
 from support.graphs import one_way
 
 ONE = torch.ones(1, 3)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.sparse import Operator, randomness, seeded
+from h2gcn.sparse import Operator, dropping, seeded
 from h2gcn.training import runtime, threads_for
 
 
@@ -145,8 +145,8 @@ def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
     thread = Thread(target=hold)
     thread.start()
     assert held.wait(timeout=300)
-    assert not randomness._TURN.acquire(blocking=False)
-    randomness._renew()  # as happens in the child
+    assert not dropping._TURN.acquire(blocking=False)
+    dropping._renew()  # as happens in the child
     with seeded(1):
         pass
     done.set()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from h2gcn.training import fit_temperature, log_loss
-from h2gcn.training.temperature import SPREAD, TEMPERATURES
+from h2gcn.training.metrics import SPREAD, TEMPERATURES
 
 
 def softmax(z: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from .leaderboard import (
     Leaderboard as Leaderboard,
     Standing as Standing,
     make_leaderboard as make_leaderboard,
+    render_leaderboard as render_leaderboard,
 )
-from .page import render_leaderboard as render_leaderboard
 from .portfolio import (
     Member as Member,
     default_time_limit as default_time_limit,

@@ -1,19 +1,23 @@
-"""The leaderboard: how each member stands, who answers, and what the graph adds."""
+"""The leaderboard and its page: how members stand, who answers, what a graph adds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from numpy.typing import NDArray
 
+from h2gcn import __version__
 from h2gcn.auto.choosing import by_node
 from h2gcn.auto.contest import Contest
+from h2gcn.diagnosis import NONE, rounded
 from h2gcn.training import score
 
-__all__ = ["Leaderboard", "Standing", "make_leaderboard"]
+__all__ = ["Leaderboard", "Standing", "make_leaderboard", "render_leaderboard"]
 
 NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
 """How metrics are called in a sentence."""
@@ -243,3 +247,44 @@ def _logits_of(contest: Contest, name: str) -> NDArray[np.float32]:
     logits = {entry.member.name: entry.logits for entry in contest.entries}[name]
     assert logits is not None
     return logits
+
+
+def render_leaderboard(
+    board: Leaderboard,
+    name: str,
+    facts: Sequence[tuple[str, str]] = (),
+    reliability: str = "",
+) -> str:
+    """Return a leaderboard as a self-contained page; all names are escaped.
+
+    Parameters
+    ----------
+    board
+        The leaderboard.
+    name
+        Of the graph.
+    facts
+        What else is to be told of the test nodes, with its value.
+    reliability
+        A picture of it, as SVG; empty for none.
+    """
+    environment = Environment(
+        loader=PackageLoader("h2gcn.auto"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("leaderboard.html").render(
+        board=board,
+        name=name,
+        facts=facts,
+        reliability=Markup(reliability),
+        score_name=NAMES[board.metric],
+        percent=_percent,
+        version=__version__,
+    )
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else rounded(100 * value, 2, 100)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from h2gcn import __version__
-from h2gcn.cli.console import say
-from h2gcn.cli.interrupts import KEPT
+from h2gcn.cli.console import KEPT, say
 from h2gcn.cli.reproduced import plan_bar
 from h2gcn.exceptions import InputError
 

@@ -25,7 +25,7 @@ from h2gcn.cli import (
     train,
     tune,
 )
-from h2gcn.cli.interrupts import INTERRUPTED, KEPT, sigterm_as_ctrl_c
+from h2gcn.cli.console import INTERRUPTED, KEPT, sigterm_as_ctrl_c
 from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError
 

@@ -96,9 +96,8 @@ def command(
     import json
     import warnings
 
-    from h2gcn.cli.console import say
+    from h2gcn.cli.console import KEPT, say
     from h2gcn.cli.frontier import Asked, reproduce_frontier
-    from h2gcn.cli.interrupts import KEPT
     from h2gcn.cli.reproduced import Reproduction
     from h2gcn.exceptions import H2GCNWarning
     from h2gcn.experiments import (

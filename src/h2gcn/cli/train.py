@@ -166,7 +166,7 @@ def command(
     """
     import warnings
 
-    from h2gcn.cli.interrupts import KEPT
+    from h2gcn.cli.console import KEPT
     from h2gcn.cli.runs import (
         find_checkpoints,
         interruption,

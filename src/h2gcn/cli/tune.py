@@ -126,8 +126,7 @@ def command(
     """
     import warnings
 
-    from h2gcn.cli.console import say_what_was_read
-    from h2gcn.cli.interrupts import KEPT
+    from h2gcn.cli.console import KEPT, say_what_was_read
     from h2gcn.cli.runs import find_splits
     from h2gcn.cli.tuned import (
         Folder,

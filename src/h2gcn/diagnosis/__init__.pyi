@@ -1,11 +1,10 @@
-from .auditing import audit as audit
-from .by_chance import likeness as likeness
+from .advice import likeness as likeness
+from .auditing import LARGE_RINGS as LARGE_RINGS, audit as audit
 from .diagnosing import (
     ClassShare as ClassShare,
     Diagnosis as Diagnosis,
     diagnose as diagnose,
 )
-from .hubs import LARGE_RINGS as LARGE_RINGS
 from .numbers import (
     NONE as NONE,
     number as number,
@@ -17,7 +16,7 @@ from .page import (
     heat_palette as heat_palette,
     render_html as render_html,
 )
-from .quick_scores import QuickFit as QuickFit, QuickScore as QuickScore
+from .recommending import QuickFit as QuickFit, QuickScore as QuickScore
 from .reliability_picture import reliability_svg as reliability_svg
 from .words import (
     card_facts as card_facts,

@@ -3,6 +3,8 @@
 Each finding is data, and a sentence with counts and names.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -10,12 +12,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.diagnosis.leaks import label_features
 from h2gcn.diagnosis.numbers import percent
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Features, Graph, Split, canonical, equal_groups, row_keys
+from h2gcn.graph import (
+    Features,
+    Graph,
+    Split,
+    canonical,
+    equal_groups,
+    row_keys,
+    row_slices,
+)
+from h2gcn.rings import CAPS, TRAIN, VAL, Needs, RingForecast, Work
+from h2gcn.sparse import available_memory, gigabytes
 
 __all__ = [
+    "LARGE_RINGS",
     "Audit",
     "Finding",
     "Severity",
@@ -24,7 +36,75 @@ __all__ = [
     "find_twins",
     "finding",
     "first",
+    "label_features",
+    "large_rings",
 ]
+
+FEW = 100
+"""So many nodes of a class are looked at first: they rule out nearly all features."""
+BY_CHANCE = 10
+"""With fewer nodes beside the largest group a feature may follow by chance."""
+
+
+def label_features(graph: Graph) -> NDArray[np.int64]:
+    """Return the columns whose value follows from the label alone, [m].
+
+    Each is constant in every class, and not the same in all: a copy of the label, a
+    code for it, or a flag for some of its classes.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], 20)
+    >>> x = np.column_stack([np.arange(40), 7 - y, np.ones(40)])
+    >>> label_features(Graph(x=x, adj=np.zeros((40, 40)), y=y))
+    array([1])
+    """
+    labels = np.unique(graph.y[graph.labelled])
+    if labels.size < 2:
+        return np.zeros(0, dtype=np.int64)
+    columns = np.arange(graph.n_features)
+    values = np.zeros((0, graph.n_features), dtype=np.float32)
+    sizes = []
+    for label in labels:
+        nodes = np.flatnonzero(graph.y == label)
+        for some in (nodes[:FEW], nodes):
+            same = _constant(graph.x, some, columns)
+            columns, values = columns[same], values[:, same]
+        values = np.vstack([values, _dense(graph.x, nodes[:1], columns)])
+        sizes.append(nodes.size - 1)  # a single one is constant whatever it is
+        if not columns.size:
+            break
+    return columns[[_apart(value, np.array(sizes)) >= BY_CHANCE for value in values.T]]
+
+
+def _constant(
+    x: Features, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which columns have one value in these rows."""
+    if isinstance(x, np.ndarray):
+        first, same = x[rows[0], columns], np.ones(columns.size, dtype=bool)
+        for some in row_slices((rows.size, x.shape[1])):
+            same &= (x[np.ix_(rows[some], columns)] == first).all(axis=0)
+        return same
+    part = x[rows][:, columns]
+    low, high = part.min(axis=0).toarray(), part.max(axis=0).toarray()
+    return np.asarray(low == high).reshape(-1)
+
+
+def _dense(
+    x: Features, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    if isinstance(x, np.ndarray):
+        return x[np.ix_(rows, columns)]
+    return np.asarray(x[rows][:, columns].toarray())
+
+
+def _apart(value: NDArray[np.float32], sizes: NDArray[np.int64]) -> int:
+    """Return how many nodes do not have the most frequent value."""
+    _, kind = np.unique(value, return_inverse=True)
+    counts = np.bincount(kind, weights=sizes)
+    return int(counts.sum() - counts.max(initial=0))
+
 
 Severity = Literal["error", "warning", "note"]
 
@@ -116,7 +196,7 @@ class Audit:
         """The findings that make results on these splits worthless."""
         return tuple(found for found in self.findings if found.severity == "error")
 
-    def joined(self, more: Sequence[Finding]) -> "Audit":
+    def joined(self, more: Sequence[Finding]) -> Audit:
         """Return the audit with more findings, the gravest first as before."""
         return replace(self, findings=_gravest_first([*self.findings, *more]))
 
@@ -314,3 +394,75 @@ def _flags(index: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
     flags = np.zeros(size, dtype=bool)
     flags[index] = True
     return flags
+
+
+LARGE_RINGS = "large_rings"
+"""The kind of finding."""
+MEMORY_PART = 0.25
+"""Rings that take a larger part of the memory there is are large."""
+TIMES, BYTES = 50, 1e9
+"""So are those with so many times the graph's entries, if they take so many bytes."""
+LESS = 0.5
+"""A cap is worth naming that leaves this part of the memory at most."""
+MOST = 0.5
+"""Hubs are named until their neighbours make up this part of the second ring."""
+
+
+def large_rings(graph: Graph, forecast: RingForecast) -> list[Finding]:
+    """Return a warning if the rings beyond the first are large, else nothing.
+
+    It says how large they are, which hubs make them so, and what a cap would leave.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    forecast
+        What `forecast_ring` says of it.
+    """
+    near, far = forecast.entries[0], sum(forecast.entries[1:])
+    many = far >= TIMES * near and forecast.bytes >= BYTES
+    much = forecast.bytes > MEMORY_PART * available_memory()
+    if far <= near or not (many or much):
+        return []
+    about = "" if forecast.exact else "about "
+    what = "The 2-hop ring holds"
+    if len(forecast.entries) > 2:
+        what = f"The rings of 2 to {len(forecast.entries)} hops hold"
+    times = "" if far < 2 * near else f", {far / near:,.0f} times those of the graph"
+    message = (
+        f"{what} {about}{far:,} entries{times}, and training with it takes {about}"
+        f"{gigabytes(forecast.bytes)}: {_hubs(graph, forecast)}. "
+        f"{_remedy(graph, forecast)}"
+    )
+    return [Finding(LARGE_RINGS, "warning", message, far)]
+
+
+def _hubs(graph: Graph, forecast: RingForecast) -> str:
+    """Name the nodes whose neighbours, two hops from one another, fill the ring."""
+    degrees = graph.degrees
+    order = np.argsort(-degrees, kind="stable")
+    pairs = np.cumsum(degrees[order].astype(np.float64) * (degrees[order] - 1))
+    count = min(int((pairs < MOST * forecast.entries[1]).sum()) + 1, len(order))
+    hub, highest = graph.node_ids[order[0]], int(degrees[order[0]])
+    if count == 1:
+        return f"node {hub} is a hub of {highest:,} neighbours, at most two hops apart"
+    lowest = int(degrees[order[count - 1]])
+    return (
+        f"{count:,} hubs have from {lowest:,} to {highest:,} neighbours (node {hub}), "
+        "at most two hops apart"
+    )
+
+
+def _remedy(graph: Graph, forecast: RingForecast) -> str:
+    """Say which cap makes the rings small, or that they can be left out."""
+    n, (near, *far) = graph.n_nodes, forecast.entries
+    work = Work(n_train=round(TRAIN * n), n_val=round(VAL * n))
+    needs = Needs(n, (near,), tuple(far), work)
+    for cap in CAPS:
+        if needs.capped(cap) <= LESS * forecast.bytes:
+            return (
+                f"With ring_cap={cap}, which draws {cap} entries a node, it is about "
+                f"{gigabytes(needs.capped(cap))}."
+            )
+    return "The model h2gcn-s1 leaves it out."

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from h2gcn import __version__, homophily
 from h2gcn._validation import check_integer
 from h2gcn.diagnosis.advice import Design, Verdict, judge
-from h2gcn.diagnosis.auditing import Audit, audit
-from h2gcn.diagnosis.hubs import large_rings
-from h2gcn.diagnosis.quick_scores import QuickFit
+from h2gcn.diagnosis.auditing import Audit, audit, large_rings
+from h2gcn.diagnosis.recommending import QuickFit
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
 from h2gcn.homophily import (
@@ -80,7 +79,7 @@ class Diagnosis:
     Parameters
     ----------
     card
-        The graph's card (`h2gcn.homophily.card.graph_card`).
+        The graph's card (`h2gcn.homophily.measures.graph_card`).
     verdict
         What kind of graph it is, and what follows.
     measures, undefined

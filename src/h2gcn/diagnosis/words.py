@@ -2,8 +2,7 @@
 
 from h2gcn.diagnosis.diagnosing import MEASURES, Diagnosis
 from h2gcn.diagnosis.numbers import NONE, number, percent
-from h2gcn.diagnosis.quick_scores import METRIC_WORDS, QuickFit, QuickScore
-from h2gcn.diagnosis.recommending import PLACES
+from h2gcn.diagnosis.recommending import METRIC_WORDS, PLACES, QuickFit, QuickScore
 from h2gcn.rings import RingForecast
 from h2gcn.sparse import gigabytes
 

@@ -1,5 +1,13 @@
 from .automatic import AUTO as AUTO, member_params as member_params
-from .calibration import Calibration as Calibration
+from .calibration import (
+    Calibration as Calibration,
+    aps_scores as aps_scores,
+    coverage_range as coverage_range,
+    coverage_words as coverage_words,
+    draws as draws,
+    prediction_sets as prediction_sets,
+    quantile as quantile,
+)
 from .checks import (
     CheckedFit as CheckedFit,
     check_fit as check_fit,
@@ -15,21 +23,18 @@ from .classifier import (
     load_bundle as load_bundle,
     save_bundle as save_bundle,
 )
-from .conformal import (
-    aps_scores as aps_scores,
-    coverage_range as coverage_range,
-    coverage_words as coverage_words,
-    draws as draws,
-    prediction_sets as prediction_sets,
-    quantile as quantile,
-)
 from .decisions import (
     DECISIONS as DECISIONS,
     DecisionRule as DecisionRule,
     choose_decision as choose_decision,
 )
 from .inputs import (
+    Scaler as Scaler,
     align_features as align_features,
+    choose_scaling as choose_scaling,
+    input_width as input_width,
+    other_scalings as other_scalings,
+    table_schema as table_schema,
     translate_labels as translate_labels,
 )
 from .known_labels import KnownLabels as KnownLabels
@@ -44,14 +49,12 @@ from .parameters import (
 )
 from .prediction import (
     Evaluation as Evaluation,
+    GroupCalibration as GroupCalibration,
     Judgement as Judgement,
+    ProbabilityScores as ProbabilityScores,
     evaluate as evaluate,
     mean_and_deviation as mean_and_deviation,
     probabilities as probabilities,
-)
-from .probability_scores import (
-    GroupCalibration as GroupCalibration,
-    ProbabilityScores as ProbabilityScores,
 )
 from .quick import quick_fit as quick_fit
 from .saved_model import (
@@ -59,9 +62,3 @@ from .saved_model import (
     holds_model as holds_model,
     read_manifest as read_manifest,
 )
-from .scaling import (
-    Scaler as Scaler,
-    choose_scaling as choose_scaling,
-    other_scalings as other_scalings,
-)
-from .tables import input_width as input_width, table_schema as table_schema

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from h2gcn._validation import check_bool, check_choice
 from h2gcn.estimator.automatic import AUTO, check_auto
+from h2gcn.estimator.inputs import SCALINGS, input_width
 from h2gcn.estimator.parameters import (
     Params,
     blank_module,
@@ -21,8 +22,6 @@ from h2gcn.estimator.parameters import (
     spec_of,
     train_config,
 )
-from h2gcn.estimator.scaling import SCALINGS
-from h2gcn.estimator.tables import input_width
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Features, Graph, Split, stratified_split
 from h2gcn.models import NodeModule, find_model

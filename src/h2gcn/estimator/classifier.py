@@ -24,7 +24,15 @@ from h2gcn.estimator.automatic import (
     fit_on_all,
     mean_blocks,
 )
-from h2gcn.estimator.calibration import Calibration, training_weights
+from h2gcn.estimator.calibration import (
+    Calibration,
+    aps_scores,
+    coverage_words,
+    draws,
+    prediction_sets,
+    quantile,
+    training_weights,
+)
 from h2gcn.estimator.checks import (
     CheckedFit,
     check_fit,
@@ -33,15 +41,15 @@ from h2gcn.estimator.checks import (
     resolve_device,
     resolve_seed,
 )
-from h2gcn.estimator.conformal import (
-    aps_scores,
-    coverage_words,
-    draws,
-    prediction_sets,
-    quantile,
-)
 from h2gcn.estimator.decisions import DecisionRule, choose_decision
-from h2gcn.estimator.inputs import build_input, match_labels
+from h2gcn.estimator.inputs import (
+    Scaler,
+    build_input,
+    fit_scaler,
+    input_width,
+    match_labels,
+    table_schema,
+)
 from h2gcn.estimator.known_labels import KnownLabels, Seen
 from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.parameters import (
@@ -68,8 +76,6 @@ from h2gcn.estimator.saved_model import (
     read_model,
     write_model,
 )
-from h2gcn.estimator.scaling import Scaler, fit_scaler
-from h2gcn.estimator.tables import input_width, table_schema
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split
 from h2gcn.models import NodeModule, find_model

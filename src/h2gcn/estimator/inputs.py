@@ -1,24 +1,252 @@
-"""What a model is given of a graph: its features in order, scaled, or known labels."""
+"""What a model is given of a graph: scaled features, known labels, a ring table."""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
+from h2gcn._validation import check_choice
 from h2gcn.estimator.known_labels import KnownLabels
-from h2gcn.estimator.scaling import Scaler
-from h2gcn.estimator.tables import scaling_key, table_maker
+from h2gcn.estimator.parameters import Params, resolve_params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import CSR, Features, Graph
-from h2gcn.ring_table import Input, Schema
-from h2gcn.sparse import MappedFeatures, to_tensor
+from h2gcn.graph import CSR, Features, Graph, row_slices
+from h2gcn.ring_table import Input, Schema, TableMaker
+from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
 
-__all__ = ["align_features", "build_input", "match_labels", "translate_labels"]
+__all__ = [
+    "SCALINGS",
+    "Scaler",
+    "align_features",
+    "build_input",
+    "choose_scaling",
+    "fit_scaler",
+    "input_width",
+    "match_labels",
+    "other_scalings",
+    "scaling_key",
+    "table_maker",
+    "table_schema",
+    "translate_labels",
+]
+
+SCALINGS = ("auto", "rows", "standard", "none")
+
+# scikit-learn's StandardScaler does not do it: it cannot centre single columns of
+# sparse features, it sums a file in blocks to other last bits, and saved models hold
+# the float32 numbers that are made here.
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """A fitted scaling: "rows", "standard" or "none".
+
+    Parameters
+    ----------
+    kind
+        "rows" divides each row by its sum (rows of zeros stay zero); "standard"
+        gives each column mean 0 and deviation 1; "none" leaves all as it is.
+    mean, deviation
+        What "standard" takes off each column and divides it by, [F]. The mean is
+        zero for columns of mostly zeros in sparse features: they are only scaled,
+        since centring would fill them.
+    """
+
+    kind: str
+    mean: NDArray[np.float32] | None = None
+    deviation: NDArray[np.float32] | None = None
+
+    def __call__(self, x: Features) -> Features:
+        """Return scaled features, [n, F]; sparse ones stay sparse."""
+        if self.kind == "rows":
+            return _divide_rows(x)
+        if self.kind == "standard":
+            assert self.mean is not None
+            assert self.deviation is not None
+            if isinstance(x, np.ndarray):
+                return (x - self.mean) / self.deviation
+            scaled = CSR(x @ sp.diags_array(1 / self.deviation))
+            shift = CSR((self.mean / self.deviation)[None, :])
+            ones = np.ones((x.shape[0], 1), dtype=np.float32)
+            return CSR(scaled - CSR(ones) @ shift) if shift.nnz else scaled
+        return x
+
+
+def _divide_rows(x: Features) -> Features:
+    sums = np.asarray(x.sum(axis=1), dtype=np.float32).reshape(-1)
+    factor = np.zeros_like(sums)
+    np.divide(1, sums, out=factor, where=sums != 0)
+    if isinstance(x, np.ndarray):
+        return x * factor[:, None]
+    scaled = x.copy()
+    scaled.data = x.data * np.repeat(factor, np.diff(x.indptr))
+    return scaled
+
+
+def choose_scaling(x: Features) -> str:
+    """Return what "auto" means for these features.
+
+    Bags of words and one-hot columns (nothing negative, at least half of the
+    entries zero, no column that outweighs all others together) are divided by
+    their row sums; anything else is standardised.
+    """
+    n_filled, mass = 0, np.zeros(x.shape[1])
+    for block in _blocks(x):
+        values = block if isinstance(block, np.ndarray) else block.data
+        if (values < 0).any():
+            return "standard"
+        n_filled += int(np.count_nonzero(values))
+        mass += np.asarray(block.sum(axis=0)).reshape(-1)
+    sparse = n_filled <= 0.5 * x.shape[0] * x.shape[1]
+    outweighed = mass.max() > 0.5 * mass.sum()
+    return "rows" if sparse and not outweighed else "standard"
+
+
+def other_scalings(x: Features) -> tuple[str, ...]:
+    """Return what may do better than "auto" on these features, and is worth a try.
+
+    Counts may be better left alone, or scaled by column; row sums of anything else
+    mean nothing.
+    """
+    return ("none", "standard") if choose_scaling(x) == "rows" else ("none",)
+
+
+def _blocks(x: Features) -> Iterator[Features]:
+    """Return dense features a few rows at a time: they may be a mapped file."""
+    if isinstance(x, np.ndarray):
+        yield from (x[rows] for rows in row_slices(x.shape))
+    else:
+        yield x
+
+
+def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
+    """Fit a scaling of the given kind on the rows `train` of x, [n, F]."""
+    check_choice("NodeClassifier", "scaling", kind, SCALINGS)
+    if kind == "auto":
+        kind = choose_scaling(x)
+    if kind != "standard":
+        return Scaler(kind)
+    if isinstance(x, np.ndarray):
+        mean, deviation = _moments(x, train)
+        centre = mean
+    else:
+        rows = x[train].astype(np.float64)
+        mean = np.asarray(rows.mean(axis=0)).reshape(-1)
+        square = np.asarray((rows * rows).mean(axis=0)).reshape(-1)
+        deviation = np.sqrt(np.maximum(square - mean**2, 0))
+        filled = np.bincount(rows.indices[rows.data != 0], minlength=rows.shape[1])
+        centre = np.where(filled < 0.5 * rows.shape[0], 0, mean)
+    # A column that is constant in training says nothing: it is centred only.
+    deviation[deviation <= 1e-7 * np.maximum(np.abs(mean), 1)] = 1
+    return Scaler("standard", centre.astype(np.float32), deviation.astype(np.float32))
+
+
+def _moments(
+    x: NDArray[np.float32], train: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and deviation of each column over the rows `train`, [F] each."""
+    parts = [train[part] for part in row_slices((len(train), x.shape[1]))]
+    total, squares = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    for part in parts:
+        total += x[part].astype(np.float64).sum(axis=0)
+    mean = total / len(train)
+    for part in parts:
+        squares += np.square(x[part] - mean).sum(axis=0)
+    return mean, np.sqrt(squares / len(train))
+
+
+_MAKERS: WeakKeyDictionary[Graph, TableMaker] = WeakKeyDictionary()
+"""Of each graph that is still in use: several models take the same blocks."""
+
+
+def table_maker(graph: Graph) -> TableMaker:
+    """Return the maker of a graph's tables, with the blocks it has made before."""
+    if graph not in _MAKERS:
+        _MAKERS[graph] = TableMaker(graph)
+    return _MAKERS[graph]
+
+
+def table_schema(params: Params, graph: Graph) -> Schema | None:
+    """Return the blocks that a model takes of a graph; None if it takes no table.
+
+    Raises where they do not fit into memory.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    graph
+        The graph of training.
+    """
+    spec = spec_of(params)
+    if spec.inputs != "table":
+        return None
+    recipe = spec.table or resolve_params(params)["options"]["table"]
+    schema = table_maker(graph).schema(recipe)
+    limit = params["memory_limit"]
+    allowed = available_memory() if limit is None else int(limit * 1e9)
+    need = _bytes(schema, graph)
+    if need > allowed:
+        raise InputError(
+            f"{graph.name}: the ring table of {params['model']} will not fit in "
+            f"memory: it takes about {gigabytes(need)}, the limit is "
+            f"{gigabytes(allowed)}; "
+            "options={'table': …} with fewer blocks takes less, such as "
+            "'own+ring1+labels'"
+        )
+    return schema
+
+
+def _bytes(schema: Schema, graph: Graph) -> int:
+    """Return about what a table takes, and a copy of the rows of a step."""
+    total = 0
+    degree = graph.adj.nnz / max(graph.n_nodes, 1)
+    for block, width in zip(schema.blocks, schema.widths, strict=True):
+        full = 4 * width * graph.n_nodes
+        if block.startswith("adjacency"):
+            full = 8 * graph.adj.nnz
+        elif not isinstance(graph.x, np.ndarray) and width == graph.n_features:
+            filled = 8 * graph.x.nnz * (1 if block == "own" else degree)
+            full = min(full, int(filled))
+        total += full
+    return 2 * total
+
+
+def input_width(
+    params: Params, n_features: int, n_classes: int, schema: Schema | None
+) -> int | tuple[int, ...]:
+    """Return the columns of a model's input, of each block where it is a table.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    n_features, n_classes
+        Of the graph.
+    schema
+        Of its table; None where it is not known yet, and stands for one block.
+    """
+    inputs = spec_of(params).inputs
+    if inputs == "table":
+        return (n_features,) if schema is None else schema.widths
+    return n_classes if inputs == "labels" else n_features
+
+
+def scaling_key(scaler: Scaler, names: tuple[str, ...]) -> Hashable:
+    """Return what tells the features of one graph apart: which they are, how scaled."""
+    digest = hashlib.sha256()
+    for numbers in (scaler.mean, scaler.deviation):
+        if numbers is not None:
+            digest.update(np.ascontiguousarray(numbers).tobytes())
+    return scaler.kind, digest.hexdigest(), names
 
 
 def build_input(

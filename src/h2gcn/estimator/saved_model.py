@@ -20,8 +20,8 @@ from h2gcn import __version__
 from h2gcn._validation import nearest
 from h2gcn.auto import Leaderboard
 from h2gcn.estimator.calibration import Calibration
+from h2gcn.estimator.inputs import Scaler
 from h2gcn.estimator.known_labels import KnownLabels, Seen
-from h2gcn.estimator.scaling import Scaler
 from h2gcn.exceptions import InputError
 from h2gcn.io import cannot_read, cannot_write, check_folder
 from h2gcn.models import NodeModule

@@ -1,4 +1,3 @@
-from .aggregates import edge_aggregates as edge_aggregates
 from .checks import (
     CSR as CSR,
     Features as Features,
@@ -12,6 +11,6 @@ from .checksums import (
     row_keys as row_keys,
     split_fingerprint as split_fingerprint,
 )
-from .edges import EdgeColumns as EdgeColumns
+from .edges import EdgeColumns as EdgeColumns, edge_aggregates as edge_aggregates
 from .graph import Graph as Graph, ReadRecord as ReadRecord, Split as Split
 from .splitting import stratified_split as stratified_split

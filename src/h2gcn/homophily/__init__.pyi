@@ -1,10 +1,10 @@
-from .by_direction import (
+from .by_ring import (
     DirectionShare as DirectionShare,
+    RingShare as RingShare,
     direction_shares as direction_shares,
+    ring_shares as ring_shares,
     walk_ends as walk_ends,
 )
-from .by_ring import RingShare as RingShare, ring_shares as ring_shares
-from .card import graph_card as graph_card
 from .counts import (
     edge_ends as edge_ends,
     informativeness_by_chance as informativeness_by_chance,
@@ -18,6 +18,7 @@ from .measures import (
     compatibility_matrix as compatibility_matrix,
     degree_homophily as degree_homophily,
     edge_homophily as edge_homophily,
+    graph_card as graph_card,
     homophily_with_loops as homophily_with_loops,
     label_informativeness as label_informativeness,
     node_homophily as node_homophily,

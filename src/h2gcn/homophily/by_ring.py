@@ -1,12 +1,13 @@
-"""How alike the nodes at each distance are, and how alike chance would make them."""
+"""How alike nodes are at each distance, and along each direction."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn.graph import Graph
+from h2gcn.graph import CSR, Graph
 from h2gcn.homophily.counts import (
     edge_ends,
     informativeness_by_chance,
@@ -15,7 +16,14 @@ from h2gcn.homophily.counts import (
 from h2gcn.rings import RingForecast, exact_rings
 from h2gcn.sparse import available_memory
 
-__all__ = ["RingShare", "ring_shares"]
+__all__ = [
+    "DIRECTION_PATHS",
+    "DirectionShare",
+    "RingShare",
+    "direction_shares",
+    "ring_shares",
+    "walk_ends",
+]
 
 
 @dataclass(frozen=True)
@@ -89,7 +97,7 @@ def ring_shares(
     build = next((hop for hop, reason in enumerate(reasons) if reason), len(reasons))
     rings = exact_rings(graph.adj, hops=build) if build else []
     shares = [
-        _share(hop, ring.nnz, edge_ends(ring, graph))
+        _ring_share(hop, ring.nnz, edge_ends(ring, graph))
         for hop, ring in enumerate(rings, start=1)
     ]
     for hop in range(build + 1, len(reasons) + 1):
@@ -115,7 +123,7 @@ def _not_built(graph: Graph, forecast: RingForecast, max_entries: int) -> list[s
     return reasons
 
 
-def _share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:
+def _ring_share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:
     total = int(ends.sum())
     if not total:
         note = f"no two labelled nodes are at distance {hop}"
@@ -138,3 +146,123 @@ def _share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:
         informativeness_of(ends),
         informativeness_by_chance(ends, directed=False),
     )
+
+
+DIRECTION_PATHS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
+"""Where edges lead to and come from; of two steps, "out-in" goes along an edge and
+then against another: to the nodes that lead to the same one."""
+
+
+@dataclass(frozen=True)
+class DirectionShare:
+    """How alike a node and those that a path leads to are, and what their labels tell.
+
+    Parameters
+    ----------
+    path
+        One of `DIRECTION_PATHS`.
+    walks
+        How many walks lead from a labelled node to another one: of two steps, two
+        nodes count as often as walks join them.
+    homophily
+        The share of equal labels among them; None without any.
+    chance
+        The share that chance would give: Σ_k p_k q_k, where p_k is the share of walks
+        that begin at class k, and q_k of those that end there.
+    informativeness
+        How much the label at the end tells of the one at the beginning
+        (`informativeness_of`): 0 nothing, 1 all; None where it has no value.
+    informativeness_chance
+        About what counting so few walks gives where labels tell nothing.
+    note
+        Why something is None, or "".
+    """
+
+    path: str
+    walks: int
+    homophily: float | None = None
+    chance: float | None = None
+    informativeness: float | None = None
+    informativeness_chance: float | None = None
+    note: str = ""
+
+
+def direction_shares(graph: Graph) -> list[DirectionShare]:
+    """Return what labels tell along each of `DIRECTION_PATHS`; none without directions.
+
+    Walks are counted, not listed: the work is about that of a look at each edge, and
+    all are exact, however many there are.
+
+    Examples
+    --------
+    >>> circle = np.roll(np.eye(4), 1, axis=1)
+    >>> both = circle + circle.T
+    >>> graph = Graph(x=np.eye(4), adj=both, y=[0, 0, 1, 1], directed=circle)
+    >>> [(share.path, share.homophily) for share in direction_shares(graph)][:3]
+    [('out', 0.5), ('in', 0.5), ('out-out', 0.0)]
+    """
+    if graph.directed is None:
+        return []
+    return [_direction_share(path, walk_ends(graph, path)) for path in DIRECTION_PATHS]
+
+
+def walk_ends(graph: Graph, path: str) -> NDArray[np.int64]:
+    """Count walks by the classes of their first and their last node, [C, C].
+
+    Walks that end where they began do not count, nor those from or to a node without a
+    label; what is in between may be without one.
+
+    Parameters
+    ----------
+    graph
+        With directions.
+    path
+        One of `DIRECTION_PATHS`.
+
+    Examples
+    --------
+    >>> path = np.diag([1, 1], 1)
+    >>> graph = Graph(x=np.eye(3), adj=path + path.T, y=[0, -1, 1], directed=path)
+    >>> walk_ends(graph, "out-out")
+    array([[0, 1],
+           [0, 0]])
+    """
+    along = _binary(graph.directed if graph.directed is not None else graph.adj)
+    against = CSR(along.T)
+    steps = [along if step == "out" else against for step in path.split("-")]
+    if len(steps) == 1:
+        return edge_ends(steps[0], graph)
+    first, second = steps
+    labelled = graph.labelled
+    columns = graph.y[labelled], np.ones(labelled.size, dtype=np.int64)
+    shape = (graph.n_nodes, graph.n_classes)
+    known = sp.csr_array((columns[1], (labelled, columns[0])), shape=shape)
+    # Through each node in the middle: those who get there, times where it leads.
+    found = (first.T @ known).T @ (second @ known)
+    ends: NDArray[np.int64] = found.toarray().astype(np.int64)
+    back = np.asarray(first.multiply(second.T).sum(axis=1)).ravel()[labelled]
+    np.subtract.at(ends, (columns[0], columns[0]), back.astype(np.int64))
+    return ends
+
+
+def _binary(matrix: CSR) -> CSR:
+    """Return ones where a matrix has entries, none on the diagonal."""
+    found = sp.coo_array(matrix)
+    rows, columns = found.coords
+    kept = (rows != columns) & (found.data != 0)
+    ones = np.ones(int(kept.sum()), dtype=np.int64)
+    return CSR((ones, (rows[kept], columns[kept])), shape=matrix.shape)
+
+
+def _direction_share(path: str, ends: NDArray[np.int64]) -> DirectionShare:
+    total = int(ends.sum())
+    if not total:
+        return DirectionShare(path, 0, note="no such walk joins two labelled nodes")
+    alike = float(ends.trace() / total)
+    chance = float(ends.sum(axis=1) / total @ (ends.sum(axis=0) / total))
+    told = informativeness_of(ends)
+    if math.isnan(told):
+        note = "all of them begin in a single class"
+        return DirectionShare(path, total, alike, chance, note=note)
+    by_chance = informativeness_by_chance(ends, directed=True)
+    return DirectionShare(path, total, alike, chance, told, by_chance)

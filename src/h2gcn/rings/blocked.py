@@ -18,7 +18,7 @@ from torch import Tensor
 
 from h2gcn.graph import CSR
 from h2gcn.rings.exact import ring_pattern, ring_scale, ring_sizes
-from h2gcn.rings.row_work import row_blocks
+from h2gcn.rings.kernels import row_blocks
 from h2gcn.sparse import csr_tensor, product
 
 __all__ = ["BlockedRing", "ComputedRing", "RingSource"]

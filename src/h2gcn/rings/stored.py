@@ -19,7 +19,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import cannot_read, whole_file, write_whole
 from h2gcn.rings.exact import ring_pattern, ring_sizes
-from h2gcn.rings.row_work import row_blocks, row_starts
+from h2gcn.rings.kernels import row_blocks, row_starts
 from h2gcn.sparse import gigabytes
 
 __all__ = ["StoredRing", "store_ring"]

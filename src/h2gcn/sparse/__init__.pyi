@@ -1,8 +1,13 @@
 from .attention import row_softmax as row_softmax, weighted_sums as weighted_sums
 from .csr import csr_tensor as csr_tensor, product as product
-from .dropping import dropout as dropout, dropout_linear as dropout_linear
+from .dropping import (
+    dropout as dropout,
+    dropout_linear as dropout_linear,
+    random_state as random_state,
+    seeded as seeded,
+    set_random_state as set_random_state,
+)
 from .kernels import compiled as compiled
-from .large_product import kept_workspace as kept_workspace
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
@@ -16,10 +21,6 @@ from .operator import (
     LinearMap as LinearMap,
     Operator as Operator,
     Target as Target,
+    kept_workspace as kept_workspace,
     to_tensor as to_tensor,
-)
-from .randomness import (
-    random_state as random_state,
-    seeded as seeded,
-    set_random_state as set_random_state,
 )

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.graph import Features, row_slices
-from h2gcn.sparse.dropping import dropout
+from h2gcn.sparse.dropping import dropout, reseeded
 from h2gcn.sparse.operator import Operator
-from h2gcn.sparse.randomness import reseeded
 
 __all__ = ["DroppedFeatures", "Input", "MappedFeatures"]
 

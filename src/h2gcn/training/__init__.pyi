@@ -1,12 +1,13 @@
 from .batches import gather as gather
 from .checkpoint import (
     MINUTES as MINUTES,
+    OF_THE_MACHINE as OF_THE_MACHINE,
     Checkpoint as Checkpoint,
     Stage as Stage,
     check_resume as check_resume,
     find_stage as find_stage,
+    identify as identify,
 )
-from .identity import OF_THE_MACHINE as OF_THE_MACHINE, identify as identify
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,
@@ -21,14 +22,6 @@ from .manifest import (
     to_bytes as to_bytes,
 )
 from .metrics import (
-    confusion_matrix as confusion_matrix,
-    macro_f1 as macro_f1,
-    per_class as per_class,
-    roc_auc as roc_auc,
-    score as score,
-)
-from .objective import class_weights as class_weights
-from .probability_metrics import (
     BINS as BINS,
     ReliabilityBin as ReliabilityBin,
     average_precision as average_precision,
@@ -36,10 +29,16 @@ from .probability_metrics import (
     calibration_error as calibration_error,
     chance_error as chance_error,
     class_bins as class_bins,
+    confusion_matrix as confusion_matrix,
+    fit_temperature as fit_temperature,
     log_loss as log_loss,
+    macro_f1 as macro_f1,
+    per_class as per_class,
     pr_auc as pr_auc,
     reliability_bins as reliability_bins,
+    roc_auc as roc_auc,
+    score as score,
 )
+from .objective import class_weights as class_weights
 from .runtime import is_small as is_small, threads_for as threads_for
-from .stopping import Epoch as Epoch
-from .temperature import fit_temperature as fit_temperature
+from .state import Epoch as Epoch

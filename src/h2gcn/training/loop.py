@@ -30,8 +30,7 @@ from h2gcn.training.objective import (
     node_loss,
 )
 from h2gcn.training.runtime import threads_for
-from h2gcn.training.state import TrainingState
-from h2gcn.training.stopping import RULES, Epoch, make_rule
+from h2gcn.training.state import RULES, Epoch, TrainingState, make_rule
 
 __all__ = ["Epoch", "TrainConfig", "TrainResult", "fit_module", "train"]
 

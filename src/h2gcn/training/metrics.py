@@ -1,12 +1,44 @@
-"""Scores of predictions, one function each."""
+"""Scores of predictions and of probabilities, one pure function each.
+
+They take the true class indices `y`, [m]. Those of probabilities take one for each
+class, [m, C], whose rows sum to one; without nodes there is no value, and they return
+NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
 
 from h2gcn.exceptions import InputError
 
-__all__ = ["METRICS", "accuracy", "confusion_matrix", "macro_f1", "per_class"]
-__all__ += ["roc_auc", "score"]
+__all__ = [
+    "BINS",
+    "METRICS",
+    "SPREAD",
+    "TEMPERATURES",
+    "ReliabilityBin",
+    "accuracy",
+    "average_precision",
+    "brier",
+    "calibration_error",
+    "chance_error",
+    "class_bins",
+    "confusion_matrix",
+    "fit_temperature",
+    "log_loss",
+    "macro_f1",
+    "per_class",
+    "pr_auc",
+    "reliability_bins",
+    "roc_auc",
+    "score",
+]
 
 METRICS = ("accuracy", "macro_f1", "roc_auc")
 
@@ -97,3 +129,235 @@ def macro_f1(confusion: NDArray[np.int64]) -> float:
     total = confusion.sum(axis=0) + confusion.sum(axis=1)
     present = total > 0
     return float((2 * hits[present] / total[present]).mean()) if present.any() else 0.0
+
+
+BINS = 15
+"""Bins of equal width in which probabilities are compared with what came true."""
+
+LEAST = 1e-15
+"""What a probability counts as at least, so that its logarithm is finite."""
+
+Probabilities = NDArray[np.floating]
+"""A probability for each class, [m, C]."""
+
+
+def log_loss(y: NDArray[np.int64], probabilities: Probabilities) -> float:
+    """Return the mean of −log p over nodes, where p is what their true class got.
+
+    Examples
+    --------
+    >>> round(log_loss(np.array([0, 1]), np.array([[0.5, 0.5], [0.75, 0.25]])), 4)
+    1.0397
+    """
+    if not len(y):
+        return float("nan")
+    given = probabilities[np.arange(len(y)), y].astype(np.float64)
+    return float(-np.log(np.clip(given, LEAST, 1.0)).mean())
+
+
+def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
+    """Return the mean squared difference between probabilities and what came true.
+
+    For two classes that of class 1, from 0 to 1; for more the sum over all classes,
+    from 0 to 2, as scikit-learn has it.
+    """
+    if not len(y):
+        return float("nan")
+    given = probabilities[np.arange(len(y)), y].astype(np.float64)
+    # The square of what others got, and of what is missing to 1.
+    squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
+    off = (squares - given**2 + (1 - given) ** 2).mean()
+    return float(off / 2 if probabilities.shape[1] == 2 else off)
+
+
+def average_precision(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> list[float]:
+    """Return the average precision of each class against all others, [C].
+
+    It is the area under the curve of precision over recall, summed by steps; always
+    guessing gives the class's share of the nodes. NaN of a class without nodes.
+    """
+    from sklearn.metrics import average_precision_score
+
+    return [
+        float(average_precision_score(y == c, probabilities[:, c]))
+        if (y == c).any()
+        else float("nan")
+        for c in range(probabilities.shape[1])
+    ]
+
+
+def pr_auc(y: NDArray[np.int64], probabilities: Probabilities) -> float:
+    """Return the average precision of class 1 of two; of more, the mean of classes.
+
+    Classes that no node is of are left out of the mean.
+    """
+    found = np.array(average_precision(y, probabilities))
+    if len(found) == 2:
+        return float(found[1])
+    return float(np.nanmean(found)) if len(y) else float("nan")
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Nodes of which about the same probability was told.
+
+    Parameters
+    ----------
+    low, high
+        Its probabilities are above `low` and at most `high`; 0 is in the first bin.
+    nodes
+        How many nodes there are.
+    confidence
+        The mean probability that was told; None without nodes.
+    accuracy
+        The share of which it came true; None without nodes.
+    """
+
+    low: float
+    high: float
+    nodes: int
+    confidence: float | None
+    accuracy: float | None
+
+
+def reliability_bins(
+    y: NDArray[np.int64], probabilities: Probabilities, n_bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Sort nodes by their largest probability into bins of equal width.
+
+    Parameters
+    ----------
+    y, probabilities
+        [m] and [m, C].
+    n_bins
+        Number of bins from 0 to 1.
+    """
+    said = probabilities.argmax(axis=1)
+    top = probabilities[np.arange(len(y)), said]
+    return _bins(top, said == y, n_bins)
+
+
+def class_bins(
+    y: NDArray[np.int64], probabilities: Probabilities, index: int, n_bins: int = BINS
+) -> list[ReliabilityBin]:
+    """Sort nodes by their probability of one class into bins of equal width.
+
+    Parameters
+    ----------
+    y, probabilities
+        [m] and [m, C].
+    index
+        The class; it comes true for its nodes.
+    n_bins
+        Number of bins from 0 to 1.
+    """
+    return _bins(probabilities[:, index], y == index, n_bins)
+
+
+def _bins(
+    told: Probabilities, came_true: NDArray[np.bool_], n_bins: int
+) -> list[ReliabilityBin]:
+    place = np.clip(np.ceil(told.astype(np.float64) * n_bins) - 1, 0, n_bins - 1)
+    index = place.astype(np.int64)
+    counts, sums, hits = (
+        np.bincount(index, weights=weights, minlength=n_bins)
+        for weights in (None, told.astype(np.float64), came_true.astype(np.float64))
+    )
+    return [
+        ReliabilityBin(
+            low=b / n_bins,
+            high=(b + 1) / n_bins,
+            nodes=int(counts[b]),
+            confidence=float(sums[b] / counts[b]) if counts[b] else None,
+            accuracy=float(hits[b] / counts[b]) if counts[b] else None,
+        )
+        for b in range(n_bins)
+    ]
+
+
+def calibration_error(bins: list[ReliabilityBin]) -> float:
+    """Return the expected calibration error: by how much the bins are off, by nodes.
+
+    It is the mean of |confidence − accuracy| over bins, weighted by their nodes. Of
+    `reliability_bins` it is the usual one, on the largest probability; of
+    `class_bins` that of a class.
+    """
+    return _mean(bins, [abs(one[1] - one[2]) for one in _filled(bins)])
+
+
+def chance_error(bins: list[ReliabilityBin]) -> float:
+    """Return what the calibration error of perfect probabilities would be, by chance.
+
+    A bin of n nodes and confidence c has then an accuracy that differs from c by
+    √(2c(1 − c)/πn) in the mean: few nodes never look well calibrated.
+    """
+    return _mean(
+        bins, [np.sqrt(2 * c * (1 - c) / (np.pi * n)) for n, c, _ in _filled(bins)]
+    )
+
+
+def _filled(bins: list[ReliabilityBin]) -> list[tuple[int, float, float]]:
+    """Return nodes, confidence and accuracy of the bins that have nodes."""
+    return [
+        (one.nodes, min(one.confidence, 1.0), one.accuracy)
+        for one in bins
+        if one.confidence is not None and one.accuracy is not None
+    ]
+
+
+def _mean(bins: list[ReliabilityBin], values: list[float]) -> float:
+    """Return the mean of a value of each bin with nodes, weighted by them."""
+    counts = [n for n, _, _ in _filled(bins)]
+    return float(np.average(values, weights=counts)) if counts else float("nan")
+
+
+TEMPERATURES = (0.05, 20.0)
+"""The smallest and the largest temperature."""
+
+SPREAD = 0.5
+"""Standard deviation of the logarithm of temperatures, as expected without data.
+
+A handful of nodes that are all right would ask for T = 0, since then the model seems to
+be never wrong. With this prior (T within a factor of 2.7 in 95 % of cases) five such
+nodes hardly move it, and a hundred have their way.
+"""
+
+
+def fit_temperature(logits: NDArray[np.floating], y: NDArray[np.int64]) -> float:
+    """Return the temperature T with which softmax(logits / T) fits held-out nodes best.
+
+    It has the smallest log-loss, summed over the nodes, with (log T)²/2s² added, the
+    logarithm of a log-normal prior around 1 with the spread s = 0.5.
+
+    Parameters
+    ----------
+    logits
+        Of the held-out nodes, [m, C]; class weights are undone already.
+    y
+        Their classes, [m].
+
+    Examples
+    --------
+    Of two classes, each node is three times as likely to be of the one it is said to
+    be, so logits of log 9 are twice what they should be:
+
+    >>> logits = np.tile([np.log(9.0), 0.0], (4000, 1))
+    >>> round(fit_temperature(logits, np.arange(4000) % 4 // 3), 1)
+    2.0
+    """
+    if not len(y) or not np.isfinite(logits).all():
+        return 1.0
+    z, nodes = logits.astype(np.float64), np.arange(len(y))
+
+    def cost(log_t: float) -> float:
+        loss = -log_softmax(z / math.exp(log_t), axis=1)[nodes, y].sum()
+        return float(loss + log_t**2 / (2 * SPREAD**2))
+
+    low, high = map(math.log, TEMPERATURES)
+    found = minimize_scalar(
+        cost, bounds=(low, high), method="bounded", options={"xatol": 1e-6}
+    )
+    # Where nothing is gained, nothing is changed.
+    return math.exp(found.x) if found.fun < cost(0.0) else 1.0

@@ -17,8 +17,11 @@ from h2gcn.experiments.analysis.cells import (
     verdict,
 )
 from h2gcn.experiments.analysis.tables import accuracy_table, average_ranks, ranks_table
-from h2gcn.experiments.definition.experiments import EXPERIMENTS
-from h2gcn.experiments.definition.paper import Published, published_rows
+from h2gcn.experiments.definition.experiments import (
+    EXPERIMENTS,
+    Published,
+    published_rows,
+)
 
 SPLITS = ["split 0", "split 1", "split 2"]
 

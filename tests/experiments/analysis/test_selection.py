@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from h2gcn.experiments import Protocol, Run
+from h2gcn.experiments.analysis.cells import choose, final_runs, selection_runs
 from h2gcn.experiments.analysis.degrees import count, degree_result, merge_ranges
-from h2gcn.experiments.analysis.selection import choose, final_runs, selection_runs
 from h2gcn.experiments.analysis.tables import accuracy_table, line_figures
-from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
-from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.experiments.definition.experiments import EXPERIMENTS, PROTOCOLS, Experiment
 
 STANDARD, PAPER, QUICK = (PROTOCOLS[n] for n in ("standard", "paper", "quick"))
 REAL = Experiment("real", "real", ("gcn", "gat"), ("texas", "pubmed"), paper="real")

@@ -5,9 +5,12 @@ import pytest
 from h2gcn import NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import find_experiments, find_grid, find_protocol
-from h2gcn.experiments.definition.experiments import EXPERIMENTS, ORDER
-from h2gcn.experiments.definition.paper import published_rows
-from h2gcn.experiments.definition.protocols import PROTOCOLS
+from h2gcn.experiments.definition.experiments import (
+    EXPERIMENTS,
+    ORDER,
+    PROTOCOLS,
+    published_rows,
+)
 from h2gcn.models import MODELS
 
 PAPER, STANDARD, QUICK = (PROTOCOLS[name] for name in ("paper", "standard", "quick"))

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, roc_auc_score
 
 from h2gcn import Graph, Split
-from h2gcn.experiments.frontier.plain_tables import (
+from h2gcn.experiments.frontier.measuring import (
     PLAIN,
     neighbour_columns,
     own_columns,

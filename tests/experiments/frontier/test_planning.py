@@ -10,8 +10,8 @@ from h2gcn.auto import default_time_limit
 from h2gcn.datasets import DATASETS
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import BENCHMARKS, on_hand, plan_splits
-from h2gcn.experiments.frontier import planning
-from h2gcn.experiments.frontier.planning import find_time_limit
+from h2gcn.experiments.frontier import measuring
+from h2gcn.experiments.frontier.measuring import find_time_limit
 from h2gcn.experiments.running.graphs import MissingData
 from support.toy_splits import failed_record, split_record
 
@@ -72,8 +72,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if name == "cora":
             raise MissingData("cora: no file")
 
-    monkeypatch.setattr(planning, "open_graph", open_graph)
-    monkeypatch.setattr(planning, "find_checksum", lambda name: f"checksum of {name}")
+    monkeypatch.setattr(measuring, "open_graph", open_graph)
+    monkeypatch.setattr(measuring, "find_checksum", lambda name: f"checksum of {name}")
     return names
 
 

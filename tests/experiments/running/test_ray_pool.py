@@ -16,7 +16,7 @@ import pytest
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import RayPool, Run
 from h2gcn.experiments.running import ray_pool
-from h2gcn.experiments.running.execute import execute
+from h2gcn.experiments.running.local_pool import execute
 from h2gcn.experiments.running.runs import FORMAT, read_records
 from support.toy_runs import toy
 from support.webkb import write_tiny_webkb

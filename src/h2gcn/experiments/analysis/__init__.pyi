@@ -1,17 +1,15 @@
 from .cells import (
-    Records as Records,
-    Reported as Reported,
-    lead as lead,
-    pairs as pairs,
-)
-from .degrees import degree_result as degree_result
-from .selection import (
     Choices as Choices,
     NotRun as NotRun,
+    Records as Records,
+    Reported as Reported,
     choose as choose,
     final_runs as final_runs,
+    lead as lead,
+    pairs as pairs,
     selection_runs as selection_runs,
 )
+from .degrees import degree_result as degree_result
 from .tables import (
     GROUPS as GROUPS,
     accuracy_table as accuracy_table,

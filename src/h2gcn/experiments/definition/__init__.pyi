@@ -4,16 +4,15 @@ from .experiments import (
     REAL_MODELS as REAL_MODELS,
     SYNTHETIC_MODELS as SYNTHETIC_MODELS,
     Experiment as Experiment,
+    Protocol as Protocol,
+    Published as Published,
     Unit as Unit,
     find_benchmarks as find_benchmarks,
     find_experiments as find_experiments,
-)
-from .paper import (
-    Published as Published,
+    find_protocol as find_protocol,
     published as published,
     published_rows as published_rows,
 )
-from .protocols import Protocol as Protocol, find_protocol as find_protocol
 from .settings import (
     TO_THE_END as TO_THE_END,
     Setting as Setting,

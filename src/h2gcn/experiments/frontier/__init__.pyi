@@ -1,9 +1,11 @@
-from .measuring import OneAfterAnother as OneAfterAnother, measure as measure
-from .plain_tables import PLAIN as PLAIN, plain_scores as plain_scores
-from .planning import (
+from .measuring import (
     BENCHMARKS as BENCHMARKS,
     FRONTIER as FRONTIER,
+    PLAIN as PLAIN,
+    OneAfterAnother as OneAfterAnother,
+    measure as measure,
     on_hand as on_hand,
+    plain_scores as plain_scores,
     plan_splits as plan_splits,
 )
 from .summary import check_splits as check_splits, frontier_result as frontier_result

@@ -8,8 +8,7 @@ from typing import Any
 from h2gcn import __version__
 from h2gcn.estimator import mean_and_deviation
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.frontier.plain_tables import PLAIN
-from h2gcn.experiments.frontier.planning import BENCHMARKS, FRONTIER, N_SPLITS
+from h2gcn.experiments.frontier.measuring import BENCHMARKS, FRONTIER, N_SPLITS, PLAIN
 from h2gcn.experiments.results import Cell, Result, Row, Table
 
 __all__ = ["BY_TEST", "MEAN_VALIDATION", "PER_SPLIT", "check_splits", "frontier_result"]

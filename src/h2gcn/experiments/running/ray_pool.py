@@ -14,8 +14,13 @@ from importlib.util import find_spec
 from typing import Any, Self
 
 from h2gcn.exceptions import InputError
-from h2gcn.experiments.running.execute import Record, failure, work
-from h2gcn.experiments.running.local_pool import ATTEMPTS, ENVIRONMENT
+from h2gcn.experiments.running.local_pool import (
+    ATTEMPTS,
+    ENVIRONMENT,
+    Record,
+    failure,
+    work,
+)
 from h2gcn.experiments.running.runs import Run
 
 __all__ = ["RayPool"]

@@ -152,6 +152,16 @@ def test_a_split_leaves_all_that_the_tables_need() -> None:
     assert "error" not in record
 
 
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(("splits", "fits"), [(2, 2), (3, 4)])
+def test_plain_trees_on_a_large_table_have_the_first_splits(
+    monkeypatch: pytest.MonkeyPatch, splits: int, fits: int
+) -> None:
+    monkeypatch.setattr(measuring, "LARGE_TABLE", 1)
+    monkeypatch.setattr(measuring, "TREE_SPLITS", splits)
+    assert len(measure(split_run("texas", 2), 9)["plain"]) == fits
+
+
 def test_auto_is_seeded_by_the_split_and_has_its_time(toy: type[ToyClassifier]) -> None:
     measure(split_run("texas", 2), time_limit=9)
     assert toy.made[0] == {

@@ -64,3 +64,9 @@ def test_a_class_without_training_nodes_is_never_said(star: Graph) -> None:
     one = found["logistic regression, own features"]["test"]
     expected = f1_score([1, 2], [1, 1], average="macro", labels=[1, 2])
     assert one == pytest.approx(expected)
+
+
+def test_trees_are_left_out_where_nobody_wants_to_wait(star: Graph) -> None:
+    split = Split(np.array([0, 1, 2]), np.array([], dtype=int), np.array([3, 4]))
+    found = plain_scores(star, split, "accuracy", trees=False)
+    assert list(found) == [name for name in PLAIN if name.startswith("logistic")]

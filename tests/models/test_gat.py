@@ -21,7 +21,7 @@ from h2gcn.sparse import (
     row_softmax,
     weighted_sums,
 )
-from h2gcn.sparse.csr import Triplets
+from h2gcn.sparse.operator import Triplets
 from support.graphs import adjacency
 
 Matrix = NDArray[np.float64]

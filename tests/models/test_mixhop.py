@@ -15,8 +15,8 @@ from torch.nn import functional
 from h2gcn.exceptions import InputError
 from h2gcn.models.mixhop import MixHop
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, csr as sparse_matrix, dropout
-from h2gcn.sparse.csr import Triplets
+from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
+from h2gcn.sparse.operator import Triplets
 from support.graphs import adjacency
 
 Matrix = NDArray[np.float64]

@@ -8,8 +8,7 @@ from hypothesis import given, strategies as st
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.sparse import Operator, operator as large_product, operator as workspace
-from h2gcn.sparse.csr import to_matrix
-from h2gcn.sparse.operator import LargeMatrix, multiplier
+from h2gcn.sparse.operator import LargeMatrix, multiplier, to_matrix
 
 CPU = torch.device("cpu")
 

@@ -8,9 +8,8 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, csr as sparse_matrix
-from h2gcn.sparse.csr import Triplets
-from h2gcn.sparse.operator import to_tensor
+from h2gcn.sparse import Operator, Target, operator as sparse_matrix
+from h2gcn.sparse.operator import Triplets, to_tensor
 from support.graphs import NAMED
 
 

@@ -5,11 +5,6 @@ from .by_ring import (
     ring_shares as ring_shares,
     walk_ends as walk_ends,
 )
-from .counts import (
-    edge_ends as edge_ends,
-    informativeness_by_chance as informativeness_by_chance,
-    informativeness_of as informativeness_of,
-)
 from .measures import (
     DegreeRange as DegreeRange,
     adjusted_homophily as adjusted_homophily,
@@ -17,9 +12,12 @@ from .measures import (
     class_insensitive_homophily as class_insensitive_homophily,
     compatibility_matrix as compatibility_matrix,
     degree_homophily as degree_homophily,
+    edge_ends as edge_ends,
     edge_homophily as edge_homophily,
     graph_card as graph_card,
     homophily_with_loops as homophily_with_loops,
+    informativeness_by_chance as informativeness_by_chance,
+    informativeness_of as informativeness_of,
     label_informativeness as label_informativeness,
     node_homophily as node_homophily,
     ring_homophily as ring_homophily,

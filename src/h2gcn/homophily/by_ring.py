@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Graph
-from h2gcn.homophily.counts import (
+from h2gcn.homophily.measures import (
     edge_ends,
     informativeness_by_chance,
     informativeness_of,

@@ -1,5 +1,4 @@
 from .attention import row_softmax as row_softmax, weighted_sums as weighted_sums
-from .csr import csr_tensor as csr_tensor, product as product
 from .dropping import (
     dropout as dropout,
     dropout_linear as dropout_linear,
@@ -21,6 +20,8 @@ from .operator import (
     LinearMap as LinearMap,
     Operator as Operator,
     Target as Target,
+    csr_tensor as csr_tensor,
     kept_workspace as kept_workspace,
+    product as product,
     to_tensor as to_tensor,
 )

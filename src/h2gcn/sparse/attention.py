@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from h2gcn.sparse.csr import Matrix, Triplets, with_values
-from h2gcn.sparse.operator import Operator
+from h2gcn.sparse.operator import Matrix, Operator, Triplets, with_values
 
 __all__ = ["row_softmax", "weighted_sums"]
 

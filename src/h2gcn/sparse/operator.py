@@ -9,14 +9,15 @@ pages, all of which the processor remembers, and four of its rows are fetched at
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -25,15 +26,6 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
-from h2gcn.sparse.csr import (
-    Matrix,
-    Multiplies,
-    Triplets,
-    product,
-    row_norms,
-    to_matrix,
-    with_values,
-)
 from h2gcn.sparse.dropping import dropout
 from h2gcn.sparse.memory import private_pages
 
@@ -41,15 +33,132 @@ __all__ = [
     "DroppedOperator",
     "LargeMatrix",
     "LinearMap",
+    "Matrix",
+    "Multiplies",
     "Operator",
     "SampledOperator",
     "Target",
     "Triplets",
+    "csr_tensor",
     "kept_workspace",
     "multiplier",
+    "product",
+    "row_norms",
+    "to_matrix",
     "to_tensor",
+    "with_values",
     "workspace",
 ]
+
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+
+CSR_DEVICES = ("cpu", "cuda")
+"""Where torch has a product of CSR tensors."""
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """A sparse matrix as plain tensors, for devices without a CSR product.
+
+    Parameters
+    ----------
+    rows, columns, entries
+        Of each stored entry, [nnz].
+    n_rows
+        Number of rows of the matrix.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    entries: Tensor
+    n_rows: int
+
+    def values(self) -> Tensor:
+        """Return the entries, as CSR tensors call them."""
+        return self.entries
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        terms = dense[self.columns] * self.entries[:, None]
+        return dense.new_zeros(self.n_rows, dense.shape[1]).index_add_(
+            0, self.rows, terms
+        )
+
+
+Matrix = Tensor | Triplets
+
+
+class Multiplies(Protocol):
+    """Whatever has a product with a dense matrix."""
+
+    def __matmul__(self, dense: Tensor, /) -> Tensor:
+        """Return the product."""
+        ...
+
+
+class _CsrProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
+    ) -> Tensor:
+        ctx.transpose = transpose
+        return matrix @ dense.contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
+        return None, None, ctx.transpose() @ grads[0].contiguous()
+
+
+def product(
+    matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
+) -> Tensor:
+    """Return matrix·dense; the gradient asks for the transpose when it needs it."""
+    result: Tensor = _CsrProduct.apply(matrix, transpose, dense)  # type: ignore[no-untyped-call]
+    return result
+
+
+def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
+    """Return a scipy matrix on a device: CSR where torch can multiply that."""
+    matrix.sort_indices()
+    values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
+    if device.type in CSR_DEVICES:
+        return csr_tensor(
+            torch.from_numpy(matrix.indptr),
+            torch.from_numpy(matrix.indices),
+            values,
+            matrix.shape,
+        ).to(device)
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return Triplets(
+        torch.from_numpy(rows).to(device),
+        torch.from_numpy(matrix.indices.astype(np.int64)).to(device),
+        values.to(device),
+        matrix.shape[0],
+    )
+
+
+def with_values(matrix: Matrix, values: Tensor) -> Matrix:
+    """Return a matrix of the same pattern with other values, [nnz]."""
+    if isinstance(matrix, Triplets):
+        return Triplets(matrix.rows, matrix.columns, values, matrix.n_rows)
+    return csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, matrix.shape)
+
+
+def row_norms(matrix: Matrix, columns: int) -> Tensor:
+    """Return the Euclidean length of each row, [m], of a matrix [m, columns]."""
+    squares = matrix.values().square()
+    sums = with_values(matrix, squares) @ squares.new_ones(columns, 1)
+    return sums[:, 0].sqrt()
+
+
+def csr_tensor(
+    starts: Tensor, columns: Tensor, values: Tensor, shape: Sequence[int]
+) -> Tensor:
+    """Return a CSR tensor of its parts: row starts, columns and values."""
+    # What comes from scipy is sorted and in range: nothing to check at every step.
+    return torch.sparse_csr_tensor(
+        starts, columns, values, size=tuple(shape), check_invariants=False
+    )
+
 
 LARGE = 2**16
 """Columns from which the dense side, 64 wide, is larger than most caches."""

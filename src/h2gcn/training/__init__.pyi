@@ -11,6 +11,7 @@ from .checkpoint import (
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,
+    class_weights as class_weights,
     fit_module as fit_module,
     train as train,
 )
@@ -39,6 +40,5 @@ from .metrics import (
     roc_auc as roc_auc,
     score as score,
 )
-from .objective import class_weights as class_weights
 from .runtime import is_small as is_small, threads_for as threads_for
 from .state import Epoch as Epoch

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-portable lint bench results clean
+.PHONY: demo test test-portable fuzz lint bench results clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -27,6 +27,11 @@ test-portable: $(READY)
 	H2GCN_TEST_THREADS=3 $(COMPUTE)
 	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(COMPUTE)
 	MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell $(COMPUTE)
+
+# Damaged and hostile files, many times as many as in the tests; H2GCN_FUZZ says how many each.
+fuzz: export H2GCN_FUZZ ?= 2000
+fuzz: $(READY)
+	$(BIN)/python -m pytest tests/fuzz -n auto --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

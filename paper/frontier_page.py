@@ -134,7 +134,11 @@ def calibration_list(table: Table, goals: Mapping[str, Any]) -> str:
         cell = rows[name]["calibration error"]
         kept = cell.mean is not None and _rounded(cell.mean) <= error["most"]
         asked = f"at most {error['most']:g}"
-        lines.append(f"- {name}, calibration error: {_told(cell, kept, asked)}")
+        told = _told(cell, kept, asked)
+        chance = rows[name]["of it by chance"].mean
+        if chance is not None:
+            told += f" Perfect probabilities would have {chance:.3f} by chance."
+        lines.append(f"- {name}, calibration error: {told}")
     for name in sets["benchmarks"]:
         cell = rows[name]["coverage of 90 % sets"]
         mean = _rounded(cell.mean or 0.0)

@@ -142,6 +142,8 @@ def test_a_split_leaves_all_that_the_tables_need() -> None:
     # Each is sure by 1 / (1 + e^-2), and four of five are right.
     sure = 1 / (1 + np.exp(-2))
     assert record["calibration_error"] == pytest.approx(abs(sure - 0.8), abs=1e-6)
+    chance = np.sqrt(2 * sure * (1 - sure) / (np.pi * 5))
+    assert record["chance_error"] == pytest.approx(chance, abs=1e-6)
     loss = -(4 * np.log(sure) + np.log(1 - sure)) / 5
     assert record["log_loss"] == pytest.approx(loss, abs=1e-6)
     assert record["coverage"] == pytest.approx(3 / 5)

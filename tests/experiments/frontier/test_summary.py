@@ -122,11 +122,17 @@ def test_probabilities_are_no_percentages_and_seconds_are_whole() -> None:
     ]
     row = table_of(frontier_result(records), "probabilities")
     assert row["calibration error"].mean == pytest.approx(0.02)
+    assert row["of it by chance"].mean is None  # records of before are without
     assert row["coverage of 90 % sets"].mean == pytest.approx(0.85)
     assert row["classes in a set"].mean == pytest.approx(1.5)
     assert row["log-loss"].mean == pytest.approx(0.5)
     assert (row["seconds"].mean, row["seconds"].std) == (21, None)
     assert row["time limit, seconds"].mean == 55
+
+
+def test_calibration_stands_beside_what_chance_makes_of_it() -> None:
+    row = table_of(frontier_result([split_record(chance_error=0.015)]), "probabilities")
+    assert row["of it by chance"].mean == pytest.approx(0.015)
 
 
 def test_every_member_has_its_row_of_scores_and_weights() -> None:

@@ -307,6 +307,7 @@ def _measure(graph: Graph, run: Run, time_limit: float) -> dict[str, Any]:
         "test": auto.score(graph, split.test),
         "log_loss": found.log_loss,
         "calibration_error": found.calibration_error,
+        "chance_error": found.chance_error,
         "coverage": float(sets[np.arange(len(sets)), graph.y[split.test]].mean()),
         "set_size": float(sets.sum(axis=1).mean()),
         "members": _members(auto, graph, split, time_limit),

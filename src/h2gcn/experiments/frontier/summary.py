@@ -161,6 +161,7 @@ def _plain(done: Mapping[str, Sequence[Record]]) -> Table:
 def _probabilities(done: Mapping[str, Sequence[Record]]) -> Table:
     names = {
         "calibration error": _of("calibration_error"),
+        "of it by chance": lambda record: record.get("chance_error"),
         "coverage of 90 % sets": _of("coverage"),
         "classes in a set": _of("set_size"),
         "log-loss": _of("log_loss"),

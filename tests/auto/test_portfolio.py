@@ -113,3 +113,26 @@ def test_the_time_grows_with_the_graph() -> None:
     assert LEAST < 60
     assert 120 < sized(10_000, 60_000) < 180
     assert sized(10_000_000, 100_000_000) == MOST
+
+
+def test_counts_in_a_small_graph_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def recipes(scaling: str = "auto") -> dict[str, tuple[str, float | None]]:
+        found = find_portfolio(KINDS["counts"], scaling)
+        return {
+            m.name: (m.params["scaling"], m.params.get("l2"))
+            for m in found
+            if m.name in ("mlp", "h2gcn-1", "h2gcn-2", "c-ignn", "acm-gcn")
+        }
+
+    raw = ("none", 5e-3)
+    assert recipes() == {
+        **dict.fromkeys(("mlp", "h2gcn-1", "h2gcn-2", "c-ignn"), raw),
+        "acm-gcn": ("auto", None),
+    }
+    assert {*recipes("rows").values()} == {("rows", None)}  # as was asked for
+    monkeypatch.setattr(portfolio, "FEW_NODES", N)
+    found = recipes()
+    assert found["mlp"] == found["h2gcn-1"] == ("auto", None)
+    assert found["h2gcn-2"] == found["c-ignn"] == ("none", None)

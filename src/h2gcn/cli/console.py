@@ -27,6 +27,7 @@ __all__ = [
     "KEPT",
     "SCORES",
     "contest_bar",
+    "download_bar",
     "fitting_status",
     "notes_of",
     "percent",
@@ -115,6 +116,40 @@ def progress_bar(
         def update(epoch: Epoch) -> None:
             scores = f"loss {epoch.loss:.3f}  val {epoch.val_score:.3f}"
             bar.update(task, completed=epoch.number, scores=scores)
+
+        yield update
+
+
+@contextmanager
+def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show the file that is downloaded, its bytes and the time left, on a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def update(file: str, done: int, total: int) -> None:
+            if file not in tasks:
+                for earlier in tasks.values():
+                    bar.update(earlier, visible=False)
+                tasks[file] = bar.add_task(file, total=total or None)
+            bar.update(tasks[file], completed=done, total=total or None)
 
         yield update
 

@@ -17,25 +17,31 @@ def command(
 ) -> None:
     """List the benchmarks that commands know by name."""
     from h2gcn.cli.console import table
-    from h2gcn.datasets import DATASETS, data_root
+    from h2gcn.datasets import DATASETS, data_root, known_checksums
 
     root = data_root()
     syn_cora = sorted(path.stem for path in (root / "syn-cora").glob("h*.npz"))
     rows = []
     for name, info in DATASETS.items():
         there = all((root / info.folder / file).is_file() for file in info.files)
-        rows.append((name, there, info.metric, info.summary, info.note))
+        known = [
+            file not in info.rebuilt and f"{info.folder}/{file}" in known_checksums()
+            for file in info.files
+        ]
+        rows.append((name, there, all(known), info.metric, info.summary, info.note))
     about = f"the authors' synthetic graphs; {len(syn_cora)} files here"
-    rows.append(("syn-cora/hX.XX-rN", bool(syn_cora), "accuracy", about, ""))
+    rows.append(("syn-cora/hX.XX-rN", bool(syn_cora), True, "accuracy", about, ""))
     if as_json:
-        keys = ("name", "available", "metric", "about", "note")
+        keys = ("name", "available", "checksums_known", "metric", "about", "note")
         listed = [dict(zip(keys, row, strict=True)) for row in rows]
         print(json.dumps({"root": str(root), "datasets": listed}))
         return
+    said = {True: "yes", False: "no"}
     shown = [
-        (name, "yes" if there else "no", metric, f"{about}; {note}" if note else about)
-        for name, there, metric, about, note in rows
+        (name, said[there], said[known], metric, f"{about}; {note}" if note else about)
+        for name, there, known, metric, about, note in rows
     ]
-    columns = ("name", "files", "score", "what")
-    table(f"benchmarks under {root}", columns, shown, text=4)
+    columns = ("name", "files", "checked", "score", "what")
+    table(f"benchmarks under {root}", columns, shown, text=5)
     print("Missing files are downloaded on first use; $H2GCN_DATA names the folder.")
+    print("Checked: the checksums of all files are known, and others are refused.")

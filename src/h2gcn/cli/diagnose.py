@@ -33,6 +33,7 @@ def command(
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
     features: src.Features = None,
+    trust_data: src.TrustData = False,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -71,7 +72,7 @@ def command(
         edge_feature,
         edge_categorical,
     )
-    graph = src.load_source(source, nodes, edges, options, features)
+    graph = src.load_source(source, nodes, edges, options, features, trust_data)
     quick = None
     if not no_fit and graph.labelled.size:
         from h2gcn.estimator import quick_fit

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from h2gcn.cli.options import in_range
+from h2gcn.cli.console import download_bar
+from h2gcn.cli.options import TrustData, in_range
 
 __all__ = ["command"]
 
@@ -63,6 +64,7 @@ def command(
             "Gaussians."
         ),
     ] = None,
+    trust_data: TrustData = False,
     n_features: Annotated[
         int,
         typer.Option(help="Columns of the Gaussians.", callback=in_range(high=65_536)),
@@ -113,11 +115,13 @@ def command(
         shape.pop("start_nodes", None)
     shape.update(changed)
     check_real("generate", "unlabelled", unlabelled, "[0, 1)")
-    source: FeatureSource = (
-        GaussianFeatures(n_features, separation)
-        if features is None
-        else BenchmarkFeatures(load_dataset(features))
-    )
+    source: FeatureSource = GaussianFeatures(n_features, separation)
+    if features is not None:
+        with download_bar() as progress:
+            lender = load_dataset(
+                features, trust_data=trust_data or None, progress=progress
+            )
+        source = BenchmarkFeatures(lender)
     graph = generate_graph(
         **shape,
         homophily=homophily,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn.cli.console import download_bar
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = [
     "Source",
     "SourceColumn",
     "TargetColumn",
+    "TrustData",
     "Undirected",
     "check_given",
     "check_not_read",
@@ -275,6 +277,13 @@ Source = Annotated[
         show_default=False,
     ),
 ]
+TrustData = Annotated[
+    bool,
+    typer.Option(
+        "--trust-data",
+        help="Read a dataset whose files are not the known ones.",
+    ),
+]
 Nodes = Annotated[
     Path | None, typer.Option(help="The node table.", rich_help_panel=_TABLES)
 ]
@@ -441,6 +450,7 @@ def load_source(
     edges: Path | None,
     options: TableOptions,
     features: Path | None = None,
+    trust_data: bool = False,
 ) -> Graph:
     """Read the graph: a benchmark by name, else a file, a folder or two tables."""
     from h2gcn._validation import nearest
@@ -455,12 +465,19 @@ def load_source(
                     f"{source} is a dataset with features of its own; --features is "
                     "for tables"
                 )
-            return load_dataset(source)
+            with download_bar() as progress:
+                return load_dataset(
+                    source, trust_data=trust_data or None, progress=progress
+                )
         if not Path(source).expanduser().exists() and not Path(source).suffix:
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."
                 f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."
             )
+    if trust_data:
+        raise InputError(
+            "--trust-data is for datasets: files of your own have no known checksums"
+        )
     return read_graph(
         source, nodes=nodes, edges=edges, options=options, features=features
     )

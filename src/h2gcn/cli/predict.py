@@ -44,6 +44,7 @@ def command(
     nodes: src.Nodes = None,
     edges: src.Edges = None,
     features: src.Features = None,
+    trust_data: src.TrustData = False,
     source_column: src.SourceColumn = None,
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
@@ -114,7 +115,7 @@ def command(
         target_column=target_column or options.target_column,
         label_required=False,
     )
-    graph = src.load_source(source, nodes, edges, options, features)
+    graph = src.load_source(source, nodes, edges, options, features, trust_data)
     wanted = (graph.y < 0) | every_node
     if not wanted.any():
         raise InputError(

@@ -104,6 +104,7 @@ def command(
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
     features: src.Features = None,
+    trust_data: src.TrustData = False,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -237,7 +238,7 @@ def command(
         if not force:
             _check_new(out, resume)
     checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
-    graph = src.load_source(source, nodes, edges, options, features)
+    graph = src.load_source(source, nodes, edges, options, features, trust_data)
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)

@@ -81,6 +81,7 @@ def command(
     id_column: src.IdColumn = None,
     label_column: src.LabelColumn = None,
     features: src.Features = None,
+    trust_data: src.TrustData = False,
     feature: src.Feature = None,
     categorical: src.Categorical = None,
     source_column: src.SourceColumn = None,
@@ -174,7 +175,7 @@ def command(
         edge_feature,
         edge_categorical,
     )
-    graph = src.load_source(source, nodes, edges, options, features)
+    graph = src.load_source(source, nodes, edges, options, features, trust_data)
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:

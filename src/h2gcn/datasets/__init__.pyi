@@ -4,11 +4,11 @@ from .catalogue import (
     DatasetInfo as DatasetInfo,
 )
 from .loading import (
-    checksum as checksum,
     data_root as data_root,
     is_dataset as is_dataset,
     load_dataset as load_dataset,
 )
+from .raw_files import known_checksums as known_checksums
 from .synthetic import (
     PRESETS as PRESETS,
     BenchmarkFeatures as BenchmarkFeatures,

@@ -19,7 +19,7 @@ from .files import (
 )
 from .mistakes import listed as listed
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml
-from .npz import read_npz as read_npz, write_npz as write_npz
+from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .tables import TableOptions as TableOptions, read_tables as read_tables
 from .writing import (

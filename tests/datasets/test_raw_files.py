@@ -1,0 +1,375 @@
+"""The raw files of the benchmarks: whole and known, or one line and nothing left."""
+
+import hashlib
+import os
+import threading
+import warnings
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from h2gcn.datasets import DATASETS, SYN_CORA, known_checksums
+from h2gcn.datasets.raw_files import check_files, download_files
+from h2gcn.exceptions import H2GCNWarning, InputError
+from support.serving import CERTIFICATE, Answer, serving
+
+CONTENT = b"a benchmark\n" * 10_000
+SHA = hashlib.sha256(CONTENT).hexdigest()
+FILE = "texas/raw/nodes.txt"
+TRUST = (
+    "if it can be trusted, trust_data=True (or $H2GCN_TRUST_DATA=1) reads it all the "
+    "same"
+)
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one file be known, and let nobody wait between two tries."""
+    monkeypatch.setattr("h2gcn.datasets.raw_files.known_checksums", lambda: {FILE: SHA})
+    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
+
+
+def giving(content: bytes, *, claimed: int | None = None, status: int = 200) -> Answer:
+    """Return an answer: some bytes, and how many it says they are."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        length = len(content) if claimed is None else claimed
+        request.send_header("Content-Length", str(length))
+        request.end_headers()
+        request.wfile.write(content)
+
+    return answer
+
+
+def in_turn(*answers: Answer) -> Answer:
+    """Return an answer that is another one each time; the last stays."""
+    left = list(answers)
+    return lambda request: (left.pop(0) if len(left) > 1 else left[0])(request)
+
+
+def failing(root: Path, address: str) -> str:
+    """Download the file, which must fail and leave nothing; return the message."""
+    with pytest.raises(InputError) as caught:
+        download_files(root, {FILE: address})
+    assert list(root.iterdir()) == []
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+# ------------------------------------------------------------------------- downloads
+
+
+def test_a_known_file_arrives_whole(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with serving(giving(CONTENT)) as server:
+        download_files(
+            tmp_path,
+            {FILE: f"{server.address}/nodes.txt"},
+            progress=lambda *at: told.append(at),
+        )
+    assert server.asked == ["/nodes.txt"]
+    assert (tmp_path / FILE).read_bytes() == CONTENT
+    assert [path.name for path in (tmp_path / FILE).parent.iterdir()] == ["nodes.txt"]
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o644
+    assert told[0] == ("nodes.txt", 2**16, len(CONTENT))
+    assert told[-1] == ("nodes.txt", len(CONTENT), len(CONTENT))
+    check_files("texas", tmp_path, [FILE])
+
+
+def test_nothing_is_printed_by_the_way(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(in_turn(giving(b"", status=503), giving(CONTENT))) as server:
+        download_files(tmp_path, {FILE: f"{server.address}/nodes.txt"})
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
+    with serving(giving(CONTENT), encrypted=True) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: the certificate of 127.0.0.1 cannot be verified"
+        )
+    assert server.asked == []
+
+
+def test_a_certificate_that_is_trusted_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trusted.pem").write_text(CERTIFICATE)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "trusted.pem"))
+    with serving(giving(CONTENT), encrypted=True) as server:
+        download_files(tmp_path, {FILE: f"{server.address}/nodes.txt"})
+    assert (tmp_path / FILE).read_bytes() == CONTENT
+
+
+def test_nobody_is_sent_on_to_a_plain_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem = tmp_path / "trusted.pem"
+    pem.write_text(CERTIFICATE)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(pem))
+    (root := tmp_path / "root").mkdir()
+
+    def send_on(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(302)
+        request.send_header("Location", f"{plain.address}/nodes.txt")
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+    with serving(giving(CONTENT)) as plain, serving(send_on, encrypted=True) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(root, address) == (
+            f"{address}: it sends on to an address without encryption"
+        )
+    assert plain.asked == []
+
+
+def test_a_wrong_checksum_is_refused_with_both(tmp_path: Path) -> None:
+    other = CONTENT.replace(b"bench", b"BENCH", 1)
+    found = hashlib.sha256(other).hexdigest()
+    with serving(giving(other)) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: what came is not the known file: its SHA-256 is {found}, "
+            f"that of the known one {SHA}; {TRUST}"
+        )
+        download_files(tmp_path, {FILE: address}, trust_data=True)
+    assert (tmp_path / FILE).read_bytes() == other
+
+
+def test_a_file_without_a_known_checksum_is_taken(tmp_path: Path) -> None:
+    unknown = "texas/raw/other.txt"
+    with serving(giving(b"else")) as server:
+        address = f"{server.address}/nodes.txt"
+        download_files(tmp_path, {unknown: address})
+        download_files(tmp_path, {FILE: address}, rebuilt=[FILE])
+    assert (tmp_path / unknown).read_bytes() == b"else"
+    assert (tmp_path / FILE).read_bytes() == b"else"
+
+
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    with serving(giving(CONTENT[:50_000], claimed=len(CONTENT))) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: the connection to 127.0.0.1 broke off, 3 times"
+        )
+    assert len(server.asked) == 3
+
+
+def test_what_is_not_there_is_asked_for_once(tmp_path: Path) -> None:
+    with serving(giving(b"", status=404)) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: 127.0.0.1 answers with 404 Not Found"
+        )
+    assert server.asked == ["/nodes.txt"]
+
+
+def test_a_server_that_fails_twice_is_asked_again(tmp_path: Path) -> None:
+    busy = giving(b"", status=503)
+    with serving(in_turn(busy, busy, giving(CONTENT))) as server:
+        download_files(tmp_path, {FILE: f"{server.address}/nodes.txt"})
+    assert (tmp_path / FILE).read_bytes() == CONTENT
+    assert len(server.asked) == 3
+
+
+def test_a_server_that_fails_for_good_is_asked_three_times(tmp_path: Path) -> None:
+    with serving(giving(b"", status=503)) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: 127.0.0.1 answers with 503 Service Unavailable, 3 times"
+        )
+    assert len(server.asked) == 3
+
+
+def test_a_server_that_is_silent_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.datasets.raw_files.TIMEOUT", 0.05)
+    over = threading.Event()
+    with serving(lambda _: over.wait(60) and None) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: 127.0.0.1 is silent for 0.05 s, 3 times"
+        )
+        over.set()
+
+
+def test_no_network_is_one_line(tmp_path: Path) -> None:
+    with serving(giving(CONTENT)) as server:
+        address = f"{server.address}/nodes.txt"
+    assert failing(tmp_path, address) == (
+        f"{address}: there is no connection to 127.0.0.1"
+    )
+
+
+def test_an_answer_without_sense_is_one_line(tmp_path: Path) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "many")
+        request.end_headers()
+
+    with serving(answer) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: the answer of 127.0.0.1 makes no sense"
+        )
+
+
+def test_a_file_without_end_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.datasets.raw_files.MOST_BYTES", 200_000)
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        while True:
+            request.wfile.write(bytes(2**16))
+
+    with serving(answer) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == (
+            f"{address}: it does not end after 200,000 bytes"
+        )
+
+
+def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "texas").write_text("a file where a folder should be")
+    with serving(giving(CONTENT)) as server, pytest.raises(InputError) as caught:
+        download_files(tmp_path, {FILE: f"{server.address}/nodes.txt"})
+    assert str(caught.value) == (
+        f"{tmp_path / FILE}: cannot be written (Not a directory)"
+    )
+
+
+# ------------------------------------------------------------------------- checksums
+
+
+def put(root: Path, content: bytes) -> Path:
+    """Write the known file with some content."""
+    (root / FILE).parent.mkdir(parents=True, exist_ok=True)
+    (root / FILE).write_bytes(content)
+    return root / FILE
+
+
+def test_a_file_that_is_not_the_known_one_is_refused(tmp_path: Path) -> None:
+    path = put(tmp_path, b"else")
+    found = hashlib.sha256(b"else").hexdigest()
+    said = (
+        f"texas: {path} is not the known file: its SHA-256 is {found}, that of the "
+        f"known one {SHA}"
+    )
+    with pytest.raises(InputError) as caught:
+        check_files("texas", tmp_path, [FILE])
+    assert str(caught.value) == f"{said}; {TRUST}"
+    with pytest.raises(InputError) as caught:
+        check_files("texas", tmp_path, [FILE], served=True)
+    again = "once it is removed, it is downloaded again"
+    assert str(caught.value) == f"{said}; {again}; {TRUST}"
+    with pytest.warns(H2GCNWarning) as told:
+        check_files("texas", tmp_path, [FILE], trust_data=True)
+    assert [str(one.message) for one in told] == [f"{said}; it is read all the same"]
+
+
+def test_files_without_a_known_checksum_are_told(tmp_path: Path) -> None:
+    folder = put(tmp_path, b"else").parent
+    (folder / "other.txt").write_bytes(b"else")
+    with pytest.warns(H2GCNWarning) as told:
+        check_files("texas", tmp_path, [FILE, "texas/raw/other.txt"], rebuilt=[FILE])
+    assert [str(one.message) for one in told] == [
+        f"texas: no checksum is known of 'nodes.txt', 'other.txt' in {folder}; what "
+        "is there is read"
+    ]
+    put(tmp_path, CONTENT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_files("texas", tmp_path, [FILE], rebuilt=[FILE])
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    os.mkfifo(tmp_path / FILE)  # who opens it waits for ever
+    with pytest.raises(InputError) as caught:
+        check_files("texas", tmp_path, [FILE], trust_data=True)
+    assert str(caught.value) == f"{tmp_path / FILE}: this is not a file"
+
+
+def test_a_file_too_large_for_a_benchmark_is_not_opened(tmp_path: Path) -> None:
+    os.truncate(put(tmp_path, b""), 2**40)  # a hole, of which nothing is on the disk
+    with pytest.raises(InputError) as caught:
+        check_files("texas", tmp_path, [FILE], trust_data=True)
+    assert str(caught.value) == (
+        f"{tmp_path / FILE}: no file of a benchmark has more than 67,108,864 bytes. "
+        "Got 1,099,511,627,776."
+    )
+
+
+# ------------------------------------------------------------------------- catalogue
+
+
+def test_all_that_is_known_is_of_a_benchmark() -> None:
+    places = {f"{i.folder}/{file}" for i in DATASETS.values() for file in i.files}
+    known = known_checksums()
+    assert known.keys() - places == {f"{name}.npz" for name in SYN_CORA}
+    assert places - known.keys() == {"cora/raw/cora.npz"}
+    assert {len(digest) for digest in known.values()} == {64}
+
+
+def test_every_address_is_encrypted() -> None:
+    for name, info in DATASETS.items():
+        for address in info.files.values():
+            assert (address or "").startswith("https://") == (name != "cornell-2020")
+
+
+@pytest.mark.data
+def test_the_files_are_the_known_ones(data_root: Path) -> None:
+    for file, digest in known_checksums().items():
+        assert hashlib.sha256((data_root / file).read_bytes()).hexdigest() == digest
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_the_addresses_are_those_of_pyg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch_geometric.datasets as pyg
+
+    asked: list[str] = []
+    for module in ("webkb", "actor", "wikipedia_network"):
+        monkeypatch.setattr(
+            f"torch_geometric.datasets.{module}.download_url",
+            lambda url, *_: asked.append(url),
+        )
+    for module in ("heterophilous_graph_dataset", "citation_full"):
+        monkeypatch.setattr(
+            f"torch_geometric.datasets.{module}.download_url",
+            lambda url, *_: asked.append(url),
+        )
+    monkeypatch.setattr(
+        "torch_geometric.datasets.planetoid.fs.cp", lambda url, *_: asked.append(url)
+    )
+    kinds = {
+        "texas": (pyg.WebKB, {"name": "texas"}),
+        "wisconsin": (pyg.WebKB, {"name": "wisconsin"}),
+        "cornell": (pyg.WebKB, {"name": "cornell"}),
+        "actor": (pyg.Actor, {}),
+        "chameleon": (pyg.WikipediaNetwork, {"name": "chameleon"}),
+        "squirrel": (pyg.WikipediaNetwork, {"name": "squirrel"}),
+        "cora": (pyg.Planetoid, {"name": "Cora", "split": "geom-gcn"}),
+        "citeseer": (pyg.Planetoid, {"name": "CiteSeer", "split": "geom-gcn"}),
+        "pubmed": (pyg.Planetoid, {"name": "PubMed", "split": "geom-gcn"}),
+        "minesweeper": (pyg.HeterophilousGraphDataset, {"name": "Minesweeper"}),
+        "tolokers": (pyg.HeterophilousGraphDataset, {"name": "Tolokers"}),
+        "cora-full": (pyg.CitationFull, {"name": "Cora"}),
+    }
+    for name, (kind, arguments) in kinds.items():
+        asked.clear()
+        nothing = {"_process": lambda *_: None, "load": lambda *_, **__: None}
+        type("Asking", (kind,), nothing)(str(tmp_path / name), **arguments)
+        ours = [url for url in DATASETS[name].files.values() if url is not None]
+        # Of one repository it knows the files by names in capitals.
+        assert sorted(url.lower() for url in asked) == sorted(ours), name

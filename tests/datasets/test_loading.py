@@ -1,15 +1,18 @@
 """The benchmarks: found, checked, and the same graphs as PyG reads."""
 
-import pickle
-import sys
+import hashlib
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from h2gcn.datasets import DATASETS, checksum, data_root, is_dataset, load_dataset
-from h2gcn.datasets.planetoid import RestrictedUnpickler, read_planetoid
+from h2gcn.datasets import DATASETS, data_root, is_dataset, load_dataset
 from h2gcn.exceptions import H2GCNWarning, InputError
+from support.commands import Run
+from support.serving import serving
 from support.webkb import write_tiny_webkb
 
 HERE = [name for name in DATASETS if name != "cora-full"]
@@ -20,31 +23,37 @@ def test_an_unknown_name_offers_the_nearest() -> None:
         load_dataset("texsa")
 
 
+def serve_from(folder: Path, request: BaseHTTPRequestHandler) -> None:
+    """Answer with a file of a folder."""
+    file = folder / request.path.rpartition("/")[2]
+    request.send_response(200 if file.is_file() else 404)
+    content = file.read_bytes() if file.is_file() else b""
+    request.send_header("Content-Length", str(len(content)))
+    request.end_headers()
+    request.wfile.write(content)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Let texas be downloaded from an address."""
+    info = DATASETS["texas"]
+    files = {file: f"{address}/{file}" for file in info.files}
+    monkeypatch.setitem(DATASETS, "texas", replace(info, files=files))
+
+
 def test_missing_files_are_named_with_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch_geometric.datasets
-
-    class Offline:
-        def __init__(self, *_: object, **__: object) -> None:
-            raise OSError("no network\nat all")
-
-    monkeypatch.setattr(torch_geometric.datasets, "WebKB", Offline)
-    with pytest.raises(InputError, match=r"12 of its files .*failed \(no network\)"):
-        load_dataset("texas", root=tmp_path)
-
-
-def test_without_pyg_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with serving(lambda _: None) as server:
+        at(monkeypatch, server.address)
     with pytest.raises(InputError) as caught:
         load_dataset("texas", root=tmp_path)
     assert str(caught.value) == (
         f"texas: 12 of its files are not in {tmp_path / 'texas' / 'raw'} "
-        "(out1_node_feature_label.txt, …); to download them, PyG is needed: "
-        "pip install 'h2gcn[pyg]', or set $H2GCN_DATA to a folder that has them"
+        "(out1_node_feature_label.txt, …), and downloading them failed: "
+        f"{server.address}/out1_node_feature_label.txt: there is no connection to "
+        "127.0.0.1; otherwise set $H2GCN_DATA to a folder that has them"
     )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_cornell_of_2020_is_never_downloaded(tmp_path: Path) -> None:
@@ -56,22 +65,23 @@ def test_the_cornell_of_2020_is_never_downloaded(tmp_path: Path) -> None:
 def test_a_download_is_read_from_its_raw_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch_geometric.datasets
-
-    class Online:
-        def __init__(self, root: str, name: str) -> None:
-            folder = Path(root) / name / "raw"
-            folder.mkdir(parents=True)
-            write_tiny_webkb(folder, name)
-            self._process()
-            self.load(folder / "pickled")
-
-        def _process(self) -> None:
-            raise AssertionError("what was downloaded is read by us alone")
-
-    monkeypatch.setattr(torch_geometric.datasets, "WebKB", Online)
-    with pytest.warns(H2GCNWarning, match="not the ones of the catalogue"):
-        graph = load_dataset("texas", root=tmp_path)
+    (there := tmp_path / "there").mkdir()
+    write_tiny_webkb(there, "texas")
+    sums = {
+        f"texas/raw/{file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in there.iterdir()
+    }
+    monkeypatch.setattr("h2gcn.datasets.raw_files.known_checksums", lambda: sums)
+    root, told = tmp_path / "root", set()
+    with serving(lambda request: serve_from(there, request)) as server:
+        at(monkeypatch, server.address)
+        graph = load_dataset(
+            "texas", root=root, progress=lambda file, *_: told.add(file)
+        )
+        assert len(server.asked) == 12
+        load_dataset("texas", root=root)
+        assert len(server.asked) == 12
+    assert told == {file.name for file in there.iterdir()}
     assert graph.name == "texas"
     assert graph.n_nodes == 4
     assert graph.x.toarray().tolist() == [[1, 0], [0, 1], [0, 0], [1, 1]]
@@ -82,6 +92,80 @@ def test_a_download_is_read_from_its_raw_files(
     assert graph.splits[0].test.tolist() == [3]
 
 
+@pytest.fixture
+def tiny_texas(tmp_path: Path) -> Path:
+    """Return a root with a texas that is not the known one."""
+    folder = tmp_path / "texas" / "raw"
+    folder.mkdir(parents=True)
+    write_tiny_webkb(folder, "texas")
+    return tmp_path
+
+
+def test_other_files_are_read_by_who_trusts_them(
+    tiny_texas: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match=r"texas: .* is not the known file: its SHA"):
+        load_dataset("texas", root=tiny_texas)
+    with pytest.warns(H2GCNWarning, match="it is read all the same"):
+        assert load_dataset("texas", root=tiny_texas, trust_data=True).n_nodes == 4
+    monkeypatch.setenv("H2GCN_TRUST_DATA", "1")
+    with pytest.warns(H2GCNWarning, match="it is read all the same"):
+        assert load_dataset("texas", root=tiny_texas).n_nodes == 4
+    with pytest.raises(InputError, match="is not the known file"):
+        load_dataset("texas", root=tiny_texas, trust_data=False)
+    with pytest.raises(InputError, match="'trust_data' parameter of load_dataset must"):
+        load_dataset("texas", root=tiny_texas, trust_data="yes")  # type: ignore[arg-type]
+
+
+def test_the_command_line_says_it_in_flags(
+    tiny_texas: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setenv("H2GCN_DATA", str(tiny_texas))
+    code, out, err = run("diagnose", "texas", "--no-fit", "--json")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "is not the known file: its SHA-256 is " in err
+    assert "if it can be trusted, --trust-data (or $H2GCN_TRUST_DATA=1) reads it" in err
+    code, _, err = run("diagnose", "texas", "--no-fit", "--json", "--trust-data")
+    assert code == 0
+    assert "h2gcn: note: texas: " in err
+    code, _, err = run("diagnose", tiny_texas / "own.npz", "--trust-data")
+    assert (code, err) == (
+        2,
+        "h2gcn: error: --trust-data is for datasets: files of your own have no known "
+        "checksums\n",
+    )
+
+
+def test_the_features_of_generate_are_checked_too(
+    tiny_texas: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.setenv("H2GCN_DATA", str(tiny_texas))
+    asked = ("generate", "--features", "texas", "--nodes", 4, "--classes", 2)
+    asked = (*asked, "--edges-per-node", 1, "--out", tiny_texas / "out.npz")
+    code, _, err = run(*asked)
+    assert code == 2
+    assert "is not the known file" in err
+    code, _, err = run(*asked, "--trust-data")
+    assert (code, "it is read all the same" in err) == (0, True)
+
+
+def test_the_list_tells_what_is_checked(run: Run) -> None:
+    import json
+
+    code, out, _ = run("datasets", "--json")
+    assert code == 0
+    checked = {
+        row["name"]: row["checksums_known"] for row in json.loads(out)["datasets"]
+    }
+    assert {name for name, known in checked.items() if not known} == {
+        *("cornell", "chameleon", "squirrel", "cora-full"),
+    }
+    code, out, _ = run("datasets")
+    assert "Checked: the checksums of all files are known" in out
+
+
+@pytest.mark.filterwarnings("ignore:cora-full. no checksum is known:Warning")
 def test_cora_full_has_three_splits_of_its_own(tmp_path: Path) -> None:
     import scipy.sparse as sp
 
@@ -104,43 +188,6 @@ def test_cora_full_has_three_splits_of_its_own(tmp_path: Path) -> None:
     assert graph.n_edges == n - 1
 
 
-def test_planetoid_pickles_cannot_run_anything(tmp_path: Path) -> None:
-    class Payload:
-        def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-            return Path.touch, (tmp_path / "executed",)
-
-    (tmp_path / "ind.cora.test.index").write_text("0\n1\n")
-    (tmp_path / "ind.cora.allx").write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(InputError, match=r"ind.cora.allx: the pickle names .*pathlib"):
-        read_planetoid(tmp_path, "cora")
-    assert not (tmp_path / "executed").exists()
-
-
-def test_planetoid_pickles_cannot_forge_memory(tmp_path: Path) -> None:
-    # ndarray(shape, dtype('O'), buffer) would take bytes for the address of an object.
-    forged = b"cnumpy\nndarray\n((I1\ntcnumpy\ndtype\n(S'O'\ntR(S'AAAAAAAA'\ntR."
-    (tmp_path / "ind.cora.test.index").write_text("0\n1\n")
-    (tmp_path / "ind.cora.allx").write_bytes(forged)
-    with pytest.raises(InputError, match=r"ind.cora.allx: not a Planetoid file"):
-        read_planetoid(tmp_path, "cora")
-
-
-def test_a_truncated_pickle_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "ind.cora.test.index").write_text("0\n1\n")
-    (tmp_path / "ind.cora.allx").write_bytes(pickle.dumps(np.eye(3))[:-20])
-    with pytest.raises(InputError, match="not a Planetoid file"):
-        read_planetoid(tmp_path, "cora")
-
-
-def test_the_unpickler_reads_arrays_lists_and_dictionaries(tmp_path: Path) -> None:
-    path = tmp_path / "x"
-    path.write_bytes(pickle.dumps({1: [2, 3], "x": np.eye(2)}, protocol=3))
-    with path.open("rb") as file:
-        read = RestrictedUnpickler(file).load()
-    assert read[1] == [2, 3]
-    assert (read["x"] == np.eye(2)).all()
-
-
 def test_the_root_is_the_environment_s_or_the_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -160,11 +207,44 @@ def test_names() -> None:
         load_dataset("syn-cora/h0.1-r1", root="nowhere")
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("name", HERE)
-def test_the_files_are_those_of_the_catalogue(data_root: Path, name: str) -> None:
-    info = DATASETS[name]
-    assert checksum(data_root / info.folder / f for f in info.files) == info.checksum
+PYG: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "texas": ("WebKB", "", {"name": "texas"}),
+    "wisconsin": ("WebKB", "", {"name": "wisconsin"}),
+    "cornell": ("WebKB", "", {"name": "cornell"}),
+    "cornell-2020": ("WebKB", "paper-2020", {"name": "cornell"}),
+    "actor": ("Actor", "actor", {}),
+    "chameleon": ("WikipediaNetwork", "", {"name": "chameleon"}),
+    "squirrel": ("WikipediaNetwork", "", {"name": "squirrel"}),
+    "cora": ("Planetoid", "", {"name": "Cora", "split": "geom-gcn"}),
+    "citeseer": ("Planetoid", "", {"name": "CiteSeer", "split": "geom-gcn"}),
+    "pubmed": ("Planetoid", "", {"name": "PubMed", "split": "geom-gcn"}),
+    "minesweeper": ("HeterophilousGraphDataset", "", {"name": "Minesweeper"}),
+    "tolokers": ("HeterophilousGraphDataset", "", {"name": "Tolokers"}),
+    "cora-full": ("CitationFull", "", {"name": "Cora"}),
+}
+"""PyG's class of each benchmark, where its root is under ours, and its arguments."""
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_the_addresses_are_those_of_pyg(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch_geometric.datasets
+
+    asked: list[str] = []
+    modules = ("webkb", "actor", "wikipedia_network", "heterophilous_graph_dataset")
+    for module in (*modules, "citation_full"):
+        place = f"torch_geometric.datasets.{module}.download_url"
+        monkeypatch.setattr(place, lambda url, *_: asked.append(url))
+    place = "torch_geometric.datasets.planetoid.fs.cp"
+    monkeypatch.setattr(place, lambda url, *_: asked.append(url))
+    nothing = {"_process": lambda *_: None, "load": lambda *_, **__: None}
+    for name in set(PYG) - {"cornell-2020"}:
+        asked.clear()
+        class_name, _, arguments = PYG[name]
+        kind = getattr(torch_geometric.datasets, class_name)
+        type("Asking", (kind,), nothing)(str(tmp_path / name), **arguments)
+        assert sorted(asked) == sorted(map(str, DATASETS[name].files.values())), name
 
 
 @pytest.mark.data
@@ -175,8 +255,7 @@ def test_the_graphs_are_those_that_pyg_reads(
     import torch_geometric.datasets
     from torch_geometric.utils import remove_self_loops, to_undirected
 
-    old_cornell = ("WebKB", "paper-2020", {"name": "cornell"})
-    class_name, subfolder, arguments = DATASETS[name].pyg or old_cornell
+    class_name, subfolder, arguments = PYG[name]
     # PyG writes beside its raw files: it gets a copy of their folder.
     folder = DATASETS[name].folder
     (tmp_path / folder).mkdir(parents=True)
@@ -216,31 +295,14 @@ def test_texas_lone_class_is_in_no_training_part_of_two_splits(data_root: Path) 
     assert tested == [2, 7]
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        "out1_node_feature_label.txt",
-        "out1_graph_edges.txt",
-        "texas_split_0.6_0.2_3.npz",
-    ],
-)
-@pytest.mark.parametrize("content", [b"", b"half of it"])
-@pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
-@pytest.mark.filterwarnings("ignore:loadtxt")
-def test_damaged_files_are_one_line(tmp_path: Path, file: str, content: bytes) -> None:
-    folder = tmp_path / "texas" / "raw"
-    folder.mkdir(parents=True)
-    write_tiny_webkb(folder, "texas")
-    (folder / file).write_bytes(content)
-    with pytest.raises(InputError, match=r"texas: a file in .* is damaged"):
-        load_dataset("texas", root=tmp_path)
-
-
-def test_an_altered_synthetic_graph_is_told(tmp_path: Path) -> None:
+def test_an_altered_synthetic_graph_is_refused(tmp_path: Path) -> None:
     from h2gcn.datasets import generate_graph
     from h2gcn.io import write_npz
 
     (tmp_path / "syn-cora").mkdir()
     write_npz(generate_graph(n_nodes=50), tmp_path / "syn-cora" / "h0.10-r1.npz")
-    with pytest.warns(H2GCNWarning, match="not the ones of the catalogue"):
+    with pytest.raises(InputError, match=r"h0.10-r1.npz is not the known file"):
         load_dataset("syn-cora/h0.10-r1", root=tmp_path)
+    with pytest.warns(H2GCNWarning, match="read all the same"):
+        graph = load_dataset("syn-cora/h0.10-r1", root=tmp_path, trust_data=True)
+    assert graph.n_nodes == 50

@@ -241,6 +241,7 @@ class _Fetch:
     def __init__(self, file: str, progress: DownloadProgress | None) -> None:
         self.file, self.progress = file, progress
         self.found = ""
+        self._answers: list[Any] = []
 
     def __call__(self, url: str, output_file: Any, keeper: Any) -> None:
         """Download a file to a place, or raise."""
@@ -252,7 +253,7 @@ class _Fetch:
             progressbar=_Bar(self.file, self.progress),
             chunk_size=2**16,
             timeout=TIMEOUT,
-            hooks={"response": _stay_encrypted},
+            hooks={"response": self._look_at},
         )
         host = urlsplit(url).hostname
         try:
@@ -272,7 +273,17 @@ class _Fetch:
             if isinstance(error, OSError):  # of requests
                 raise
             raise _NoUse(f"the answer of {host} makes no sense") from None
+        finally:
+            for answer in self._answers:  # pooch leaves them open
+                answer.close()
         self.found = _sha256(Path(output_file))
+
+    def _look_at(self, answer: Any, *_: object, **__: object) -> None:
+        """Refuse an answer that sends on from an encrypted address to a plain one."""
+        self._answers.append(answer)
+        there = urlsplit(answer.headers.get("location", ""))
+        if answer.url.startswith("https:") and there.scheme == "http":
+            raise _NoUse("it sends on to an address without encryption")
 
 
 class _Bar:
@@ -297,13 +308,6 @@ class _Bar:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def _stay_encrypted(response: Any, *_: object, **__: object) -> None:
-    """Refuse an answer that sends on from an encrypted address to a plain one."""
-    there = response.headers.get("location", "")
-    if response.url.startswith("https:") and urlsplit(there).scheme == "http":
-        raise _NoUse("it sends on to an address without encryption")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import requests
 from numpy.typing import NDArray
 
 from h2gcn import load_dataset
@@ -32,14 +33,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def _offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch_geometric.datasets
+    def send(*_: object, **__: object) -> None:
+        raise requests.ConnectionError("no network")
 
-    class Offline:
-        def __init__(self, *_: object, **__: object) -> None:
-            raise OSError("no network")
-
-    for name in ("WebKB", "Planetoid"):
-        monkeypatch.setattr(torch_geometric.datasets, name, Offline)
+    monkeypatch.setattr("requests.Session.send", send)
+    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
 # ------------------------------------------------------------------------ generated
@@ -136,13 +134,16 @@ def test_a_wrong_name_is_not_missing_data(name: str) -> None:
     assert not isinstance(caught.value, MissingData)
 
 
-def test_damaged_data_are_not_missing(root: Path) -> None:
+def test_damaged_data_are_not_missing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("H2GCN_TRUST_DATA", "1")
     folder = root / "texas" / "raw"
     folder.mkdir(parents=True)
     write_tiny_webkb(folder, "texas")
     (folder / "out1_graph_edges.txt").write_text("a\tb\n0\tone\n")
     with (
-        pytest.warns(H2GCNWarning, match="not the ones of the catalogue"),
+        pytest.warns(H2GCNWarning, match="is not the known file"),
         pytest.raises(InputError, match="damaged") as caught,
     ):
         open_graph("texas")

@@ -106,7 +106,8 @@ def start(
         driver = subprocess.Popen(
             [sys.executable, "-c", DRIVER, address, plan],
             cwd=tmp_path,
-            env=ray_environment | {"H2GCN_DATA": str(tmp_path / "data")},
+            env=ray_environment
+            | {"H2GCN_DATA": str(tmp_path / "data"), "H2GCN_TRUST_DATA": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -133,7 +134,7 @@ def read_when(
 
 
 # One test, for the cluster takes longer to start than all of this.
-@pytest.mark.filterwarnings("ignore:.*not the ones of the catalogue")
+@pytest.mark.filterwarnings("ignore:.*is not the known file")
 def test_a_plan_on_a_cluster(
     start: Callable[[list[Run]], subprocess.Popen[str]],
     tmp_path: Path,

@@ -28,7 +28,7 @@ from support.webkb import write_tiny_webkb
 PATIENCE = 300.0
 """Seconds after which what should happen never will."""
 
-ignore_other_files = pytest.mark.filterwarnings("ignore:.*not the ones of the catalog")
+ignore_other_files = pytest.mark.filterwarnings("ignore:.*is not the known file")
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ def tiny_texas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir(parents=True)
     write_tiny_webkb(folder, "texas")
     monkeypatch.setenv("H2GCN_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("H2GCN_TRUST_DATA", "1")
 
 
 class Bench:

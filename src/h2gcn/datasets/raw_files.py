@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import struct
+import tokenize
 import warnings
 import zipfile
 import zlib
@@ -44,8 +45,8 @@ TIMEOUT = 30
 
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError),
-    *(RuntimeError, StopIteration, TypeError, ValueError),
-    *(struct.error, zipfile.BadZipFile, zlib.error),
+    *(RuntimeError, StopIteration, SyntaxError, TypeError, ValueError),
+    *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 """What readers run into where a file is cut off or something else."""
 

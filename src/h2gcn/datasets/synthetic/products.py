@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from h2gcn.datasets.raw_files import MOST_COLUMNS, reading
 from h2gcn.datasets.synthetic.features import BenchmarkFeatures
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph
@@ -22,6 +23,8 @@ __all__ = ["ProductsFeatures"]
 FOLDER = Path("ogbn_products", "raw")
 """Where the package `ogb` puts the files under its root."""
 FEATURES, LABELS = "node-feat.csv.gz", "node-label.csv.gz"
+MOST_ROWS = 2**24
+"""Single precision counts no further."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,10 @@ class ProductsFeatures:
         digest = hashlib.sha256(rows.astype("<i8").tobytes()).hexdigest()[:16]
         kept = self.folder.parent / "drawn" / f"{digest}.npy"
         if kept.is_file():
-            x: NDArray[np.float32] = np.load(kept, allow_pickle=False)
-            return x, None
+            with suppress(InputError), reading(kept):  # if it is damaged: read again
+                found = np.load(kept, mmap_mode="r", allow_pickle=False)
+                if found.ndim == 2 and len(found) == len(y) and found.dtype == "f4":
+                    return np.array(found), None
         x = self._read(rows)
         # In a folder that cannot be written: read again next time.
         with suppress(OSError, InputError):
@@ -71,19 +76,28 @@ class ProductsFeatures:
     ) -> NDArray[np.int64]:
         """Return the numbers of the rows that are lent, [n]."""
         path = self.folder / LABELS
-        blocks = list(_blocks(path))
+        blocks, n = [], 0
+        for block in _blocks(path):
+            blocks.append(block[:, 0])
+            n += len(block)
+            if n > MOST_ROWS:
+                raise InputError(f"{path}: must hold at most {MOST_ROWS:,} labels")
         if not blocks:
             raise InputError(f"{path}: there are no labels in it")
-        labels = np.concatenate(blocks)[:, 0].astype(np.int64)
-        n = len(labels)
-        # Each row's feature is its number, which single precision holds up to 2^24.
-        lender = Graph(
-            x=np.arange(n, dtype=np.float32)[:, None],
-            adj=CSR((n, n)),
-            y=labels,
-            name="ogbn-products",
-        )
-        x, _ = BenchmarkFeatures(lender).draw(y, rng)
+        numbers = np.concatenate(blocks)
+        with np.errstate(invalid="ignore"):  # too large for a whole number
+            labels = numbers.astype(np.int64)
+        if not np.array_equal(labels, numbers):
+            raise InputError(f"{path}: labels must be whole numbers")
+        # Each row's feature is its number.
+        with reading(path):
+            lender = Graph(
+                x=np.arange(n, dtype=np.float32)[:, None],
+                adj=CSR((n, n)),
+                y=labels,
+                name="ogbn-products",
+            )
+            x, _ = BenchmarkFeatures(lender).draw(y, rng)
         return np.asarray(x)[:, 0].astype(np.int64)
 
     def _read(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -110,18 +124,23 @@ def _blocks(path: Path) -> Iterator[NDArray[np.float32]]:
     import pyarrow as pa
     from pyarrow import csv
 
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            width = file.readline().count(",") + 1
-        # Named, for the first rows need not tell what the last ones hold.
-        types = {f"f{column}": pa.float32() for column in range(width)}
-        with csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(autogenerate_column_names=True),
-            convert_options=csv.ConvertOptions(column_types=types),
-        ) as reader:
-            for batch in reader:
-                yield np.column_stack([column.to_numpy() for column in batch.columns])
-    except (pa.ArrowException, EOFError, OSError, ValueError) as error:
-        why = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"{path}: cannot be read ({why})") from None
+    with reading(path):
+        try:
+            with gzip.open(path, "rb") as file:
+                width = file.readline(20 * MOST_COLUMNS).count(b",") + 1
+            if width > MOST_COLUMNS:
+                raise InputError(f"it must have at most {MOST_COLUMNS:,} columns")
+            # Named, for the first rows need not tell what the last ones hold.
+            types = {f"f{column}": pa.float32() for column in range(width)}
+            with csv.open_csv(
+                path,
+                read_options=csv.ReadOptions(autogenerate_column_names=True),
+                convert_options=csv.ConvertOptions(column_types=types),
+            ) as reader:
+                for batch in reader:
+                    block = np.column_stack([one.to_numpy() for one in batch.columns])
+                    if not np.isfinite(block).all():
+                        raise InputError("it must hold finite numbers")
+                    yield block
+        except pa.ArrowException as error:
+            raise InputError(f"the file is damaged ({error})") from None

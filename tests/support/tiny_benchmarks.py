@@ -92,8 +92,10 @@ TINY: dict[str, dict[str, bytes]] = {
 """A benchmark of each format: its files by their places under the data root."""
 
 PRODUCTS = {
-    "ogbn_products/raw/node-feat.csv.gz": gzip.compress(b"0.5,1\n2,3\n4,5\n6,7\n", 9),
-    "ogbn_products/raw/node-label.csv.gz": gzip.compress(b"0\n1\n0\n1\n", 9),
+    "ogbn_products/raw/node-feat.csv.gz": gzip.compress(
+        b"0.5,1\n2,3\n4,5\n6,7", mtime=0
+    ),
+    "ogbn_products/raw/node-label.csv.gz": gzip.compress(b"0\n1\n0\n1\n", mtime=0),
 }
 """The features of ogbn-products, of four nodes."""
 

@@ -91,7 +91,7 @@ def load_dataset(
     )
     with reading(base / info.folder):
         graph = replace(info.read(base / info.folder), name=name)
-    return graph if graph.splits else _with_splits(graph, 3)
+        return graph if graph.splits else _with_splits(graph, 3)
 
 
 def _is_there(base: Path, info: DatasetInfo, file: str) -> bool:

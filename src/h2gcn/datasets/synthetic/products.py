@@ -138,7 +138,9 @@ def _blocks(path: Path) -> Iterator[NDArray[np.float32]]:
                 convert_options=csv.ConvertOptions(column_types=types),
             ) as reader:
                 for batch in reader:
-                    block = np.column_stack([one.to_numpy() for one in batch.columns])
+                    # What is missing becomes NaN.
+                    columns = [one.to_numpy(zero_copy_only=False) for one in batch]
+                    block = np.column_stack(columns)
                     if not np.isfinite(block).all():
                         raise InputError("it must hold finite numbers")
                     yield block

@@ -39,6 +39,8 @@ hypothesis.register_random(TORCH_RANDOM)
 
 SAME_EVERYWHERE = (
     *("io", "paper", "test_readme.py", "test_walls.py", "datasets/test_loading.py"),
+    *("datasets/test_raw_files.py", "datasets/test_pickles.py", "fuzz"),
+    "datasets/test_readers.py",
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
     *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
     *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),

@@ -11,6 +11,7 @@ import pytest
 
 from h2gcn.datasets import DATASETS, data_root, is_dataset, load_dataset
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.experiments.running import open_graph
 from support.commands import Run
 from support.serving import serving
 from support.webkb import write_tiny_webkb
@@ -54,6 +55,23 @@ def test_missing_files_are_named_with_the_folder(
         "127.0.0.1; otherwise set $H2GCN_DATA to a folder that has them"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_looked_at_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    root = tmp_path / ("a" * 300)
+    for name in ("texas", "syn-cora/h0.10-r1"):
+        with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
+            load_dataset(name, root=root)
+    monkeypatch.setenv("H2GCN_DATA", str(root))
+    with pytest.raises(InputError, match=r"cannot be read \(File name too long\)"):
+        open_graph("texas")
+    assert run("datasets") == (
+        2,
+        "",
+        f"h2gcn: error: {root}: cannot be read (File name too long)\n",
+    )
 
 
 def test_the_cornell_of_2020_is_never_downloaded(tmp_path: Path) -> None:

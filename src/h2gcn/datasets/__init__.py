@@ -1,10 +1,15 @@
 """Graphs that are not the user's own: the benchmarks by name, and synthetic ones.
 
-**Benchmarks are read from their raw files by readers of ours**; PyG's dataset classes
-give the layout and download what is missing. PyG merges duplicate edges before anyone
-can count them, makes Citeseer's 15 empty nodes class 0, unpickles Planetoid's files
-without restriction and keeps a pickled cache beside them; importing it takes seconds.
-A test compares our graphs with PyG's.
+**Benchmarks are read from their raw files by readers of ours**; layout and addresses
+are those of PyG's dataset classes. PyG merges duplicate edges before anyone can count
+them, makes Citeseer's 15 empty nodes class 0, unpickles Planetoid's files without
+restriction and keeps a pickled cache beside them; importing it takes seconds. A test
+compares our graphs with PyG's.
+
+**A file is known by its SHA-256 before it is opened**, downloaded or not: pooch brings
+it over verified TLS, `sha256sums.txt` names it as `sha256sum -c` reads it, and another
+one is refused unless it is trusted. Of a few files only a copy is known that was put
+together from another source; these, and those of cora-full, are read with a note.
 """
 
 import lazy_loader

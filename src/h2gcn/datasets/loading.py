@@ -79,7 +79,8 @@ def load_dataset(
             f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
         )
     info = DATASETS[name]
-    if missing := [file for file in info.files if not _is_there(base, info, file)]:
+    folder = base / info.folder
+    if missing := [file for file in info.files if not _is_there(folder / file)]:
         _download(name, info, base, missing, trust_data, progress)
     check_files(
         name,
@@ -89,13 +90,12 @@ def load_dataset(
         served=None not in info.files.values(),
         trust_data=trust_data,
     )
-    with reading(base / info.folder):
-        graph = replace(info.read(base / info.folder), name=name)
+    with reading(folder):
+        graph = replace(info.read(folder), name=name)
         return graph if graph.splits else _with_splits(graph, 3)
 
 
-def _is_there(base: Path, info: DatasetInfo, file: str) -> bool:
-    path = base / info.folder / file
+def _is_there(path: Path) -> bool:
     try:
         return path.exists()  # what is no file is refused with the others
     except OSError as error:
@@ -104,7 +104,7 @@ def _is_there(base: Path, info: DatasetInfo, file: str) -> bool:
 
 def _load_syn_cora(base: Path, name: str, trust_data: bool) -> Graph:
     path = base / f"{name}.npz"
-    if not path.exists():
+    if not _is_there(path):
         raise InputError(
             f"{name}: no file {path}; h2gcn.datasets.generate_graph makes graphs of "
             "the same kind"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -115,8 +116,9 @@ def _load(name: str, root: Path) -> Graph:
     try:
         return load_dataset(name, root=root)
     except InputError as error:
-        if any(not path.is_file() for path in _files(name, root)):
-            raise MissingData(str(error)) from None
+        with suppress(OSError):  # a place that cannot be looked at
+            if any(not path.is_file() for path in _files(name, root)):
+                raise MissingData(str(error)) from None
         raise
 
 

@@ -1,6 +1,7 @@
 """The benchmarks: found, checked, and the same graphs as PyG reads."""
 
 import hashlib
+import sys
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from h2gcn.cli.console import download_bar
 from h2gcn.datasets import DATASETS, data_root, is_dataset, load_dataset
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments.running import open_graph
@@ -124,10 +126,10 @@ def test_other_files_are_read_by_who_trusts_them(
 ) -> None:
     with pytest.raises(InputError, match=r"texas: .* is not the known file: its SHA"):
         load_dataset("texas", root=tiny_texas)
-    with pytest.warns(H2GCNWarning, match="it is read all the same"):
+    with pytest.warns(H2GCNWarning, match="they are read all the same"):
         assert load_dataset("texas", root=tiny_texas, trust_data=True).n_nodes == 4
     monkeypatch.setenv("H2GCN_TRUST_DATA", "1")
-    with pytest.warns(H2GCNWarning, match="it is read all the same"):
+    with pytest.warns(H2GCNWarning, match="they are read all the same"):
         assert load_dataset("texas", root=tiny_texas).n_nodes == 4
     with pytest.raises(InputError, match="is not the known file"):
         load_dataset("texas", root=tiny_texas, trust_data=False)
@@ -165,7 +167,23 @@ def test_the_features_of_generate_are_checked_too(
     assert code == 2
     assert "is not the known file" in err
     code, _, err = run(*asked, "--trust-data")
-    assert (code, "it is read all the same" in err) == (0, True)
+    assert (code, "they are read all the same" in err) == (0, True)
+
+
+def test_a_bar_is_shown_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with download_bar() as progress:
+        assert progress is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with download_bar() as progress:
+        assert progress is not None
+        progress("first.txt", 500, 0)
+        progress("nodes.txt", 500, 2000)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "nodes.txt" in err
+    assert "0.5/2.0 kB" in err
 
 
 def test_the_list_tells_what_is_checked(run: Run) -> None:
@@ -183,7 +201,7 @@ def test_the_list_tells_what_is_checked(run: Run) -> None:
     assert "Checked: the checksums of all files are known" in out
 
 
-@pytest.mark.filterwarnings("ignore:cora-full. no checksum is known:Warning")
+@pytest.mark.filterwarnings("ignore:.*no SHA-256 of theirs is known")
 def test_cora_full_has_three_splits_of_its_own(tmp_path: Path) -> None:
     import scipy.sparse as sp
 

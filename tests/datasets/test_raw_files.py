@@ -273,7 +273,10 @@ def test_a_file_that_is_not_the_known_one_is_refused(tmp_path: Path) -> None:
     assert str(caught.value) == f"{said}; {again}; {TRUST}"
     with pytest.warns(H2GCNWarning) as told:
         check_files("texas", tmp_path, [FILE], trust_data=True)
-    assert [str(one.message) for one in told] == [f"{said}; it is read all the same"]
+    assert [str(one.message) for one in told] == [
+        f"texas: 'nodes.txt' in {path.parent}: their SHA-256 is not that of the known "
+        "files; they are read all the same"
+    ]
 
 
 def test_files_without_a_known_checksum_are_told(tmp_path: Path) -> None:
@@ -282,8 +285,8 @@ def test_files_without_a_known_checksum_are_told(tmp_path: Path) -> None:
     with pytest.warns(H2GCNWarning) as told:
         check_files("texas", tmp_path, [FILE, "texas/raw/other.txt"], rebuilt=[FILE])
     assert [str(one.message) for one in told] == [
-        f"texas: no checksum is known of 'nodes.txt', 'other.txt' in {folder}; what "
-        "is there is read"
+        f"texas: 'nodes.txt', 'other.txt' in {folder}: no SHA-256 of theirs is known; "
+        "they are read all the same"
     ]
     put(tmp_path, CONTENT)
     with warnings.catch_warnings():

@@ -43,6 +43,10 @@ RETRIES = 2
 TIMEOUT = 30
 """Seconds without a word from the server."""
 
+_WAY_OUT = (
+    "if it can be trusted, trust_data=True (or $H2GCN_TRUST_DATA=1) reads it all the "
+    "same"
+)
 _DAMAGE = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError),
     *(RuntimeError, StopIteration, SyntaxError, TypeError, ValueError),
@@ -107,7 +111,7 @@ def check_files(
     trust_data
         Warn instead.
     """
-    unknown = []
+    unknown, other = [], []
     for file in files:
         found, known = _sha256(root / file), known_checksums().get(file)
         if found == known:
@@ -115,28 +119,21 @@ def check_files(
         if known is None or file in rebuilt:
             unknown.append(Path(file).name)
             continue
-        said = (
-            f"{name}: {root / file} is not the known file: its SHA-256 is {found}, "
-            f"that of the known one {known}"
-        )
+        other.append(Path(file).name)
         if not trust_data:
             again = "; once it is removed, it is downloaded again" if served else ""
-            raise InputError(f"{said}{again}; {_trusting('it')}")
-        warnings.warn(f"{said}; it is read all the same", H2GCNWarning, stacklevel=4)
-    if unknown:
-        warnings.warn(
-            f"{name}: no checksum is known of {listed(unknown)} in "
-            f"{(root / files[0]).parent}; what is there is read",
-            H2GCNWarning,
-            stacklevel=4,
-        )
-
-
-def _trusting(what: str) -> str:
-    return (
-        f"if {what} can be trusted, trust_data=True (or $H2GCN_TRUST_DATA=1) reads "
-        f"{what} all the same"
-    )
+            raise InputError(
+                f"{name}: {root / file} is not the known file: its SHA-256 is {found}, "
+                f"that of the known one {known}{again}; {_WAY_OUT}"
+            )
+    folder = (root / files[0]).parent
+    for names, why in (
+        (other, "their SHA-256 is not that of the known files"),
+        (unknown, "no SHA-256 of theirs is known"),
+    ):
+        if names:
+            said = f"{name}: {listed(names, 2)} in {folder}: {why}; they are read"
+            warnings.warn(f"{said} all the same", H2GCNWarning, stacklevel=4)
 
 
 def _sha256(path: Path) -> str:
@@ -208,7 +205,7 @@ def download_files(
                 raise InputError(
                     f"{address}: what came is not the known file: its SHA-256 is "
                     f"{fetch.found}, that of the known one {sums[file]}; "
-                    f"{_trusting('it')}"
+                    f"{_WAY_OUT}"
                 ) from None
             logger.info("downloaded %s", address)
 

@@ -143,7 +143,7 @@ def test_damaged_data_are_not_missing(
     write_tiny_webkb(folder, "texas")
     (folder / "out1_graph_edges.txt").write_text("a\tb\n0\tone\n")
     with (
-        pytest.warns(H2GCNWarning, match="is not the known file"),
+        pytest.warns(H2GCNWarning, match="not that of the known files"),
         pytest.raises(InputError, match="damaged") as caught,
     ):
         open_graph("texas")

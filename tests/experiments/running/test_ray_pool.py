@@ -134,7 +134,7 @@ def read_when(
 
 
 # One test, for the cluster takes longer to start than all of this.
-@pytest.mark.filterwarnings("ignore:.*is not the known file")
+@pytest.mark.filterwarnings("ignore:.*they are read all the same")
 def test_a_plan_on_a_cluster(
     start: Callable[[list[Run]], subprocess.Popen[str]],
     tmp_path: Path,

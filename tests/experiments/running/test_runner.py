@@ -28,7 +28,7 @@ from support.webkb import write_tiny_webkb
 PATIENCE = 300.0
 """Seconds after which what should happen never will."""
 
-ignore_other_files = pytest.mark.filterwarnings("ignore:.*is not the known file")
+ignore_other_files = pytest.mark.filterwarnings("ignore:.*they are read all the same")
 
 
 @pytest.fixture

@@ -256,7 +256,9 @@ class _Fetch:
         host = urlsplit(url).hostname
         try:
             download(url, output_file, keeper)
-        except requests.exceptions.SSLError:
+        except requests.exceptions.SSLError as error:
+            if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                raise
             raise _NoUse(f"the certificate of {host} cannot be verified") from None
         except requests.exceptions.HTTPError as error:
             if error.response.status_code < 500:

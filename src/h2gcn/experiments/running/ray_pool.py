@@ -27,6 +27,8 @@ __all__ = ["RayPool"]
 
 _SECONDS_TO_REACH = 5.0
 """Ray itself goes on for minutes."""
+_DATA = ("H2GCN_DATA", "H2GCN_TRUST_DATA")
+"""Where the benchmarks are, and whether others than the known ones are read."""
 _REFUSALS = (ImportError, OSError, OverflowError, RuntimeError, ValueError)
 """What a connection may end with, besides Ray's own errors."""
 
@@ -35,7 +37,7 @@ class RayPool:
     """A Ray cluster, whose machines must have this package and the data.
 
     A run whose worker dies is begun once more, elsewhere if need be. Where a machine
-    does not set $H2GCN_DATA, it is as here.
+    does not set $H2GCN_DATA or $H2GCN_TRUST_DATA, it is as here.
 
     Parameters
     ----------
@@ -79,8 +81,8 @@ class RayPool:
 
     def submit(self, run: Run) -> None:
         """Send a run to the cluster."""
-        root = os.environ.get("H2GCN_DATA")
-        self._runs[self._work.remote(self._given, run.to_json(), root)] = run
+        here = {name: os.environ[name] for name in _DATA if name in os.environ}
+        self._runs[self._work.remote(self._given, run.to_json(), here)] = run
 
     def next(self) -> tuple[Run, Record]:
         """Wait for a run that was submitted to finish, and return its record."""
@@ -109,10 +111,10 @@ class RayPool:
 
 
 def _do(
-    work: Callable[[Run], Record], content: dict[str, Any], root: str | None
+    work: Callable[[Run], Record], content: dict[str, Any], data: dict[str, str]
 ) -> Record:
-    if root is not None:
-        os.environ.setdefault("H2GCN_DATA", root)
+    for name, value in data.items():
+        os.environ.setdefault(name, value)
     return work(Run.from_json(content))
 
 

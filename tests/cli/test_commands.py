@@ -1560,3 +1560,25 @@ def test_help_waits_for_no_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--option", "heads=" + "[" * 100_000), "--option heads: the value is nested"),
+        (("--split", "9" * 5000), "the data have only split 0"),
+        (("--split", "²"), "--split must be a number from 0 on"),
+    ],
+)
+def test_an_argument_of_absurd_size_is_a_line(
+    arguments: tuple[str, str], words: str, folder: Path, run: Run
+) -> None:
+    fails(run("train", folder, "--model", "gat", "--quiet", *arguments), words)
+
+
+def test_settings_of_absurd_depth_are_a_line(
+    folder: Path, tmp_path: Path, run: Run
+) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000, "utf-8")
+    fails(run("train", folder, "--settings", deep), "deep.json: nested too deeply")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
@@ -10,8 +11,9 @@ from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from h2gcn.cli.streams import printable, shown
 from h2gcn.cli.wording import as_flags
 
 if TYPE_CHECKING:
@@ -38,10 +40,15 @@ __all__ = [
     "show_leaderboard",
     "sigterm_as_ctrl_c",
     "table",
+    "tell",
+    "tell_json",
 ]
 
 SCORES = {"accuracy": "%", "macro_f1": "macro F1 %", "roc_auc": "ROC-AUC %"}
 """How the columns of each metric are headed."""
+
+LONGEST = 4000
+"""Characters of a line on stderr, at most: a cell of a table may have any number."""
 
 _TOLD = {
     ("leakage", "error"),
@@ -57,8 +64,22 @@ _TOLD = {
 
 
 def say(message: str) -> None:
-    """Print a line to stderr."""
-    print(f"h2gcn: {message}", file=sys.stderr)
+    """Print a line to stderr, the middle of a very long one left out."""
+    line = printable(" ".join(message.splitlines()))
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+    print(f"h2gcn: {line}", file=sys.stderr)
+
+
+def tell(*lines: str) -> None:
+    """Print lines to stdout; a line break inside of one is somebody's text."""
+    for line in lines:
+        print(shown(line))
+
+
+def tell_json(content: Any) -> None:
+    """Print one JSON object to stdout, in ASCII."""
+    print(json.dumps(content, allow_nan=False))
 
 
 def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
@@ -88,7 +109,9 @@ def fitting_status() -> Iterator[Callable[[str], None] | None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("quick fit of cheap models") as status:
+    with Console(stderr=True).status(
+        "quick fit of cheap models", spinner="line"
+    ) as status:
         yield lambda name: status.update(f"quick fit: {name}")
 
 
@@ -104,14 +127,14 @@ def progress_bar(
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
         TextColumn("{task.fields[scores]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=epochs, scores="")
+        task = bar.add_task(printable(title), total=epochs, scores="")
 
         def update(epoch: Epoch) -> None:
             scores = f"loss {epoch.loss:.3f}  val {epoch.val_score:.3f}"
@@ -166,13 +189,13 @@ def contest_bar(
     from rich.progress import BarColumn, Progress as Bar, TextColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.fields[member]}"),
         TextColumn("at most {task.fields[left]} s left"),
     )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1, member="", left="")
+        task = bar.add_task(printable(title), total=1, member="", left="")
 
         def update(at: Progress) -> None:
             bar.update(
@@ -205,10 +228,10 @@ def show_leaderboard(board: Leaderboard) -> None:
     table(f"leaderboard, on {board.held_out}", heads, rows)
     for row in board.rows:
         if row.note:
-            print(f"{row.name}: {as_flags(row.note)}")
+            tell(f"{row.name}: {as_flags(row.note)}")
     for sentence in (board.answering, board.graph, board.caution):
         if sentence:
-            print(sentence)
+            tell(sentence)
 
 
 @contextmanager
@@ -221,7 +244,7 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("run {task.completed:.0f}/{task.total:.0f}"),
         TextColumn("best {task.fields[best]} %"),
@@ -235,7 +258,9 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
                 # Begun here: what was there from before tells nothing of the speed.
                 total, there = runs.total, runs.found
                 tasks.append(
-                    bar.add_task(title, total=total, completed=there, best="–")
+                    bar.add_task(
+                        printable(title), total=total, completed=there, best="–"
+                    )
                 )
             bar.update(tasks[0], completed=runs.done, best=percent(runs.best))
 
@@ -257,18 +282,20 @@ def table(
 
     console = Console()
     if title:
-        console.print(Text(title, style="bold"))
-    shown = Table(box=box.SIMPLE_HEAD)
+        console.print(Text(shown(title), style="bold"))
+    grid = Table(box=box.SIMPLE_HEAD)
     for number, column in enumerate(columns):
         side: Literal["left", "right"] = "left" if number < text else "right"
         # Folded and not cut off where the terminal is too narrow.
-        shown.add_column(Text(column, overflow="fold"), justify=side, overflow="fold")
+        grid.add_column(
+            Text(shown(column, "\n"), overflow="fold"), justify=side, overflow="fold"
+        )
     for row in rows:
-        shown.add_row(*(Text(str(cell)) for cell in row))
+        grid.add_row(*(Text(shown(str(cell), "\n")) for cell in row))
     boundless = console.options.update(width=sys.maxsize)
-    if console.measure(shown, options=boundless).maximum > console.width:
-        shown.collapse_padding = True
-    console.print(shown)
+    if console.measure(grid, options=boundless).maximum > console.width:
+        grid.collapse_padding = True
+    console.print(grid)
 
 
 def percent(value: float | None, deviation: float | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +24,7 @@ def command(
     ] = False,
 ) -> None:
     """List the benchmarks that commands know by name."""
-    from h2gcn.cli.console import table
+    from h2gcn.cli.console import table, tell, tell_json
     from h2gcn.datasets import DATASETS, data_root, known_checksums
     from h2gcn.io import cannot_read
 
@@ -49,7 +48,7 @@ def command(
     if as_json:
         keys = ("name", "available", "checksums_known", "metric", "about", "note")
         listed = [dict(zip(keys, row, strict=True)) for row in rows]
-        print(json.dumps({"root": str(root), "datasets": listed}))
+        tell_json({"root": str(root), "datasets": listed})
         return
     said = {True: "yes", False: "no"}
     shown = [
@@ -58,5 +57,5 @@ def command(
     ]
     columns = ("name", "files", "checked", "score", "what")
     table(f"benchmarks under {root}", columns, shown, text=5)
-    print("Missing files are downloaded on first use; $H2GCN_DATA names the folder.")
-    print("Checked: the checksums of all files are known, and others are refused.")
+    tell("Missing files are downloaded on first use; $H2GCN_DATA names the folder.")
+    tell("Checked: the checksums of all files are known, and others are refused.")

@@ -34,7 +34,7 @@ def command(
     import numpy as np
     import torch
 
-    from h2gcn.cli.console import progress_bar, table
+    from h2gcn.cli.console import progress_bar, table, tell
     from h2gcn.datasets import PRESETS, GaussianFeatures, generate_graph
     from h2gcn.estimator import NodeClassifier
     from h2gcn.experiments import published
@@ -53,11 +53,12 @@ def command(
         ]
         for h in (0.1, 0.7)
     }
-    print(
+    tell(
         f"The same {graphs[0.1][0].n_nodes:,} nodes in 5 classes, wired twice: "
-        "neighbours mostly unlike\n(h = 0.1) and mostly alike (h = 0.7). A quarter of "
-        "the labels is known; test\naccuracy in percent, mean and deviation of "
-        f"{N_GRAPHS} graphs, beside the paper's Table 1."
+        "neighbours mostly unlike",
+        "(h = 0.1) and mostly alike (h = 0.7). A quarter of the labels is known; test",
+        f"accuracy in percent, mean and deviation of {N_GRAPHS} graphs, beside the "
+        "paper's Table 1.",
     )
     rows = []
     for model in MODELS:
@@ -79,11 +80,12 @@ def command(
         rows.append(row)
     table("", ("model", "h = 0.1", "paper", "h = 0.7", "paper"), rows)
     seconds = time.perf_counter() - start
-    print(
-        "GCN mixes each node with its neighbours: good where they are alike, worse\n"
-        "than no graph at all (MLP) where they are not. H2GCN keeps the node, its\n"
-        "neighbours and their neighbours apart, and works in both.\n"
-        "(The features are drawn here, they are not Cora's: figures of the paper's\n"
-        f"kind, not its own.) It took {seconds:.0f} s.\n\n"
-        "Your own graph: h2gcn train --nodes nodes.csv --edges edges.csv --out model"
+    tell(
+        "GCN mixes each node with its neighbours: good where they are alike, worse",
+        "than no graph at all (MLP) where they are not. H2GCN keeps the node, its",
+        "neighbours and their neighbours apart, and works in both.",
+        "(The features are drawn here, they are not Cora's: figures of the paper's",
+        f"kind, not its own.) It took {seconds:.0f} s.",
+        "",
+        "Your own graph: h2gcn train --nodes nodes.csv --edges edges.csv --out model",
     )

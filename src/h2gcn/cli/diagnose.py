@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -52,7 +51,7 @@ def command(
     across a split, classes too small, isolated nodes. Without labels only
     the structure can be told.
     """
-    from h2gcn.cli.console import fitting_status, say
+    from h2gcn.cli.console import fitting_status, say, tell_json
     from h2gcn.cli.diagnosis_text import in_options
     from h2gcn.diagnosis import diagnose
     from h2gcn.io import atomic_write, check_suffix
@@ -88,7 +87,7 @@ def command(
             beside.write_text(page, encoding="utf-8")
         say(f"wrote {html}")
     if as_json:
-        print(json.dumps(diagnosis.to_json(), allow_nan=False))
+        tell_json(diagnosis.to_json())
     else:
         from h2gcn.cli.diagnosis_text import show
 

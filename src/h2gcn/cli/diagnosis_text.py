@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from h2gcn.cli.streams import shown
 from h2gcn.diagnosis import (
     LARGE_RINGS,
     ClassShare,
@@ -266,5 +267,4 @@ def _bar(share: float) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    # A control character in a name could move the cursor or change colours.
-    return Text("".join(c if c.isprintable() else "�" for c in text), style)
+    return Text(shown(text), style)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from h2gcn import __version__
-from h2gcn.cli.console import KEPT, say
+from h2gcn.cli.console import KEPT, say, tell, tell_json
 from h2gcn.cli.reproduced import plan_bar
 from h2gcn.exceptions import InputError
 
@@ -140,12 +139,12 @@ def reproduce_frontier(
             "tables": [table.to_json() for table in result.tables],
             "version": __version__,
         }
-        print(json.dumps(told, allow_nan=False))
+        tell_json(told)
     elif not quiet:
         for table in result.tables[:SHOWN]:
             show(result, table)
     if not as_json:
-        print(f"{FRONTIER}: tables are in {folder}; everything on one page: {page}")
+        tell(f"{FRONTIER}: tables are in {folder}; everything on one page: {page}")
     if interrupted:
         return KEPT
     return FAILED if result.failed else 0

@@ -81,12 +81,11 @@ def command(
     ] = False,
 ) -> None:
     """Grow a graph by the paper's rule: preferential attachment with a taste."""
-    import json
-
     import numpy as np
 
     from h2gcn import __version__
     from h2gcn._validation import check_choice, check_real
+    from h2gcn.cli.console import tell, tell_json
     from h2gcn.datasets import (
         PRESETS,
         BenchmarkFeatures,
@@ -141,9 +140,9 @@ def command(
         write_tables(graph, out)
     if as_json:
         result = {"out": str(out), "seed": seed, "graph": graph_card(graph)}
-        print(json.dumps(result | {"version": __version__}, allow_nan=False))
+        tell_json(result | {"version": __version__})
     else:
-        print(f"{graph!r} written to {out}")
+        tell(f"{graph!r} written to {out}")
 
 
 def _check_new(out: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,7 +32,7 @@ def command(
     D1: a node is kept apart from its neighbours. D2: neighbours two steps away are
     looked at on their own. D3: every round's result reaches the classifier.
     """
-    from h2gcn.cli.console import table
+    from h2gcn.cli.console import table, tell, tell_json
     from h2gcn.estimator import AUTO
     from h2gcn.models import ALIASES, MODELS, find_model
 
@@ -46,13 +45,13 @@ def command(
         found = find_model(name)
         name = ALIASES.get(name, name)
         if as_json:
-            print(json.dumps(_entry(name, found)))
+            tell_json(_entry(name, found))
         else:
             _show(name, found)
         return
     if as_json:
         listed = [_entry(name, spec) for name, spec in MODELS.items()]
-        print(json.dumps({"models": listed, "aliases": ALIASES}))
+        tell_json({"models": listed, "aliases": ALIASES})
         return
     usual = MODELS["mlp"].options
     rows = [
@@ -60,9 +59,9 @@ def command(
         for name, spec in MODELS.items()
     ]
     table("models", ("name", "designs", "what; paper; options"), rows, text=3)
-    print(_DESIGNS)
-    print(f"usual options: {_listed(usual)}")
-    print("h2gcn models NAME tells more of one")
+    tell(_DESIGNS)
+    tell(f"usual options: {_listed(usual)}")
+    tell("h2gcn models NAME tells more of one")
 
 
 def _options(spec: ModelSpec, usual: Mapping[str, Any]) -> str:
@@ -98,20 +97,20 @@ def _entry(name: str, spec: ModelSpec) -> dict[str, Any]:
 
 def _show(name: str, spec: ModelSpec) -> None:
     """Print all there is to say about a model."""
-    from h2gcn.cli.console import table
+    from h2gcn.cli.console import table, tell
     from h2gcn.cli.models_text import about, option_texts, setting_text
     from h2gcn.models import ALIASES
 
     also = [other for other, model in ALIASES.items() if model == name]
-    print(f"{name}: {spec.summary}")
-    print(f"paper: {spec.paper}; designs: {spec.designs or 'none'}")
+    tell(f"{name}: {spec.summary}")
+    tell(f"paper: {spec.paper}; designs: {spec.designs or 'none'}")
     if also:
-        print(f"also called {', '.join(also)}")
+        tell(f"also called {', '.join(also)}")
     jumping = bool(spec.fixed.get("jumping"))
-    print(f"\n{about(spec.module, jumping=jumping)}\n")
+    tell("", *about(spec.module, jumping=jumping).splitlines(), "")
     if spec.fixed:
         fixed = [f"{k} {setting_text(v) or '–'}" for k, v in spec.fixed.items()]
-        print(textwrap.fill(f"here with {', '.join(fixed)}", 80) + "\n")
+        tell(*textwrap.wrap(f"here with {', '.join(fixed)}", 80), "")
     texts = option_texts(spec.module)
     texts |= {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
     rows = [
@@ -120,6 +119,6 @@ def _show(name: str, spec: ModelSpec) -> None:
     ]
     if rows:
         table("", ("option", "default", "what"), rows, text=3)
-    print(f"h2gcn train SOURCE --model {name} --option NAME=VALUE")
+    tell(f"h2gcn train SOURCE --model {name} --option NAME=VALUE")
     if spec.trained:
-        print("  and --learning-rate, --l2 for the training")
+        tell("  and --learning-rate, --l2 for the training")

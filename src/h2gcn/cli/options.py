@@ -167,6 +167,8 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:
         raise InputError(f"{path}: not JSON") from None
+    except RecursionError:
+        raise InputError(f"{path}: nested too deeply for settings") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: must hold one JSON object, of settings by name")
     model = content.get("model")
@@ -241,6 +243,10 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
             options[name.strip()] = json.loads(value)
         except ValueError:
             options[name.strip()] = value.strip()
+        except RecursionError:
+            raise InputError(
+                f"--option {name.strip()}: the value is nested too deeply"
+            ) from None
     return options
 
 

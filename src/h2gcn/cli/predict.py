@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +13,14 @@ from h2gcn.cli import options as src
 from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from h2gcn.cli.deciding import Said
 
-__all__ = ["command"]
+__all__ = ["command", "guarded"]
+
+_FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def command(
@@ -39,6 +45,14 @@ def command(
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+    guard_cells: Annotated[
+        bool,
+        typer.Option(
+            "--guard-cells",
+            help="Put an apostrophe before texts that a spreadsheet would take for a "
+            "formula (.csv).",
+        ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
     nodes: src.Nodes = None,
@@ -79,8 +93,11 @@ def command(
     model keeps; top=K:CLASS takes the K nodes that most likely are of a class;
     costs=FILE.csv has a column for each class that may be said, and a row for each
     true one, named in its first column.
+
+    A spreadsheet runs a cell such as =HYPERLINK(…) as a formula. Where ids or labels
+    are somebody else's, --guard-cells has each such text begin with an apostrophe;
+    numbers stay as they are.
     """
-    import json
     import time
     import warnings
     from dataclasses import replace
@@ -88,7 +105,7 @@ def command(
     import numpy as np
 
     from h2gcn import __version__
-    from h2gcn.cli.console import notes_of, percent, say
+    from h2gcn.cli.console import notes_of, percent, say, tell, tell_json
     from h2gcn.cli.deciding import decide_and_join, parse_decision
     from h2gcn.estimator import (
         load_bundle,
@@ -100,7 +117,7 @@ def command(
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
-    check_suffix(out, (".csv", ".parquet"))
+    check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
     src.check_not_read(out, source, nodes, edges, features)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else parse_decision(decision, classifier)
@@ -146,12 +163,14 @@ def command(
             kept = wanted[block]
             yield block[kept], said[kept], shares[kept]
 
+    as_written = guarded if guard_cells else np.asarray
+    id_column = graph.record.id_column
     write_prediction_blocks(
         out,
-        graph.node_ids,
-        classifier.classes_,
+        as_written(graph.node_ids),
+        as_written(classifier.classes_),
         blocks(),
-        id_column=graph.record.id_column,
+        id_column=id_column and str(as_written(np.array([id_column]))[0]),
     )
     n_written = int(np.count_nonzero(wanted))
     if as_json:
@@ -171,7 +190,7 @@ def command(
             "seconds": round(time.perf_counter() - start, 3),
             "version": __version__,
         }
-        print(json.dumps(result, allow_nan=False))
+        tell_json(result)
         return
     known = ""
     if n_known:
@@ -179,10 +198,30 @@ def command(
             f"; {percent(agreed / n_known)} % of {n_known:,} known labels agree "
             "(any training nodes included)"
         )
-    print(f"{n_written:,} nodes written to {out}{known}")
+    tell(f"{n_written:,} nodes written to {out}{known}")
     if rule is not None and rule.held_out is not None and rule.usual is not None:
-        print(
+        tell(
             f"decided by {decision}: {percent(rule.held_out)} % on the validation "
             f"nodes that it was chosen on, against {percent(rule.usual)} % by the "
             "likeliest class"
         )
+
+
+def guarded(texts: NDArray[Any]) -> NDArray[Any]:
+    """Return texts, an apostrophe before those that a spreadsheet takes for a formula.
+
+    Parameters
+    ----------
+    texts
+        Ids or labels, [n]; numbers are returned as they are.
+    """
+    import numpy as np
+
+    if texts.dtype.kind not in "OU":
+        return texts
+    return np.array([_guard(str(text)) for text in texts.tolist()], dtype=object)
+
+
+def _guard(text: str) -> str:
+    harmless = not _FORMULA.match(text) or _NUMBER.fullmatch(text)
+    return text if harmless else f"'{text}"

@@ -6,6 +6,7 @@ import inspect
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,14 @@ from h2gcn.cli import (
     train,
     tune,
 )
-from h2gcn.cli.console import INTERRUPTED, KEPT, sigterm_as_ctrl_c
+from h2gcn.cli.console import INTERRUPTED, KEPT, say, sigterm_as_ctrl_c, tell
+from h2gcn.cli.streams import (
+    NOBODY_READS,
+    OutputError,
+    end_streams,
+    guarded_streams,
+    open_streams,
+)
 from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError
 
@@ -77,7 +85,7 @@ def _version(value: bool) -> None:
     if value:
         from h2gcn import __version__
 
-        print(f"h2gcn {__version__}")
+        tell(f"h2gcn {__version__}")
         raise typer.Exit
 
 
@@ -90,11 +98,19 @@ def _options(
     del version
 
 
+MISTAKE = 2
+"""Exit code where somebody can do something: the command, its files, the machine."""
+UNFORESEEN = 70
+"""Exit code of a failure that is ours, as sysexits(3) has it."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    A user's mistake is one line and 2; after Ctrl-C it is 130, after SIGTERM 143, as
-    shells have it, whether the best so far was kept or nothing was done yet.
+    A user's mistake is one line and 2, a failure that nobody foresaw one line and 70;
+    after Ctrl-C it is 130, after SIGTERM 143, where nobody reads on 141, as shells have
+    it, whether the best so far was kept or nothing was done yet. $H2GCN_DEBUG shows
+    the traceback of each failure.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
 
@@ -103,6 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return group.commands.get(arguments[0])
 
     with (
+        guarded_streams(),
         speaking(command, arguments),
         sigterm_as_ctrl_c() as received,
         warnings.catch_warnings(),
@@ -111,16 +128,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _Said()
         try:
             result = app(arguments, prog_name="h2gcn", standalone_mode=False)
-        except InputError as error:
-            return _fail(as_flags(str(error)))
-        except _ParserError as error:
-            return _fail(error.format_message())
+            sys.stdout.flush()
         except (KeyboardInterrupt, typer.Abort):
             result = INTERRUPTED
-        except MemoryError:
-            return _fail("the machine has not enough memory for this")
-    if result == INTERRUPTED:
-        print("h2gcn: interrupted", file=sys.stderr)
+        except SystemExit:
+            raise
+        except BaseException as error:  # what a library written in Rust raises, too
+            return _end(error)
+        if result == INTERRUPTED:
+            say("interrupted")
     if result in (INTERRUPTED, KEPT):
         return 128 + signal.SIGTERM if received else INTERRUPTED
     return result if isinstance(result, int) else 0
@@ -130,13 +146,48 @@ def entry_point() -> None:
     """Run the command line as a program."""
     from h2gcn.sparse import keep_freed_memory
 
+    open_streams()
     keep_freed_memory()
-    sys.exit(main())
+    code = main()
+    end_streams()
+    sys.exit(code)
 
 
-def _fail(message: str) -> int:
-    print(f"h2gcn: error: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+def _end(error: BaseException) -> int:
+    """Say in a line why a command has failed; return its exit code."""
+    if isinstance(error, OutputError) and error.nobody_reads:
+        return NOBODY_READS
+    if os.environ.get("H2GCN_DEBUG"):
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            say(line)
+    code, message = _told(error)
+    say(f"error: {' '.join(message.split())}")
+    return code
+
+
+def _told(error: BaseException) -> tuple[int, str]:
+    """Return the exit code of a failure, and what is said of it."""
+    if isinstance(error, InputError):
+        return MISTAKE, as_flags(str(error))
+    if isinstance(error, _ParserError):
+        return MISTAKE, error.format_message()
+    if isinstance(error, OutputError):
+        return MISTAKE, str(error)
+    if _is_out_of_memory(error):
+        return MISTAKE, "the machine has not enough memory for this"
+    if isinstance(error, OSError) and error.strerror:
+        where = "a file" if error.filename is None else error.filename
+        return MISTAKE, f"{where}: {error.strerror}"
+    return UNFORESEEN, (
+        f"nobody foresaw this: {type(error).__name__}: {error} (H2GCN_DEBUG=1 before "
+        "the command shows where it is from; please report it)"
+    )
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # torch has no class for it where the memory is the processor's.
+    said = isinstance(error, RuntimeError) and "allocate memory" in str(error)
+    return said or isinstance(error, MemoryError)
 
 
 class _Said:
@@ -150,4 +201,4 @@ class _Said:
     ) -> None:
         if issubclass(category, H2GCNWarning) and str(message) not in self._messages:
             self._messages.add(str(message))
-            print(f"h2gcn: note: {as_flags(str(message))}", file=sys.stderr)
+            say(f"note: {as_flags(str(message))}")

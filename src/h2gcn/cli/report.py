@@ -31,10 +31,8 @@ def command(
     It shows every table and figure beside the paper's, the graphs, what was not run
     and what failed. The page needs no network and no other file.
     """
-    import json
-
     from h2gcn import __version__
-    from h2gcn.cli.console import say
+    from h2gcn.cli.console import say, tell, tell_json
     from h2gcn.experiments import (
         count_cells,
         read_results,
@@ -60,6 +58,6 @@ def command(
             "cells": count_cells(found),
             "version": __version__,
         }
-        print(json.dumps(result))
+        tell_json(result)
     else:
-        print(summary_line(found))
+        tell(summary_line(found))

@@ -93,10 +93,9 @@ def command(
     the paper: auto, its members and scikit-learn, a split after the other, kept in
     OUT/frontier/runs.jsonl.
     """
-    import json
     import warnings
 
-    from h2gcn.cli.console import KEPT, say
+    from h2gcn.cli.console import KEPT, say, tell, tell_json
     from h2gcn.cli.frontier import Asked, reproduce_frontier
     from h2gcn.cli.reproduced import Reproduction
     from h2gcn.exceptions import H2GCNWarning
@@ -140,11 +139,11 @@ def command(
             work.sum_up_interrupted()
     page = work.write_page()
     if as_json:
-        print(json.dumps(work.to_json(), allow_nan=False))
+        tell_json(work.to_json())
     else:
         if work.interrupted:
-            print("interrupted: the tables are of the runs that are done")
-        print(f"everything on one page: {page}")
+            tell("interrupted: the tables are of the runs that are done")
+        tell(f"everything on one page: {page}")
     if work.failed:
         say(f"{len(work.failed)} runs failed; the same command tries them again")
     if work.interrupted:

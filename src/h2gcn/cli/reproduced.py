@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from h2gcn import __version__
-from h2gcn.cli.console import say
+from h2gcn.cli.console import say, tell
 
 if TYPE_CHECKING:
     from h2gcn.experiments import Event, Pool, Protocol, Result, Run, Store
@@ -89,7 +89,7 @@ class Reproduction:
         if self.tables:
             for table in result.tables:
                 show(result, table)
-            print(f"{name}: tables and figures are in {self.out / name}")
+            tell(f"{name}: tables and figures are in {self.out / name}")
 
     def sum_up_interrupted(self) -> None:
         """Make what there is of the experiment under way, after Ctrl-C.
@@ -177,7 +177,7 @@ def plan_bar(title: str, *, show: bool) -> Iterator[Callable[[Event], None]]:
     from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         TextColumn("{task.fields[words]}"),
     )

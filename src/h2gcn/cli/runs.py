@@ -24,6 +24,7 @@ from h2gcn.cli.console import (
     say_what_was_read,
     show_leaderboard,
     table,
+    tell,
 )
 from h2gcn.diagnosis import number, reliability_svg
 from h2gcn.estimator import (
@@ -406,7 +407,7 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
 def show(result: Mapping[str, Any], graph: Graph) -> None:
     """Print the results as tables."""
     card = result["graph"]
-    print(
+    tell(
         f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
         f"{card['labelled']:,} labelled, {card['classes']} classes, "
         f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
@@ -415,7 +416,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         show_leaderboard(Leaderboard.from_json(board))
     if result["config"]["scaling"] == "auto" and _is_scaled(result["model"]):
         took = result["splits"][0]["scaling"]
-        print(f"scaling of the features: {took}, by auto (--scaling sets another)")
+        tell(f"scaling of the features: {took}, by auto (--scaling sets another)")
     metric = result["config"]["metric"]
     epoch = ("best epoch",) if result["model"] != AUTO else ()
     rows = [
@@ -446,11 +447,11 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
     ]
     table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
     if result["test_log_loss"]["n"]:
-        print(_probability_line(result))
+        tell(_probability_line(result))
     if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
         _show_confusion(result["confusion"], result["per_class"])
     for remark in result["remarks"]:
-        print(f"Note: {remark}.")
+        tell(f"Note: {remark}.")
 
 
 def _probability_line(result: Mapping[str, Any]) -> str:
@@ -531,7 +532,7 @@ def write_page(path: Path, graph: Graph, run: SplitRun) -> None:
 
 def say_saved(out: Path, run: SplitRun, graph: Graph) -> None:
     """Tell which run was saved, and what can be done with it."""
-    print(f"saved to {out} (split {run.split})")
+    tell(f"saved to {out} (split {run.split})")
     n_unlabelled = graph.n_nodes - graph.labelled.size
     if n_unlabelled:
-        print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")
+        tell(f"{n_unlabelled:,} nodes have no label: h2gcn predict {out} …")

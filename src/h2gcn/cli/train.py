@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,7 +166,7 @@ def command(
     """
     import warnings
 
-    from h2gcn.cli.console import KEPT
+    from h2gcn.cli.console import KEPT, tell, tell_json
     from h2gcn.cli.runs import (
         find_checkpoints,
         interruption,
@@ -256,15 +255,15 @@ def command(
     result = report(graph, model, runs) | {"interrupted": interrupted is not None}
     warn_of_missed_classes(result)
     if as_json:
-        print(json.dumps(result, allow_nan=False))
+        tell_json(result)
     else:
         if interrupted is not None:
-            print(f"{interrupted}: these are the scores of the best so far")
+            tell(f"{interrupted}: these are the scores of the best so far")
         show(result, graph)
         if out is not None:
             say_saved(out, best, graph)
         if page is not None:
-            print(f"wrote {page}")
+            tell(f"wrote {page}")
     return None if interrupted is None else KEPT
 
 
@@ -338,7 +337,8 @@ def _split_numbers(text: str, n_splits: int) -> list[int]:
         return list(range(n_splits or N_RANDOM_SPLITS))
     if not text.isdecimal():
         raise InputError(f"--split must be a number from 0 on, or 'all'. Got {text!r}.")
-    if int(text) >= max(n_splits, 1):
+    # Python refuses to make a number of some thousand digits.
+    if len(text) > 9 or int(text) >= max(n_splits, 1):
         have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
         raise InputError(f"--split {text}: the data have {have}.")
     return [int(text)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -127,7 +126,7 @@ def command(
     """
     import warnings
 
-    from h2gcn.cli.console import KEPT, say_what_was_read
+    from h2gcn.cli.console import KEPT, say_what_was_read, tell_json
     from h2gcn.cli.runs import find_splits
     from h2gcn.cli.tuned import (
         Folder,
@@ -201,7 +200,7 @@ def command(
     work.rank(grid, n_trials)
     result = result_of(work, search, saved=work.save())
     if as_json:
-        print(json.dumps(result, allow_nan=False))
+        tell_json(result)
     else:
         paths = {"--nodes": nodes, "--edges": edges, "--features": features}
         again = source_arguments(source, paths, options)

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from h2gcn import __version__
-from h2gcn.cli.console import SCORES, percent, progress_bar, runs_bar, say, table
+from h2gcn.cli.console import (
+    SCORES,
+    percent,
+    progress_bar,
+    runs_bar,
+    say,
+    table,
+    tell,
+)
 from h2gcn.cli.runs import SplitRun
 from h2gcn.estimator import (
     NodeClassifier,
@@ -347,7 +355,7 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
         f"validation nodes of {result['splits']} split(s)"
     )
     if result["interrupted"]:
-        print(
+        tell(
             f"interrupted, with {result['runs_missing']} runs to go: this is the "
             "ranking so far"
         )
@@ -355,12 +363,12 @@ def show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
     table(title, columns, rows[:MAX_SHOWN], text=2 if names == ["setting"] else 0)
     folder = Path(result["folder"])
     if len(rows) > MAX_SHOWN:
-        print(f"{len(rows) - MAX_SHOWN} more in {folder / 'trials.jsonl'}")
+        tell(f"{len(rows) - MAX_SHOWN} more in {folder / 'trials.jsonl'}")
     if result["scaling_auto"] is not None:
-        print(f"the scaling auto is {result['scaling_auto']} here")
+        tell(f"the scaling auto is {result['scaling_auto']} here")
     failed = [row["error"] for row in ranking if "error" in row]
     if failed:
-        print(f"{len(failed)} failed, as the last one: {failed[-1]}")
+        tell(f"{len(failed)} failed, as the last one: {failed[-1]}")
     _say_saved(result, folder, graph, source)
 
 
@@ -394,22 +402,22 @@ def _say_saved(
     result: Mapping[str, Any], folder: Path, graph: Graph, source: str
 ) -> None:
     if not result["saved"]:
-        print(
+        tell(
             f"saved to {folder}: trials.jsonl (every run); the model of rank 1 is not "
             "fitted yet, the same command does it"
         )
         return
-    print(
+    tell(
         f"saved to {folder}: best.json (the settings of rank 1), model (fitted with "
         "them on split 0), trials.jsonl (every run)"
     )
     n_unlabelled = graph.n_nodes - graph.labelled.size
     best, model = (shlex.quote(str(folder / name)) for name in ("best.json", "model"))
     if n_unlabelled:
-        print(f"{n_unlabelled:,} nodes have no label: h2gcn predict {model} …")
-    print("No test node was looked at; for the score on those:")
+        tell(f"{n_unlabelled:,} nodes have no label: h2gcn predict {model} …")
+    tell("No test node was looked at; for the score on those:")
     seed = f" --seed {result['seed']}" if result["seed"] else ""
-    print(f"h2gcn train {source} --model {result['model']} --settings {best}{seed}")
+    tell(f"h2gcn train {source} --model {result['model']} --settings {best}{seed}")
 
 
 def source_arguments(

@@ -121,13 +121,21 @@ def check_auto(params: Params) -> None:
         Of a `NodeClassifier`, by name.
     """
     for name, default in _ITS_OWN.items():
-        if params[name] != default:
+        if not _same(params[name], default):
             raise InputError(
                 f"The '{name}' parameter of NodeClassifier does not go with model "
                 "'auto': each of its members has its own. Name one model to set it."
             )
     if params["time_limit"] is not None:
         check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
+
+
+def _same(value: object, default: object) -> bool:
+    """Return whether a value, which may be of any kind, is a default."""
+    try:
+        return bool(value == default)
+    except Exception:
+        return False
 
 
 def find_answer(

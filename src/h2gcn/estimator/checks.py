@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 
-from h2gcn._validation import check_bool, check_choice
+from h2gcn._validation import check_bool, check_choice, quoted
 from h2gcn.estimator.automatic import AUTO, check_auto
 from h2gcn.estimator.inputs import SCALINGS, input_width
 from h2gcn.estimator.parameters import (
@@ -23,7 +23,13 @@ from h2gcn.estimator.parameters import (
     train_config,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import Features, Graph, Split, stratified_split
+from h2gcn.graph import (
+    Features,
+    Graph,
+    Split,
+    check_is_graph,
+    stratified_split,
+)
 from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import Work
 from h2gcn.training import TrainConfig
@@ -87,11 +93,7 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     graph, split
         As of `NodeClassifier.fit`.
     """
-    if not isinstance(graph, Graph):
-        raise InputError(
-            "NodeClassifier takes a Graph; h2gcn.read_graph makes one of files, of "
-            f"PyG and networkx objects. Got {type(graph).__name__!r} instead."
-        )
+    check_is_graph("fit", graph)
     config, device = check_params(params, graph.n_classes)
     check_batch_size(graph, params["batch_size"])
     seed = resolve_seed(params["random_state"])
@@ -112,17 +114,19 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     n_classes
         Number of classes, which some options must fit.
     """
-    if params["model"] != AUTO:
+    auto = isinstance(params["model"], str) and params["model"] == AUTO
+    if not auto:
         find_model(params["model"])
     check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
     for name in ("calibrate", "refit"):
         check_bool("NodeClassifier", name, params[name])
-    if params["model"] == AUTO:
+    if auto:
         check_auto(params)
         config = TrainConfig(metric=params["metric"], owner="NodeClassifier")
         return config, resolve_device(params["device"])
-    for name in ("time_limit", "refit"):
-        if params[name]:
+    given = {"time_limit": params["time_limit"] is not None, "refit": params["refit"]}
+    for name, is_given in given.items():
+        if is_given:
             raise InputError(
                 f"The '{name}' parameter of NodeClassifier is for model 'auto'."
             )
@@ -139,7 +143,15 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
 
 def resolve_seed(random_state: Any) -> int:
     """Return the seed that scikit-learn's `random_state` stands for."""
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        drawing = check_random_state(random_state)
+    except (RuntimeError, TypeError, ValueError):  # scikit-learn names no parameter
+        raise InputError(
+            "The 'random_state' parameter of NodeClassifier must be None, an integer "
+            "from 0 to 2**32 - 1, or a numpy RandomState. Got "
+            f"{quoted(random_state)} instead."
+        ) from None
+    return int(drawing.randint(np.iinfo(np.int32).max))
 
 
 def resolve_device(name: str) -> torch.device:

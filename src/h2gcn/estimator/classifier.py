@@ -15,7 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from h2gcn._validation import check_integer, check_real, nearest
+from h2gcn._validation import (
+    as_array,
+    check_bool,
+    check_callable,
+    check_choice,
+    check_integer,
+    check_path,
+    check_real,
+    check_type,
+    nearest,
+    quoted,
+)
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import (
     AUTO,
@@ -41,7 +52,7 @@ from h2gcn.estimator.checks import (
     resolve_device,
     resolve_seed,
 )
-from h2gcn.estimator.decisions import DecisionRule, choose_decision
+from h2gcn.estimator.decisions import DECISIONS, DecisionRule, choose_decision
 from h2gcn.estimator.inputs import (
     Scaler,
     build_input,
@@ -77,7 +88,7 @@ from h2gcn.estimator.saved_model import (
     write_model,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
-from h2gcn.graph import Graph, Split
+from h2gcn.graph import Graph, Split, check_is_graph
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
@@ -281,6 +292,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint_minutes
             How often the state is saved; 0 is after every epoch.
         """
+        check_bool("fit", "resume", resume)
+        check_callable("fit", "on_epoch", on_epoch)
+        check_callable("fit", "on_progress", on_progress)
+        if checkpoint is not None:
+            check_path("fit", "checkpoint", checkpoint)
         if resume and checkpoint is None:
             raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
         return self.fit_checked(
@@ -483,6 +499,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "classes_")
         if not self.members_:
             raise InputError("'fit_on_all' is for model 'auto'.")
+        check_is_graph("fit_on_all", graph)
         if self.seen_ is None or not self.seen_.is_of(graph):
             raise InputError(
                 f"{graph.name}: not the graph of fit, on whose labelled nodes those "
@@ -561,6 +578,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_classes
             Number of classes, which some options must fit.
         """
+        check_integer("check_params", "n_classes", n_classes, 0, 2**31 - 1)
         return check_params(self.get_params(), n_classes)
 
     def resolved_params(self) -> dict[str, Any]:
@@ -586,6 +604,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Of `decide` or `DecisionRule.from_costs`, by the probabilities; None says
             the class with the largest logit, as training went for.
         """
+        if decision is not None:
+            rule = "a DecisionRule, as 'decide' returns it"
+            check_type("predict", "decision", decision, DecisionRule, rule)
         logits = self.predict_logits(graph, nodes)
         if decision is None:
             labels: NDArray[Any] = self.classes_of(logits)
@@ -607,6 +628,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probabilities of logits such as those of `predict_blocks`."""
         check_is_fitted(self, "classes_")
+        logits = self._as_scores("probabilities_of", "logits", logits)
         if self.calibration_ is None:
             return probabilities(logits)
         return self.calibration_(logits)
@@ -644,13 +666,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             more is covered than was asked for. False puts the likeliest class there.
         """
         check_is_fitted(self, "classes_")
+        check_is_graph("predict_set", graph)
         check_real("predict_set", "alpha", alpha, "(0, 1)")
+        check_bool("predict_set", "allow_empty", allow_empty)
         if calibration is None and not (self.seen_ and self.seen_.is_of(graph)):
             raise InputError(
                 f"{graph.name}: not the graph of fit, so that its sets would cover "
                 "nobody knows how much; name labelled nodes of it in 'calibration'"
             )
-        held_out, shares, y = self._held_out(graph, calibration)
+        held_out, shares, y = self._held_out(graph, calibration, "calibration")
         index = np.arange(graph.n_nodes) if nodes is None else check_nodes(graph, nodes)
         own = aps_scores(shares, draws(held_out, self.seed_))[np.arange(len(y)), y]
         threshold = quantile(own, alpha)
@@ -704,6 +728,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> labels = clf.predict(graph, decision=clf.decide("macro_f1"))
         """
         check_is_fitted(self, "classes_")
+        check_choice("decide", "kind", kind, DECISIONS)
+        if graph is not None:
+            check_is_graph("decide", graph)
         if (graph is None) != (nodes is None):
             raise InputError("'graph' and 'nodes' go together: nodes of that graph.")
         shares = np.zeros((0, len(self.classes_)), dtype=np.float32)
@@ -716,22 +743,26 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _index_of(self, label: Any) -> int:
         """Return the index of a class by its label, or by the text of it."""
         names = [str(name) for name in self.classes_]
-        if str(label) not in names:
+        try:
+            text = str(label)
+        except Exception:  # of an object that has none
+            text = quoted(label)
+        if text not in names:
             raise InputError(
-                f"there is no class {str(label)!r}.{nearest(str(label), names)} "
+                f"there is no class {quoted(text)}, the 'label'.{nearest(text, names)} "
                 f"The model knows {', '.join(names[:10])}"
                 f"{' and others' if len(names) > 10 else ''}."
             )
-        return names.index(str(label))
+        return names.index(text)
 
     def _held_out(
-        self, graph: Graph | None, nodes: ArrayLike | None
+        self, graph: Graph | None, nodes: ArrayLike | None, name: str = "nodes"
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
         """Return held-out nodes, their probabilities and classes."""
         if graph is not None and nodes is not None:
-            index = check_nodes(graph, nodes)
+            index = check_nodes(graph, nodes, name)
             if len(np.unique(index)) < len(index):
-                raise InputError("held-out nodes must be named once each.")
+                raise InputError(f"'{name}': held-out nodes must be named once each.")
             y = match_labels(graph, index, self.classes_)
             return index, self.predict_proba(graph, index), y
         found = self.calibration_
@@ -751,6 +782,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         its features scaled as the training graph's were.
         """
         check_is_fitted(self, "classes_")
+        check_is_graph("predict", graph)
         index = None if nodes is None else check_nodes(graph, nodes)
         count = graph.n_nodes if index is None else len(index)
         blocks = self.predict_blocks(graph, index)
@@ -780,6 +812,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             too, the module sees the whole graph at once.
         """
         check_is_fitted(self, "classes_")
+        check_is_graph("predict_blocks", graph)
         if block_size is not None:
             check_integer("predict_blocks", "block_size", block_size, 1)
         index = None if nodes is None else check_nodes(graph, nodes)
@@ -809,7 +842,19 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
         check_is_fitted(self, "classes_")
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+        found = self._as_scores("classes_of", "scores", scores)
+        return np.asarray(self.classes_[found.argmax(axis=1)])
+
+    def _as_scores(self, owner: str, name: str, scores: Any) -> NDArray[np.float32]:
+        """Return a number for each node and class, or raise, [n, C]."""
+        found = as_array(owner, name, scores)
+        width = len(self.classes_)
+        if found.ndim != 2 or found.shape[1] != width or found.dtype.kind not in "biuf":
+            raise InputError(
+                f"The '{name}' parameter of {owner} must be numbers, [n, {width}]. Got "
+                f"shape {found.shape} and dtype {found.dtype} instead."
+            )
+        return found
 
     def score(self, graph: Graph, nodes: ArrayLike | None = None) -> float:
         """Return the `metric` on nodes that training did not see.
@@ -826,6 +871,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             those whose ids training saw. A saved model knows them too.
         """
         check_is_fitted(self, "classes_")
+        check_is_graph("score", graph)
         index = self._unseen(graph) if nodes is None else check_nodes(graph, nodes)
         if len(np.unique(index)) < len(index):
             raise InputError(
@@ -871,12 +917,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""
-        save_bundle(self, Path(path))
+        save_bundle(self, check_path("save", "path", path))
 
     @classmethod
     def load(cls, path: str | Path) -> NodeClassifier:
         """Read a classifier that `save` wrote."""
-        return load_bundle(Path(path))
+        return load_bundle(check_path("load", "path", path))
 
 
 def save_bundle(

@@ -8,7 +8,13 @@ from typing import Any
 
 import torch
 
-from h2gcn._validation import check_integer, check_real
+from h2gcn._validation import (
+    check_integer,
+    check_names,
+    check_path,
+    check_real,
+    quoted,
+)
 from h2gcn.exceptions import InputError
 from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
 from h2gcn.training import TrainConfig
@@ -34,7 +40,16 @@ Params = Mapping[str, Any]
 
 def spec_of(params: Params) -> ModelSpec:
     """Return the model that is meant, as it is with the options that were given."""
-    return find_model(params["model"]).given(params["options"])
+    return find_model(params["model"]).given(_options(params))
+
+
+def _options(params: Params) -> Mapping[str, Any]:
+    """Return the options that were given, {} for None, or raise."""
+    if params["options"] is None:
+        return {}
+    check_names("NodeClassifier", "options", params["options"])
+    given: Mapping[str, Any] = params["options"]
+    return given
 
 
 def resolve_params(params: Params) -> dict[str, Any]:
@@ -82,8 +97,8 @@ def check_rings(params: Params) -> None:
         check_integer(owner, "ring_cap", cap, 1, MAX_CAP)
     if store is not None and not _may_be_folder(store):
         raise InputError(
-            f"The 'ring_store' parameter of {owner} must be a folder. Got {store!r} "
-            "instead."
+            f"The 'ring_store' parameter of {owner} must be a folder. Got "
+            f"{quoted(store)} instead."
         )
     if limit is not None:
         check_real(owner, "memory_limit", limit, "(0, inf)")
@@ -111,7 +126,7 @@ def _may_be_folder(path: object) -> bool:
     """Return whether a path is one of a folder, or of nothing yet."""
     if not isinstance(path, str | Path) or not str(path):
         return False
-    return not Path(path).expanduser().is_file()
+    return not check_path("NodeClassifier", "ring_store", path).is_file()
 
 
 def check_batches(params: Params, module: NodeModule) -> None:
@@ -161,7 +176,7 @@ def build_module(
 
 def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options with a parameter of their own, and the others."""
-    options = dict(params["options"] or {})
+    options = dict(_options(params))
     named = {name: params[name] for name in NAMED}
     for name in NAMED:
         if name not in options:

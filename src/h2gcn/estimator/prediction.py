@@ -305,17 +305,19 @@ def probabilities(logits: NDArray[np.float32]) -> NDArray[np.float32]:
     return torch.softmax(torch.from_numpy(logits), dim=1).numpy()
 
 
-def check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
-    """Return node indices from indices or a mask of all nodes."""
+def check_nodes(
+    graph: Graph, nodes: ArrayLike, name: str = "nodes"
+) -> NDArray[np.int64]:
+    """Return node indices from indices or a mask of all nodes, given by that name."""
     n = graph.n_nodes
     try:
         given = np.asarray(nodes).reshape(-1)
     except ValueError:  # rows of different lengths
-        raise InputError("'nodes' must be one list of indices, or a mask.") from None
+        raise InputError(f"'{name}' must be one list of indices, or a mask.") from None
     if given.dtype == bool:
         if len(given) != n:
             raise InputError(
-                f"'nodes' must have an entry for each of the {n:,} nodes of "
+                f"'{name}' must have an entry for each of the {n:,} nodes of "
                 f"{graph.name}, as it is a mask. Got {len(given):,} instead."
             )
         return np.flatnonzero(given)
@@ -323,11 +325,11 @@ def check_nodes(graph: Graph, nodes: ArrayLike) -> NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     if given.dtype.kind not in "iu":
         raise InputError(
-            f"'nodes' must be indices (integers) or a mask. Got {given.dtype} instead."
+            f"'{name}' must be indices (integers) or a mask. Got {given.dtype} instead."
         )
     if not 0 <= given.min() <= given.max() < n:
         raise InputError(
-            f"'nodes' must be indices from 0 to {n - 1}. "
+            f"'{name}' must be indices from 0 to {n - 1}. "
             f"Got {given.min()} to {given.max()} instead."
         )
     return given.astype(np.int64)

@@ -12,5 +12,10 @@ from .checksums import (
     split_fingerprint as split_fingerprint,
 )
 from .edges import EdgeColumns as EdgeColumns, edge_aggregates as edge_aggregates
-from .graph import Graph as Graph, ReadRecord as ReadRecord, Split as Split
+from .graph import (
+    Graph as Graph,
+    ReadRecord as ReadRecord,
+    Split as Split,
+    check_is_graph as check_is_graph,
+)
 from .splitting import stratified_split as stratified_split

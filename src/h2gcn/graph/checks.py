@@ -9,11 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from h2gcn._validation import as_array, quoted, shortened
 from h2gcn.exceptions import InputError
 
 __all__ = [
     "CSR",
     "Features",
+    "as_list",
+    "as_matrix",
     "check_adjacency",
     "check_classes",
     "check_features",
@@ -46,9 +49,33 @@ def tidy(matrix: Any) -> CSR:
     return copied
 
 
+def as_matrix(name: str, matrix: Any) -> CSR:
+    """Return what `tidy` makes of a matrix of numbers, or raise, [n, m]."""
+    try:
+        found = tidy(matrix)
+    except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError):
+        found = None
+    if found is None or found.ndim != 2:
+        raise InputError(
+            f"Graph: '{name}' must be a matrix of numbers, dense or scipy sparse. Got "
+            f"{quoted(matrix)} instead."
+        )
+    return found
+
+
+def as_list(name: str, values: Any) -> NDArray[Any]:
+    """Return a copy of an array that has one dimension, or raise, [n]."""
+    found = as_array("Graph", name, values)
+    if found.ndim != 1:
+        raise InputError(
+            f"Graph: '{name}' must be 1-D. Got shape {found.shape} instead."
+        )
+    return found.copy()
+
+
 def check_adjacency(adj: Any) -> CSR:
     """Return a symmetric, binary matrix without loops, or raise, [n, n]."""
-    matrix = tidy(adj)
+    matrix = as_matrix("adj", adj)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
     matrix.eliminate_zeros()
@@ -98,8 +125,10 @@ def _copy_features(x: Any) -> Features:
         if dense:
             return np.array(x, dtype=np.float32)
         return CSR(x, dtype=np.float32, copy=True)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"Graph: 'x' must hold numbers ({error}).") from None
+    except (OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(
+            f"Graph: 'x' must hold numbers ({shortened(str(error))})."
+        ) from None
 
 
 def first_not_finite(features: Features) -> tuple[int, int] | None:
@@ -120,7 +149,7 @@ def first_not_finite(features: Features) -> tuple[int, int] | None:
 
 def check_labels(y: Any, n: int) -> NDArray[np.int64]:
     """Return class indices, -1 for unlabelled, or raise, [n]."""
-    labels = np.full(n, -1) if y is None else np.asarray(y)
+    labels = np.full(n, -1) if y is None else as_array("Graph", "y", y)
     if labels.dtype.kind not in "iu":
         raise InputError(
             f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
@@ -142,7 +171,7 @@ def check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
         raise InputError(
             f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
         )
-    known = np.arange(n_classes) if classes is None else np.array(classes)
+    known = as_list("classes", np.arange(n_classes) if classes is None else classes)
     if len(known) < n_classes:
         raise InputError(
             f"Graph: 'y' uses {n_classes} classes, but 'classes' names {len(known)}."

@@ -11,24 +11,25 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import import_extra
+from h2gcn._validation import as_array, check_list, check_type, import_extra
 from h2gcn.exceptions import InputError
 from h2gcn.graph.checks import (
     CSR,
     Features,
+    as_list,
+    as_matrix,
     check_adjacency,
     check_classes,
     check_features,
     check_labels,
     check_length,
-    tidy,
 )
 from h2gcn.graph.edges import EdgeColumns
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-__all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split"]
+__all__ = ["CSR", "Features", "Graph", "ReadRecord", "Split", "check_is_graph"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
-            given = np.asarray(getattr(self, part))
+            given = as_array("Split", part, getattr(self, part))
             if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
                 raise InputError(
                     f"Split: '{part}' must be node indices or a mask, 1-D. Got shape "
@@ -162,11 +163,13 @@ class Graph:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
+        check_type("Graph", "name", self.name, str, "a text")
+        check_type("Graph", "record", self.record, ReadRecord, "a ReadRecord")
         settle("adj", check_adjacency(self.adj))
         settle("x", check_features(self.x, self.adj.shape[0]))
         n, n_features = self.x.shape
         if self.directed is not None:
-            directed = tidy(self.directed)
+            directed = as_matrix("directed", self.directed)
             if directed.shape != self.adj.shape:
                 raise InputError(
                     f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
@@ -175,13 +178,14 @@ class Graph:
             settle("directed", directed)
         settle("y", check_labels(self.y, n))
         settle("classes", check_classes(self.classes, self.y))
-        ids = np.arange(n) if self.node_ids is None else np.array(self.node_ids)
-        settle("node_ids", check_length("node_ids", ids, n))
-        names = self.feature_names
-        names = tuple(map(str, range(n_features if names is None else 0))) or names
-        settle("feature_names", tuple(map(str, names or ())))
+        ids = np.arange(n) if self.node_ids is None else self.node_ids
+        settle("node_ids", check_length("node_ids", as_list("node_ids", ids), n))
+        names = range(n_features) if self.feature_names is None else self.feature_names
+        settle("feature_names", _as_texts("feature_names", names))
         check_length("feature_names", self.feature_names, n_features)
-        settle("splits", tuple(self.splits))
+        settle("splits", tuple(check_list("Graph", "splits", self.splits, "Splits")))
+        for split in self.splits:
+            check_type("Graph", "splits", split, Split, "a tuple of Splits")
         for number, split in enumerate(self.splits):
             for part, index in split.parts.items():
                 if index.size and index.max() >= n:
@@ -264,6 +268,20 @@ class Graph:
             f"{self.n_features} features, {self.n_classes} classes, "
             f"{self.labelled.size} labelled)"
         )
+
+
+def check_is_graph(owner: str, graph: object) -> None:
+    """Raise where what should be a graph is none, with how to make one."""
+    rule = "a Graph; h2gcn.read_graph makes one of files, of PyG and networkx objects"
+    check_type(owner, "graph", graph, Graph, rule)
+
+
+def _as_texts(name: str, values: Any) -> tuple[str, ...]:
+    given = check_list("Graph", name, values, "names")
+    try:
+        return tuple(map(str, given))
+    except Exception:  # of an object that has no text
+        raise InputError(f"Graph: '{name}' must be a list of names.") from None
 
 
 def _check_edge_columns(columns: Any, n: int) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Graph
+from h2gcn._validation import check_choice, check_real, check_type
+from h2gcn.graph import CSR, Graph, check_is_graph
 from h2gcn.homophily.measures import (
     edge_ends,
     informativeness_by_chance,
@@ -93,6 +94,9 @@ def ring_shares(
     >>> [ring.homophily for ring in ring_shares(graph, forecast_ring(graph.adj), 9)]
     [0.0, 1.0]
     """
+    check_is_graph("ring_shares", graph)
+    check_type("ring_shares", "forecast", forecast, RingForecast, "a RingForecast")
+    check_real("ring_shares", "max_entries", max_entries, "[0, inf]")
     reasons = _not_built(graph, forecast, max_entries)
     build = next((hop for hop, reason in enumerate(reasons) if reason), len(reasons))
     rings = exact_rings(graph.adj, hops=build) if build else []
@@ -201,6 +205,7 @@ def direction_shares(graph: Graph) -> list[DirectionShare]:
     >>> [(share.path, share.homophily) for share in direction_shares(graph)][:3]
     [('out', 0.5), ('in', 0.5), ('out-out', 0.0)]
     """
+    check_is_graph("direction_shares", graph)
     if graph.directed is None:
         return []
     return [_direction_share(path, walk_ends(graph, path)) for path in DIRECTION_PATHS]
@@ -227,6 +232,8 @@ def walk_ends(graph: Graph, path: str) -> NDArray[np.int64]:
     array([[0, 1],
            [0, 0]])
     """
+    check_is_graph("walk_ends", graph)
+    check_choice("walk_ends", "path", path, DIRECTION_PATHS)
     along = _binary(graph.directed if graph.directed is not None else graph.adj)
     against = CSR(along.T)
     steps = [along if step == "out" else against for step in path.split("-")]

@@ -12,13 +12,20 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn._validation import check_integer
+from h2gcn._validation import (
+    as_array,
+    check_bool,
+    check_integer,
+    check_list,
+    check_type,
+)
 from h2gcn.exceptions import InputError, UndefinedMeasureWarning
-from h2gcn.graph import CSR, Graph, fingerprint
+from h2gcn.graph import CSR, Graph, check_is_graph, fingerprint
 from h2gcn.homophily import measures
 
 __all__ = [
@@ -63,6 +70,13 @@ def edge_ends(matrix: CSR, graph: Graph) -> NDArray[np.int64]:
     array([[2, 1],
            [1, 0]])
     """
+    check_is_graph("edge_ends", graph)
+    check_type("edge_ends", "matrix", matrix, CSR, "a csr_array of scipy's")
+    if matrix.shape != graph.adj.shape:
+        raise InputError(
+            f"The 'matrix' parameter of edge_ends must be {graph.adj.shape}, as the "
+            f"graph's own. Got {matrix.shape} instead."
+        )
     # The unlabelled get a row and a column of their own, cut off at the end: cheaper
     # than selecting entries. Blocks of rows keep the memory flat where a ring is large.
     if graph.n_classes > MAX_CLASSES:
@@ -124,6 +138,7 @@ def informativeness_of(ends: NDArray[np.int64]) -> float:
     >>> informativeness_of(np.array([[0, 3], [5, 0]]))
     1.0
     """
+    ends = _check_ends("informativeness_of", ends)
     own, other = ends.sum(axis=1), ends.sum(axis=0)
     if np.count_nonzero(own) < 2:
         return float("nan")
@@ -154,6 +169,8 @@ def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> flo
     >>> round(informativeness_by_chance(ends, directed=True), 5)
     0.00361
     """
+    ends = _check_ends("informativeness_by_chance", ends)
+    check_bool("informativeness_by_chance", "directed", directed)
     own, other = ends.sum(axis=1), ends.sum(axis=0)
     rows, columns = np.count_nonzero(own), np.count_nonzero(other)
     if rows < 2:
@@ -164,6 +181,18 @@ def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> flo
     else:
         mean = rows * (rows - 1) / (2 * total)  # 4N, and N pairs are 2N ends
     return float(min(mean / _entropy(own), 1.0))
+
+
+def _check_ends(owner: str, ends: object) -> NDArray[Any]:
+    """Return a table of counts, or raise, [C, C]."""
+    found = as_array(owner, "ends", ends)
+    square = found.ndim == 2 and found.shape[0] == found.shape[1]
+    if not square or found.dtype.kind not in "iuf" or not (found >= 0).all():
+        raise InputError(
+            f"The 'ends' parameter of {owner} must be [C, C] counts, none negative. "
+            f"Got shape {found.shape} and dtype {found.dtype} instead."
+        )
+    return found
 
 
 def _entropy(counts: NDArray[np.int64]) -> float:
@@ -200,6 +229,7 @@ def edge_homophily(graph: Graph) -> float:
     >>> edge_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
     0.5
     """
+    check_is_graph("edge_homophily", graph)
     ends = edge_ends(graph.adj, graph)
     if not ends.any():
         return undefined("edge homophily", graph, NO_EDGE)
@@ -219,6 +249,7 @@ def homophily_with_loops(graph: Graph) -> float:
     >>> homophily_with_loops(Graph(x=path, adj=path, y=[0, 0, 1], record=record))
     0.5
     """
+    check_is_graph("homophily_with_loops", graph)
     ends = edge_ends(graph.adj, graph)
     loops = graph.record.loops_dropped if graph.labelled.size else 0
     edges = int(ends.sum()) // 2 + loops
@@ -239,6 +270,7 @@ def node_homophily(graph: Graph) -> float:
     >>> node_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))  # 1, 1/2 and 0
     0.5
     """
+    check_is_graph("node_homophily", graph)
     same, degree = neighbour_counts(graph)
     has = degree > 0
     if not has.any():
@@ -258,6 +290,7 @@ def class_insensitive_homophily(graph: Graph) -> float:
     >>> class_insensitive_homophily(Graph(x=pairs, adj=pairs, y=[0, 0, 1, 1]))
     1.0
     """
+    check_is_graph("class_insensitive_homophily", graph)
     measure = "class-insensitive homophily"
     ends = edge_ends(graph.adj, graph)
     if not ends.any():
@@ -284,6 +317,7 @@ def adjusted_homophily(graph: Graph) -> float:
     >>> adjusted_homophily(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     -1.0
     """
+    check_is_graph("adjusted_homophily", graph)
     ends = edge_ends(graph.adj, graph)
     if reason := _no_mixing(ends):
         return undefined("adjusted homophily", graph, reason)
@@ -303,6 +337,7 @@ def label_informativeness(graph: Graph) -> float:
     >>> label_informativeness(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     1.0
     """
+    check_is_graph("label_informativeness", graph)
     ends = edge_ends(graph.adj, graph)
     if reason := _no_mixing(ends):
         return undefined("label informativeness", graph, reason)
@@ -337,6 +372,7 @@ def compatibility_matrix(graph: Graph) -> NDArray[np.float64]:
     array([[0.66666667, 0.33333333],
            [1.        , 0.        ]])
     """
+    check_is_graph("compatibility_matrix", graph)
     return _shares(graph, "compatibility matrix")
 
 
@@ -349,6 +385,7 @@ def class_homophily(graph: Graph) -> NDArray[np.float64]:
     >>> class_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
     array([0.66666667, 0.        ])
     """
+    check_is_graph("class_homophily", graph)
     return _shares(graph, "class homophily").diagonal().copy()
 
 
@@ -363,6 +400,7 @@ def ring_homophily(graph: Graph, hops: int = 2) -> list[float]:
     >>> ring_homophily(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     [0.0, 1.0]
     """
+    check_is_graph("ring_homophily", graph)
     from h2gcn.rings import exact_rings
 
     hops = check_integer("ring_homophily", "hops", hops, low=1)
@@ -397,10 +435,12 @@ def degree_homophily(
     >>> degree_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))[1]
     DegreeRange(low=2, high=3, nodes=1, homophily=0.5)
     """
+    check_is_graph("degree_homophily", graph)
     same, degree = neighbour_counts(graph)
     if edges is None:
         edges = [2**i for i in range(int(degree.max(initial=1)).bit_length() + 1)]
-    bounds = [check_integer("degree_homophily", "edges", edge, 1) for edge in edges]
+    given = check_list("degree_homophily", "edges", edges, "integers")
+    bounds = [check_integer("degree_homophily", "edges", edge, 1) for edge in given]
     if sorted(set(bounds)) != bounds or len(bounds) < 2:
         raise InputError(
             "The 'edges' parameter of degree_homophily must be at least two "
@@ -449,6 +489,7 @@ def graph_card(graph: Graph) -> dict[str, object]:
     >>> card["edges"], card["h"], card["label_informativeness"], card["split_sizes"]
     (1, 0.0, 1.0, None)
     """
+    check_is_graph("graph_card", graph)
     degrees = graph.degrees
     return {
         "name": graph.name,

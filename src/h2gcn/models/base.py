@@ -8,6 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -222,7 +223,13 @@ class ModelSpec:
         options
             Those that are not the model's defaults, by name; None for none.
         """
-        on = [name for name in self.switches if (options or {}).get(name, False)]
+        said = {} if options is None else options
+        # Only True is on: what is neither True nor False, the module refuses.
+        on = [
+            name
+            for name in self.switches
+            if isinstance(said.get(name), bool | np.bool_) and said[name]
+        ]
         spec = self
         for name in on:
             spec = replace(spec, **self.switches[name])

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
+from h2gcn._validation import quoted
 from h2gcn.exceptions import InputError
 from h2gcn.sparse import LinearMap
 
@@ -45,8 +46,8 @@ def row_normalised(owner: str, matrix: ArrayLike, n_classes: int) -> Tensor:
     )
     try:
         numbers = np.asarray(matrix, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{rule}{matrix!r} instead.") from None
+    except (OverflowError, RecursionError, TypeError, ValueError):
+        raise InputError(f"{rule}{quoted(matrix)} instead.") from None
     if numbers.shape != (n_classes, n_classes):
         raise InputError(f"{rule}the shape {numbers.shape} instead.")
     sums = numbers.sum(axis=1, keepdims=True)

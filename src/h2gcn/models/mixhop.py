@@ -9,7 +9,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_choice, check_integer, check_real, quoted
 from h2gcn.exceptions import InputError
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -192,6 +192,6 @@ def _check_powers(powers: object) -> tuple[int, ...]:
     if not valid or len(set(valid)) < len(given):
         raise InputError(
             "The 'powers' parameter of MixHop must be distinct integers, 0 or larger, "
-            f"at least one. Got {powers!r} instead."
+            f"at least one. Got {quoted(powers)} instead."
         )
     return tuple(sorted(valid))

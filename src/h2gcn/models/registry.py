@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from h2gcn._validation import nearest
+from h2gcn._validation import nearest, quoted
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
@@ -369,11 +369,12 @@ ALIASES = {
 
 def find_model(name: str) -> ModelSpec:
     """Return a model by name (or by the paper's other name for it)."""
-    key = ALIASES.get(name, name)
+    key = ALIASES.get(name, name) if isinstance(name, str) else ""
     if key not in MODELS:
         known = [*MODELS, *ALIASES]
+        given = name if isinstance(name, str) else ""
         raise InputError(
-            f"there is no model {name!r}.{nearest(str(name), known)} "
+            f"there is no model {quoted(name)}.{nearest(given, known)} "
             f"Models: {', '.join(MODELS)}."
         )
     return MODELS[key]

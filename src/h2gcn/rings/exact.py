@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import check_integer
+from h2gcn._validation import check_integer, quoted
+from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.rings.kernels import in_threads, narrow, row_blocks, row_starts
 from h2gcn.sparse import reserve
@@ -30,6 +31,8 @@ __all__ = [
     "ring_sizes",
 ]
 
+MAX_HOPS = 1000
+"""The largest distance: a list of rings has a matrix for each."""
 CHUNK = 2**22
 """How many entries are normalised at once."""
 
@@ -50,7 +53,7 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
     adj
         Adjacency matrix without self-loops, [n, n].
     hops
-        The largest distance, at least 1.
+        The largest distance, at least 1 and at most 1000.
 
     Returns
     -------
@@ -65,8 +68,16 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
            [0., 0., 0.],
            [1., 0., 0.]], dtype=float32)
     """
-    check_integer("exact_rings", "hops", hops, 1)
-    first = _binary(adj)
+    check_integer("exact_rings", "hops", hops, 1, MAX_HOPS)
+    try:
+        first = _binary(adj)
+    except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError):
+        first = None
+    if first is None or first.ndim != 2 or first.shape[0] != first.shape[1]:
+        raise InputError(
+            "The 'adj' parameter of exact_rings must be a square matrix of numbers, "
+            f"dense or scipy sparse. Got {quoted(adj)} instead."
+        )
     return [first, *(ring_rows(first, hop) for hop in range(2, hops + 1))]
 
 

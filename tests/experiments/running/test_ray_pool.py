@@ -4,8 +4,10 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments import RayPool, Run
 from h2gcn.experiments.running import ray_pool
 from h2gcn.experiments.running.local_pool import execute
@@ -41,6 +43,7 @@ sys.stdin.read()
 
 DRIVER = """
 import json, signal, sys
+import psutil
 from h2gcn.experiments import Run
 from h2gcn.experiments import RayPool
 from h2gcn.experiments import run_plan
@@ -54,10 +57,13 @@ address, plan = sys.argv[1:]
 runs = [Run.from_json(run) for run in json.loads(plan)]
 running = []
 with Store("runs.jsonl") as store, RayPool(address, work=play) as pool:
+    sockets = psutil.Process().net_connections()
+    heard = [one.laddr.ip for one in sockets if one.status == psutil.CONN_LISTEN]
     outcome = run_plan(
         runs, store, pool=pool, on_event=lambda event: running.append(event.running)
     )
-print(json.dumps([outcome.found, outcome.done, len(outcome.failed), max(running)]))
+counts = [outcome.found, outcome.done, len(outcome.failed), max(running)]
+print(json.dumps([*counts, sorted({ip.rpartition(":")[2] for ip in heard})]))
 """
 
 
@@ -67,10 +73,16 @@ def ray_environment() -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if name != "H2GCN_DATA"},
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]),
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on loopback
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_worker_niceness": "0",  # by default other tests would starve them
     }
+
+
+def without(environment: dict[str, str], *names: str) -> dict[str, str]:
+    """Return an environment without some of its variables."""
+    return {name: v for name, v in environment.items() if name not in names}
 
 
 @pytest.fixture
@@ -94,20 +106,24 @@ def address(ray_environment: dict[str, str]) -> Iterator[str]:
 @pytest.fixture
 def start(
     address: str, ray_environment: dict[str, str], tmp_path: Path
-) -> Iterator[Callable[[list[Run]], subprocess.Popen[str]]]:
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a program that runs a plan on the cluster; return it."""
     folder = tmp_path / "data" / "texas" / "raw"
     folder.mkdir(parents=True)
     write_tiny_webkb(folder, "texas")
     drivers = []
 
-    def call(runs: list[Run]) -> subprocess.Popen[str]:
+    def call(runs: list[Run], **more: str) -> subprocess.Popen[str]:
         plan = json.dumps([run.to_json() for run in runs])
         driver = subprocess.Popen(
             [sys.executable, "-c", DRIVER, address, plan],
             cwd=tmp_path,
-            env=ray_environment
-            | {"H2GCN_DATA": str(tmp_path / "data"), "H2GCN_TRUST_DATA": "1"},
+            env={
+                **without(ray_environment, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"),
+                "H2GCN_DATA": str(tmp_path / "data"),
+                "H2GCN_TRUST_DATA": "1",
+                **more,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -136,7 +152,7 @@ def read_when(
 # One test, for the cluster takes longer to start than all of this.
 @pytest.mark.filterwarnings("ignore:.*they are read all the same")
 def test_a_plan_on_a_cluster(
-    start: Callable[[list[Run]], subprocess.Popen[str]],
+    start: Callable[..., subprocess.Popen[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -153,7 +169,9 @@ def test_a_plan_on_a_cluster(
     os.kill(victim, signal.SIGKILL)
     said, complaints = driver.communicate(timeout=PATIENCE)
     assert driver.returncode == 0, complaints
-    assert json.loads(said.splitlines()[-1]) == [0, len(plan) - 2, 2, 2]
+    *counts, heard = json.loads(said.splitlines()[-1])
+    assert counts == [0, len(plan) - 2, 2, 2]
+    assert heard == ["127.0.0.1"], "it listens to this machine alone"
     records = {record["key"]: record for record in read_records(path)}
     assert len(records) == path.read_bytes().count(b"\n") == len(plan)
     assert records[unlucky.key]["test_accuracy"] == 1.0, "begun once more"
@@ -179,12 +197,71 @@ def test_a_plan_on_a_cluster(
     said, complaints = start([*others, endless, look]).communicate(timeout=PATIENCE)
     assert json.loads(said.splitlines()[-1])[:3] == [5, 6, 0], complaints
 
+    # Another token: one line, and no traceback or log of Ray's beside it.
+    _, complaints = start([look], RAY_AUTH_TOKEN="0" * 64).communicate(timeout=PATIENCE)
+    assert "(its token is missing here, or is another)" in complaints.splitlines()[-1]
+    assert "gcs_client" not in complaints
 
-@pytest.mark.parametrize("where", ["127.0.0.1:1", "nowhere.invalid:6379", "nonsense"])
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("127.0.0.1:1", "nowhere.invalid:6379", "nonsense", "127.0.0.1"),
+        *("127.0.0.1:99999999", "[::1]:1", "", "host:²"),
+    ],
+)
 def test_a_cluster_that_is_not_there(where: str) -> None:
-    with pytest.raises(InputError, match=f"no Ray cluster .* '{where}'") as caught:
+    with pytest.raises(InputError, match="no Ray cluster can be reached") as caught:
         RayPool(where)
+    assert repr(where) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("speaks", [False, True])
+def test_what_is_there_is_not_ray(
+    speaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_pool, "_SECONDS_TO_REACH", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with server.accept()[0] as line:
+                line.sendall(b"220 mail.example ESMTP\r\n")
+
+        if speaks:
+            threading.Thread(target=answer, daemon=True).start()
+        why = "what answers there is not Ray" if speaks else "timed out"
+        with pytest.raises(InputError, match=why):
+            RayPool(f"127.0.0.1:{port}")
+
+
+def test_the_environment_is_as_it_was_afterwards() -> None:
+    before = dict(os.environ)
+    with pytest.raises(InputError):
+        RayPool("127.0.0.1:1")
+    assert dict(os.environ) == before
+
+
+def test_a_cluster_under_the_address_of_the_machine_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Ray:
+        """Is there, under an address that others know."""
+
+        class exceptions:
+            RayError = OSError
+
+        class util:
+            get_node_ip_address = staticmethod(lambda: "192.0.2.7")
+
+        def init(self, **_: object) -> None:
+            pass
+
+    monkeypatch.setattr(ray_pool, "_check_answer", lambda *_: None)
+    with pytest.warns(H2GCNWarning, match="Ray listens to others too"):
+        ray_pool._connect(Ray(), "127.0.0.1:6379")
+    ray_pool._connect(Ray(), "192.0.2.7:6379")
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,7 @@ SAME_EVERYWHERE = (
     *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
     *("experiments/driver", "experiments/display", "experiments/running"),
     *("experiments/tuning", "experiments/frontier", "cli/test_auto.py"),
+    *("fuzz", "cli/test_streams.py"),
     *("auto/test_portfolio.py", "auto/test_leaderboard.py"),
 )
 """Tests about words, files and processes; all others are marked `numerics`."""

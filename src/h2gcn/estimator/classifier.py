@@ -749,7 +749,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             text = quoted(label)
         if text not in names:
             raise InputError(
-                f"there is no class {quoted(text)}, the 'label'.{nearest(text, names)} "
+                f"there is no class {quoted(text)}.{nearest(text, names)} "
                 f"The model knows {', '.join(names[:10])}"
                 f"{' and others' if len(names) > 10 else ''}."
             )

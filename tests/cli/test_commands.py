@@ -1165,7 +1165,8 @@ def test_mistakes_in_decisions(run: Run, folder: Path, tmp_path: Path) -> None:
     fails(ask("f1=nobody"), "there is no class 'nobody'")
     fails(ask(f"costs={costs}"), "costs.csv")
     for text, message in (
-        ("", "must have one column for each of the classes"),
+        ("", "the file is empty"),
+        ("x\n", "must have one column for each of the classes"),
         (f"x,{one},{other}\n{one},0,1\n", "must have one row for each"),
         (f"x,{one},{other}\n{one},0\n{other},0,1\n", f"row {one} has 1 costs, not 2"),
         (f"x,{one},{other}\n{one},0,dear\n{other},0,1\n", "must be a number. Got"),

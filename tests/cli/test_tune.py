@@ -688,12 +688,12 @@ def test_a_file_of_settings_that_cannot_be_read(
     run: Run, source: Path, tmp_path: Path
 ) -> None:
     gone = tmp_path / "gone.json"
-    fails(run("train", source, "--settings", gone), "gone.json", "No such file")
+    fails(run("train", source, "--settings", gone), "gone.json: there is no such file")
     gone.write_text("{")
     fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
     gone.write_bytes(b"\xff\xfe")
     fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
-    fails(run("train", source, "--settings", tmp_path), "cannot be read")
+    fails(run("train", source, "--settings", tmp_path), "this is a folder")
 
 
 # ------------------------------------------------------------------ options of train
@@ -799,3 +799,10 @@ def test_the_models_as_json(run: Run) -> None:
     assert gat["training"] == {"learning_rate": 0.005, "l2": 2.5e-4}
     assert by_name["label-propagation"]["training"] == {}
     assert json.loads(run("models", "gat", "--json")[1]) == gat
+
+
+def test_more_splits_than_can_be_meant(run: Run, tmp_path: Path) -> None:
+    fails(
+        run("tune", tmp_path / "not there.npz", "--splits", 100_000_000),
+        "--splits 100,000,000: at most 10,000.",
+    )

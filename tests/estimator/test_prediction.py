@@ -1,6 +1,7 @@
 """Predictions in blocks: the same as at once, and never more than a block."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -276,3 +277,58 @@ def test_blocks_that_end_in_trouble_leave_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InputError, match=r"\.csv or \.parquet"):
         write_prediction_blocks(tmp_path / "p.txt", IDS, CLASSES, in_blocks(2))
+
+
+# ------------------------------------------------------------------ numbers that break
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_are_too_large_are_named(graph: Graph, sparse: bool) -> None:
+    clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(graph)
+    x = np.array(graph.x)
+    x[17, 2] = -3e38
+    ids = np.array([f"n{number}" for number in range(50)])
+    x = sp.csr_array(x) if sparse else x
+    odd = replace(graph, x=x, node_ids=ids, name="odd")
+    with pytest.raises(
+        InputError,
+        match=r"odd: column '2' is too large at node 'n17': -3e\+38, and scaled "
+        r"-[\dinfe.+]+\. Products of numbers beyond 1e\+18 do not fit 32 bits\.",
+    ):
+        clf.predict(odd)
+
+
+def test_features_of_any_size_can_be_trained_on(graph: Graph) -> None:
+    """They are scaled, so that only their differences count."""
+    x = np.array(graph.x)
+    large = replace(graph, x=x / np.abs(x).max() * 3e38)
+    clf = NodeClassifier("mlp", epochs=2, scaling="standard", random_state=0)
+    assert np.isfinite(clf.fit(large).predict_proba(large)).all()
+
+
+@pytest.mark.parametrize("name", ["h2gcn-1", "mlp"])
+def test_no_prediction_that_is_not_finite(graph: Graph, name: str) -> None:
+    clf = NodeClassifier(name, epochs=2, random_state=0).fit(graph)
+    assert clf.module_ is not None
+    with torch.no_grad():
+        for weight in clf.module_.parameters():
+            weight.fill_(torch.nan)
+    told = (
+        "the model has no finite prediction for the nodes '0', '1', '2', '3', '4' and "
+        "45 more; numbers among its weights or their features are too large."
+    )
+    for predicted in (clf.predict, clf.predict_proba, clf.predict_logits):
+        with pytest.raises(InputError, match=told):
+            predicted(graph)
+    with pytest.raises(InputError, match=told):
+        evaluate(clf, graph, np.arange(50))
+
+
+def test_mapped_features_that_are_too_large(graph: Graph, tmp_path: Path) -> None:
+    clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(graph)
+    x = np.array(graph.x, dtype=np.float32)
+    x[17] = 3e38
+    np.save(tmp_path / "x.npy", x)
+    mapped = replace(graph, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
+    with pytest.raises(InputError, match="column '0' is too large at node '17': 3e"):
+        clf.predict(mapped)

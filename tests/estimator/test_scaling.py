@@ -218,3 +218,27 @@ def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
         r"'rows', 'standard', 'none'\. Got 'row' instead\. Did you mean 'rows'\?",
     ):
         fit_scaler("row", X, ALL)
+
+
+# ------------------------------------------------------------------- near the largest
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sums_that_32_bits_cannot_hold_are_no_zeros(sparse: bool) -> None:
+    x = features(np.array([[3e38, 3e38, 0], [1, 0, 3]]), sparse)
+    scaled = fit_scaler("rows", x, np.arange(2))(x)
+    np.testing.assert_allclose(dense(scaled), [[0.5, 0.5, 0], [0.25, 0, 0.75]], 1e-5)
+
+
+def test_differences_that_32_bits_cannot_hold_are_finite() -> None:
+    x = features(np.array([[3e38], [-3e38], [3e38], [3e38]]), False)
+    scaled = fit_scaler("standard", x, ALL)(x)
+    root = 3**0.5
+    np.testing.assert_allclose(
+        scaled[:, 0], [1 / root, -root, 1 / root, 1 / root], 1e-5
+    )
+
+
+def test_the_choice_is_made_of_numbers_that_are_finite() -> None:
+    x = features(np.array([[3e38, 0, 0], [3e38, 0, 0], [0, 1, 0]]), False)
+    assert choose_scaling(x) == "standard"

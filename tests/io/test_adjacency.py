@@ -114,3 +114,16 @@ def test_scipy_symmetric_matrix_has_no_directions() -> None:
 def test_scipy_mistakes(adj: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         from_scipy(adj, np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.ones((2, 1), complex)}, "'x' must hold real numbers. Got dtype comp"),
+        ({"x": sp.csr_array(np.ones((2, 1), complex))}, "'x' must hold real numbers"),
+        ({"adj": np.ones((2, 2), "f2")}, "'adj' must be a matrix of numbers"),
+    ],
+)
+def test_numbers_that_no_graph_can_have(change: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        from_scipy(**{"adj": np.zeros((2, 2)), "x": np.eye(2)} | change)

@@ -1,5 +1,6 @@
 """networkx graphs and GraphML files."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -218,3 +219,60 @@ def test_graphml_without_networkx_names_the_extra(
     assert str(caught.value) == (
         f"{path}: to read GraphML, networkx is needed: pip install 'h2gcn[networkx]'"
     )
+
+
+DIGITS = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="k" for="{where}" attr.name="n" attr.type="{kind}"/>
+<graph edgedefault="undirected"><node id="a">{node}</node><node id="b">{node}</node>
+<edge source="a" target="b">{edge}</edge></graph></graphml>"""
+
+
+def digits(where: str, kind: str, count: int) -> str:
+    data = f'<data key="k">{"9" * count}</data>'
+    given = {"node": "", "edge": ""} | {where: data}
+    return DIGITS.format(where=where, kind=kind, **given)
+
+
+@pytest.mark.parametrize("kind", ["int", "long", "double", "boolean"])
+@pytest.mark.parametrize("count", [400, 5000])
+def test_graphml_numbers_of_hundreds_of_digits(
+    tmp_path: Path, kind: str, count: int
+) -> None:
+    file = tmp_path / "g.graphml"
+    file.write_text(digits("node", kind, count))
+    with pytest.raises(InputError) as refused:
+        read_graphml(file)
+    message = str(refused.value)
+    assert re.search(r"must be finite. Node 'a'|this is not GraphML", message)
+    assert len(message) < 500 + len(str(file))
+
+
+def test_graphml_edges_with_numbers_of_hundreds_of_digits(tmp_path: Path) -> None:
+    file = tmp_path / "g.graphml"
+    file.write_text(digits("edge", "int", 400))
+    why = "edge attribute 'n' is left out: it is not finite, in 32 bits"
+    assert why in read_graphml(file).record.notes
+
+
+def test_networkx_nodes_that_are_huge_integers() -> None:
+    graph = from_networkx(nx.Graph([(10**30, 1)]))
+    assert graph.node_ids.tolist() == [str(10**30), "1"]
+
+
+def test_networkx_attributes_of_odd_shapes() -> None:
+    graph = pets()
+    for number, node in enumerate(graph):
+        graph.nodes[node]["one"] = np.array(number)
+        graph.nodes[node]["mixed"] = [number] if number else number
+        graph.nodes[node]["label"] = np.arange(2)
+    made = from_networkx(graph, features=["mixed"])
+    assert made.x.tolist() == [[n] for n in range(len(graph))]
+    assert made.classes.tolist() == ["[0 1]"]
+    with pytest.raises(InputError, match=r"'one' must be numbers. Got array\(0\)"):
+        from_networkx(graph, features=["one"])
+
+
+def test_one_long_name_does_not_make_all_names_long() -> None:
+    """An array of the longest times their number would be 16 GB."""
+    graph = nx.path_graph([f"n{number}" for number in range(20_000)] + ["x" * 200_000])
+    assert len(from_networkx(graph).node_ids[-1]) == 200_000

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ EDGE_LIST = {
     "node_labels": np.array([1, 0, 1, 0]),
     "edges": np.array([[0, 1], [1, 0], [2, 3], [3, 3]]),
 }
+PARTS = ("train", "val", "test")
 SPLIT_MASKS = {
     "train_masks": np.array([[1, 0, 0, 0], [0, 1, 0, 0]], dtype=bool),
     "val_masks": np.array([[0, 1, 0, 0], [1, 0, 0, 0]], dtype=bool),
@@ -215,12 +217,21 @@ def test_missing_keys_are_listed(tmp_path: Path) -> None:
         ({"adj_indices": np.array([1, 0, 9, 1])}, "'adj_.*not a sound CSR"),
         ({"adj_indices": np.array([1, 0, -1, 1])}, "'adj_.*not a sound CSR"),
         ({"adj_indptr": np.array([0, 3, 1, 4])}, "'adj_.*not a sound CSR"),
-        ({"adj_indptr": np.array([0, 1, 3])}, "'adj_.*not a sound CSR"),
+        ({"adj_indptr": np.array([0, 1, 3])}, "'adj_indptr' must have 4 entries"),
         ({"attr_data": np.array([1.0])}, "'attr_.*not a sound CSR"),
-        ({"attr_shape": np.array([3])}, "'attr_.*not a sound CSR"),
+        ({"attr_shape": np.array([3])}, r"'attr_shape' must be two.*Got shape \(1,\)"),
+        ({"attr_shape": np.array([3, -1])}, r"two sizes.*Got \[3, -1\]"),
+        ({"attr_shape": np.array([3, np.nan])}, r"two sizes.*Got \[3\.0, nan\]"),
+        ({"attr_shape": np.array(["a", "b"])}, r"two sizes.*Got \['a', 'b'\]"),
+        ({"attr_is_dense": np.array([True, False])}, "must be one truth value"),
+        ({"attr_is_dense": np.array("no")}, "must be one truth value"),
+        ({"classes": np.array("a")}, "'classes' must be 1-D"),
+        ({"labels": np.array([0, 1, 1j])}, "only numbers and text are read"),
+        ({"labels": np.array([0, 1, 1e300])}, "must be classes; these hold 1e.300"),
+        ({"train_masks": np.array(["a"] * 3)}, "are missing"),
         ({"adj_shape": np.array([3, 4])}, "must be square"),
-        ({"labels": np.array([0, 1])}, "'y' must have 3 entries"),
-        ({"labels": np.eye(3)}, "one a node"),
+        ({"labels": np.array([0, 1])}, "'labels' must have 3 entries"),
+        ({"labels": np.eye(3)}, r"'labels' must have 3 entries. Got shape \(3, 3\)"),
         (
             {"split_train": np.array([7]), "split_val": np.array([1])}
             | {"split_test": np.array([0])},
@@ -247,6 +258,8 @@ def test_malformed_csr_layouts(tmp_path: Path, changes: dict, message: str) -> N
         ({"node_features": np.array(["a"] * 4)}, "'node_features' must be numbers"),
         ({"node_features": np.full((4, 1), np.nan)}, "finite"),
         (SPLIT_MASKS | {"val_masks": np.ones((2, 3), bool)}, "masks must be"),
+        (SPLIT_MASKS | {"val_masks": np.full((2, 4), "a")}, "'val_masks' must be a m"),
+        ({"node_labels": np.zeros(5)}, "'node_labels' must have 4 entries"),
     ],
 )
 def test_malformed_edge_lists(tmp_path: Path, changes: dict, message: str) -> None:
@@ -367,3 +380,162 @@ def test_malformed_edge_columns(tmp_path: Path, changes: dict, message: str) -> 
     with pytest.raises(InputError, match=message) as refused:
         read_npz(path)
     assert str(refused.value).startswith(str(path))
+
+
+def raw_npy(header: bytes, body: bytes = b"") -> bytes:
+    """Return an array file with any text for a header."""
+    length = len(header).to_bytes(2, "little")
+    return b"\x93NUMPY\x01\x00" + length + header + body
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (
+            raw_npy(b"{'descr': '<i8', 'fortran_order': False, 'shape': (3,), }"),
+            r"'labels' is damaged: by its header it is \(3,\) of int64, but 0 bytes",
+        ),
+        (
+            raw_npy(b"{'descr': '<i8', 'fortran_order': False, 'shape': (10**11,), }"),
+            "the archive cannot be read",
+        ),
+        (
+            raw_npy(
+                b"{'descr': '<i8', 'fortran_order': False, 'shape': (100000000000,), }",
+                bytes(24),
+            ),
+            "'labels' is damaged.*but 24 bytes follow",
+        ),
+        (
+            raw_npy(b"{'descr': '<i8', 'fortran_order': False, 'shape': (-3, -1), }"),
+            "'labels' is damaged",
+        ),
+        (
+            raw_npy(b"{'descr': '|V8', 'fortran_order': False, 'shape': (3,), }", b""),
+            "only numbers and text are read",
+        ),
+        (raw_npy(b"(" * 5000), "the archive cannot be read"),
+        (raw_npy(b"{'descr': "), "the archive cannot be read"),
+        (raw_npy(b"\xff\x00"), "the archive cannot be read"),
+        (b"no array at all", "the archive cannot be read"),
+        (b"", "the archive cannot be read"),
+    ],
+)
+def test_headers_of_arrays_are_not_believed(
+    tmp_path: Path, member: bytes, message: str
+) -> None:
+    arrays = {key: value for key, value in CSR_LAYOUT.items() if key != "labels"}
+    path = save(tmp_path / "bad.npz", **arrays)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("labels.npy", member)
+    with pytest.raises(InputError, match=rf"bad\.npz: .*{message}"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("key", [k for k in CSR_LAYOUT if k != "labels"])
+def test_arrays_that_are_missing(tmp_path: Path, key: str) -> None:
+    arrays = {name: value for name, value in CSR_LAYOUT.items() if name != key}
+    with pytest.raises(InputError, match="must hold node_features"):
+        read_npz(save(tmp_path / "bad.npz", **arrays))
+    directed = key.replace("attr", "adj")
+    arrays = CSR_LAYOUT | {
+        name.replace("adj", "directed"): value
+        for name, value in CSR_LAYOUT.items()
+        if name.startswith("adj") and name not in (directed, "adj_shape")
+    }
+    path = save(tmp_path / "bad.npz", **arrays)
+    gone = directed.replace("adj", "directed")
+    if gone in ("directed_indptr", "directed_shape"):
+        assert read_npz(path).n_nodes == 3
+        return
+    with pytest.raises(InputError, match=f"'{gone}' is missing"):
+        read_npz(path)
+
+
+def test_a_small_file_with_wide_features_is_refused_unread(tmp_path: Path) -> None:
+    wide = {"attr_shape": np.array([3, 200_000_000_000])}
+    for dense in ({}, {"attr_is_dense": np.array(True)}):
+        path = save(tmp_path / "wide.npz", **CSR_LAYOUT | wide | dense)
+        assert path.stat().st_size < 14_000
+        with pytest.raises(
+            InputError,
+            match=r"wide\.npz: features of 3 nodes in 200,000,000,000 columns would "
+            r"take about [\d,]+\.0 GB of memory, and .* are free\.",
+        ):
+            read_npz(path)
+
+
+def test_a_large_array_that_nothing_needs_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bomb.npz"
+    zeros = np.zeros(10**7, dtype=np.int64)
+    np.savez_compressed(path, **CSR_LAYOUT | {"other": zeros})
+    monkeypatch.setattr("h2gcn.sparse.memory.available_memory", lambda: 10**6)
+    assert read_npz(path).n_nodes == 3
+    np.savez_compressed(path, **CSR_LAYOUT | {"labels": zeros})
+    with pytest.raises(InputError, match=r"'labels' must have 3 entries. Got shape"):
+        read_npz(path)
+    np.savez_compressed(path, **CSR_LAYOUT | {"adj_data": zeros})
+    with pytest.raises(
+        InputError, match=r"'adj_data', of shape \(10000000,\), would take about 240"
+    ):
+        read_npz(path)
+
+
+def test_more_splits_than_can_be_meant(tmp_path: Path) -> None:
+    masks = {f"{part}_masks": np.ones((10_001, 4), bool) for part in PARTS}
+    with pytest.raises(InputError, match=r"at most 10,000 splits. Got 10,001 instead"):
+        read_npz(save(tmp_path / "g.npz", **EDGE_LIST | masks))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"loops_dropped": "many"},
+        {"edges_read": 1.5},
+        {"notes": [1]},
+        {"tables": []},
+        {"id_column": 7},
+        {"who": 1},
+    ],
+)
+def test_records_of_other_types(
+    tmp_path: Path, small_graph: Graph, change: dict[str, Any]
+) -> None:
+    write_npz(small_graph, tmp_path / "g.npz")
+    arrays = dict(np.load(tmp_path / "g.npz"))
+    record = json.loads(str(arrays["record"])) | change
+    path = save(tmp_path / "bad.npz", **arrays | {"record": json.dumps(record)})
+    with pytest.raises(InputError, match="'record' is not the record of a reader"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("kind", ["f2", ">f4", ">f8"])
+def test_numbers_of_other_machines(tmp_path: Path, kind: str) -> None:
+    changes = {"attr_data": CSR_LAYOUT["attr_data"].astype(kind)}
+    changes |= {"adj_indices": CSR_LAYOUT["adj_indices"].astype(">i8")}
+    changes |= {"attr_indices": CSR_LAYOUT["attr_indices"].astype("u8")}
+    graph = read_npz(save(tmp_path / "g.npz", **CSR_LAYOUT | changes))
+    assert graph.x.tolist() == [[1, 0], [0, 0], [2, 3]]
+    assert graph.n_edges == 2
+
+
+def test_a_matrix_without_entries_of_unsigned_indices(tmp_path: Path) -> None:
+    empty = {
+        "adj_data": np.zeros(0, np.float32),
+        "adj_indices": np.zeros(0, np.uint64),
+        "adj_indptr": np.zeros(4, np.uint64),
+    }
+    assert read_npz(save(tmp_path / "g.npz", **CSR_LAYOUT | empty)).n_edges == 0
+
+
+def test_many_splits_take_time_by_their_number(tmp_path: Path) -> None:
+    """The directory of the archive is read once, not once an array."""
+    splits = {
+        f"split_{number}_{part}": np.array([place])
+        for number in range(300)
+        for place, part in enumerate(PARTS)
+    }
+    graph = read_npz(save(tmp_path / "g.npz", **CSR_LAYOUT | splits))
+    assert len(graph.splits) == 300

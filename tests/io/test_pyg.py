@@ -1,14 +1,17 @@
 """PyG's `Data`, as an object and in files of `torch.save`."""
 
 import os
+import pickle
 import re
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
@@ -18,6 +21,8 @@ from h2gcn.io import (
     read_pt,
     to_pyg,
 )
+
+PARTS = ("train", "val", "test")
 
 # PyG compiles a few functions with torch.jit when it is imported, which torch has
 # deprecated; it is theirs to change. So it is imported inside the tests.
@@ -41,8 +46,6 @@ def labelled_graph(n_splits: int) -> Graph:
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2])
 def test_pyg_round_trip(n_splits: int) -> None:
-    import torch
-
     graph = labelled_graph(n_splits)
     data = graph.to_pyg()
     assert data.x.dtype == torch.float32
@@ -64,7 +67,6 @@ def test_pyg_round_trip(n_splits: int) -> None:
 
 
 def test_pyg_sparse_features_float_labels_and_one_test_mask() -> None:
-    import torch
     from torch_geometric.data import Data
 
     data = Data(
@@ -90,8 +92,6 @@ def test_pyg_sparse_features_float_labels_and_one_test_mask() -> None:
 
 
 def test_pyg_without_labels() -> None:
-    import torch
-
     graph = from_pyg({"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]])})
     assert graph.y.tolist() == [-1, -1]
 
@@ -112,8 +112,6 @@ PYG_MISTAKES = {
 
 @pytest.mark.parametrize("mistake", PYG_MISTAKES)
 def test_pyg_mistakes(tmp_path: Path, mistake: str) -> None:
-    import torch
-
     change, message = PYG_MISTAKES[mistake]
     data = to_pyg(labelled_graph(0))
     for key, value in change.items():
@@ -133,7 +131,6 @@ def test_other_objects_are_refused() -> None:
 
 
 def test_pt_files(tmp_path: Path) -> None:
-    import torch
     from torch.serialization import get_safe_globals
 
     graph = labelled_graph(2)
@@ -165,8 +162,6 @@ class Payload:
 
 @pytest.mark.parametrize("legacy", [False, True])
 def test_pt_pickles_are_not_run(tmp_path: Path, legacy: bool) -> None:
-    import torch
-
     data = to_pyg(labelled_graph(0))
     data.extra = Payload(tmp_path / "ran")
     path = tmp_path / "trap.pt"
@@ -179,7 +174,6 @@ def test_pt_pickles_are_not_run(tmp_path: Path, legacy: bool) -> None:
 
 
 def test_pt_refuses_classes_that_pyg_allows_everywhere(tmp_path: Path) -> None:
-    import torch
     from torch_geometric.data import HeteroData
 
     torch.save(HeteroData(), tmp_path / "hetero.pt")
@@ -188,8 +182,6 @@ def test_pt_refuses_classes_that_pyg_allows_everywhere(tmp_path: Path) -> None:
 
 
 def test_broken_pt_files(tmp_path: Path) -> None:
-    import torch
-
     path = tmp_path / "bad.pt"
     torch.save(to_pyg(labelled_graph(0)), path)
     whole = path.read_bytes()
@@ -267,8 +259,6 @@ def test_edge_attributes_that_cannot_be_used(given: Any, why: str) -> None:
 
 
 def test_tensors_that_numpy_does_not_have_are_left_out() -> None:
-    import torch
-
     graph = with_edges(edge_attr=torch.ones(3, dtype=torch.bfloat16))
     assert graph.edge_columns is None
     (note,) = graph.record.notes
@@ -279,8 +269,6 @@ def test_tensors_that_numpy_does_not_have_are_left_out() -> None:
 def test_without_pyg_the_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import torch
-
     graph = labelled_graph(1)
     data = graph.to_pyg()
     torch.save(data, tmp_path / "data.pt")
@@ -311,3 +299,134 @@ def test_a_broken_pyg_speaks_for_itself(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("h2gcn._validation.import_module", broken)
     with pytest.raises(ModuleNotFoundError, match="aiohttp"):
         to_pyg(labelled_graph(0))
+
+
+def saved(folder: Path, **changes: Any) -> Path:
+    """Write a graph of three nodes, with some of its tensors replaced."""
+    tensors = {
+        "x": torch.eye(3),
+        "edge_index": torch.tensor([[0, 1], [1, 2]]),
+        "y": torch.tensor([0, 1, 1]),
+    }
+    torch.save(tensors | changes, folder / "g.pt")
+    return folder / "g.pt"
+
+
+def wide(n_columns: int) -> Any:
+    with torch.sparse.check_sparse_tensor_invariants():
+        ends = torch.tensor([[0], [5]])
+        return torch.sparse_coo_tensor(ends, torch.ones(1), (3, n_columns))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"x": wide(10**11)},
+            "features of 3 nodes in 100,000,000,000 columns would take about 110,000.0 "
+            "GB of memory, and",
+        ),
+        (
+            {"x": torch.ones(1, 1).expand(3, 10**9)},
+            "'x' has shape (3, 1000000000) and would take 12.0 GB of memory, but the "
+            "file has 4 bytes of it.",
+        ),
+        (
+            {"edge_index": torch.zeros(2, 1, dtype=torch.long).expand(2, 10**10)},
+            "'edge_index' has shape (2, 10000000000) and would take 160.0 GB",
+        ),
+        (
+            {"y": torch.zeros(1, dtype=torch.long).expand(10**7)},
+            "'y' must have 3 entries. Got 10000000.",
+        ),
+        (
+            {f"{p}_mask": torch.ones(3, 1).expand(3, 10**7) for p in PARTS},
+            "a graph has at most 10,000 splits. Got 10,000,000 instead.",
+        ),
+    ],
+)
+def test_small_files_of_large_tensors(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = saved(tmp_path, **change)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(InputError) as refused:
+        read_pt(path)
+    assert str(refused.value).startswith(f"{path}: {message}")
+
+
+def test_what_is_repeated_a_little_is_read(tmp_path: Path) -> None:
+    path = saved(tmp_path, x=torch.ones(1, 2).expand(3, 2))
+    assert read_pt(path).x.tolist() == [[1, 1]] * 3
+
+
+def test_edge_attributes_that_would_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path, edge_attr=torch.ones(2, 1).expand(2, 10**6))
+    monkeypatch.setattr("h2gcn.io.pyg.available_memory", lambda: 10**6)
+    note = "'edge_attr' is left out: its shape is (2, 1000000), which takes 16.0 MB"
+    assert note in read_pt(path).record.notes
+
+
+def repacked(path: Path, change: Any, **given: Any) -> None:
+    """Write an archive again, its members changed by a function of name and bytes."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    with zipfile.ZipFile(path, "w", **given) as archive:
+        for name, content in members.items():
+            archive.writestr(name, change(name, content))
+
+
+def test_a_compressed_archive_is_not_loaded(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    repacked(path, lambda _, content: content, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(
+        InputError, match=r"is compressed, and torch\.save compresses no"
+    ):
+        read_pt(path)
+
+
+def test_a_tensor_that_reaches_beyond_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "g.pt"
+    torch.save({"x": torch.arange(4.0)}, path)
+
+    def longer(name: str, content: bytes) -> bytes:
+        if not name.endswith("data.pkl"):
+            return content
+        many = b"J" + (2**28).to_bytes(4, "little")
+        changed = content.replace(b"K\x04Q", many + b"Q")
+        changed = changed.replace(b"K\x04\x85", many + b"\x85")
+        assert changed != content
+        return changed
+
+    repacked(path, longer)
+    with pytest.raises(InputError, match=r"not a file of torch\.save, or it is cut"):
+        read_pt(path)
+
+
+def test_sparse_indices_that_lead_outside(tmp_path: Path) -> None:
+    matrix = wide(9)
+    matrix._indices()[1] = 10**6
+    with pytest.raises(InputError, match=r"not a file of torch\.save|not a sound"):
+        read_pt(saved(tmp_path, x=matrix))
+
+
+def test_a_pickle_that_makes_bytes_of_any_length(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+
+    def longer(name: str, content: bytes) -> bytes:
+        is_pickle = name.endswith("data.pkl")
+        return pickle.dumps(bytearray(8), 2) if is_pickle else content
+
+    repacked(path, longer)
+    with pytest.raises(InputError, match=r"\(bytearray\); it was not loaded"):
+        read_pt(path)
+
+
+def test_an_archive_with_a_name_that_is_no_text(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"data.pkl", b"\xff\xfeta.pkl"))
+    with pytest.raises(InputError, match=r"not a file of torch\.save"):
+        read_pt(path)

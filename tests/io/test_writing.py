@@ -149,3 +149,23 @@ def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
     assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]
     assert (tmp_path / "old.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_no_prediction_is_written_that_is_not_finite(
+    tmp_path: Path, bad: float
+) -> None:
+    target = tmp_path / "p.csv"
+    shares = np.full((8, 2), 0.5, dtype=np.float32)
+    shares[1, 0] = shares[7, 1] = bad
+    ids, labels, classes = np.arange(8), np.full(8, "x"), np.array(["x", "y"])
+    told = "The probabilities of these nodes are not: '1', '7'."
+    with pytest.raises(InputError, match=told):
+        write_predictions(target, ids, labels, shares, classes)
+    blocks = [
+        (np.arange(4), np.zeros(4, dtype=np.int64), np.full((4, 2), 0.5, np.float32)),
+        (np.arange(4), np.zeros(4, dtype=np.int64), shares[:4]),
+    ]
+    with pytest.raises(InputError, match="Predictions must be finite; nothing is wri"):
+        write_prediction_blocks(target, ids, classes, blocks)
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -276,3 +277,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"file: cannot be used \(Not a directory\)"):
         store_ring(NAMED["star"], tmp_path / "file")
+
+
+def test_a_pipe_in_the_store_is_replaced(tmp_path: Path) -> None:
+    store_ring(NAMED["star"], tmp_path)
+    notes = list(tmp_path.rglob("*.json"))
+    assert notes
+    for path in notes:
+        path.unlink()
+        os.mkfifo(path)
+    with pytest.warns(H2GCNWarning, match="it is made again"):
+        store_ring(NAMED["star"], tmp_path)
+    assert all(path.is_file() for path in notes)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from h2gcn.sparse import available_memory, gigabytes, memory, reserve
+from h2gcn.exceptions import InputError
+from h2gcn.sparse import available_memory, check_room, gigabytes, memory, reserve
 
 
 def test_free_memory_is_a_plausible_number_of_bytes() -> None:
@@ -36,3 +37,13 @@ def test_reserved_arrays_can_be_written(count: int, dtype: type) -> None:
     assert array.dtype == dtype
     array[:] = 7
     assert (array == 7).all()
+
+
+def test_what_would_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 2_000_000)
+    check_room("a graph", 2_000_000)
+    with pytest.raises(InputError) as refused:
+        check_room("a graph", 3_000_000_000)
+    assert str(refused.value) == (
+        "a graph would take about 3.0 GB of memory, and 2.0 MB are free."
+    )

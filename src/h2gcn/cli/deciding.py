@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from h2gcn.estimator import DecisionRule, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
-from h2gcn.io import cannot_read
+from h2gcn.io import cannot_read, existing_file
 
 __all__ = ["Said", "decide_and_join", "parse_decision"]
 
@@ -54,11 +54,11 @@ def parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:
 def _read_costs(path: Path, names: list[str]) -> NDArray[np.float64]:
     """Read costs: a row for each true class, a column for each that is said."""
     try:
-        with path.expanduser().open(encoding="utf-8", newline="") as file:
+        with existing_file(path).open(encoding="utf-8", newline="") as file:
             rows = [row for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError) as error:
-        if isinstance(error, OSError):
-            raise cannot_read(path, error) from None
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    except (UnicodeDecodeError, csv.Error):
         raise InputError(f"{path}: not a CSV file in UTF-8") from None
     said = [cell.strip() for cell in rows[0][1:]] if rows else []
     true = [row[0].strip() for row in rows[1:]]

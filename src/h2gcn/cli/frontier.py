@@ -99,13 +99,13 @@ def reproduce_frontier(
         show,
         write_result,
     )
-    from h2gcn.io import atomic_write
+    from h2gcn.io import atomic_write, usable_path
 
     if asked.time_limit is not None and not asked.time_limit > 0:
         raise InputError(f"--time-limit {asked.time_limit:g}: it must be above 0")
     numbers = None if asked.splits is None else find_numbers(asked.splits)
     runs = plan_splits(asked.only, numbers)
-    out = make_folder(out.expanduser())
+    out = make_folder(usable_path(out))
     folder = make_folder(out / FRONTIER)
     interrupted, reasons = False, []
     with Store(folder / RUNS) as store:

@@ -148,10 +148,11 @@ def command(
 def _check_new(out: Path) -> None:
     """Refuse to replace a graph: it may be somebody's data."""
     from h2gcn.exceptions import InputError
+    from h2gcn.io import usable_path
 
     files = [out] if out.suffix == ".npz" else [out / "nodes.csv", out / "edges.csv"]
     for file in files:
-        if file.expanduser().is_file():
+        if usable_path(file).is_file():
             raise InputError(
                 f"{file}: is there already; --force replaces it, another --out keeps it"
             )
@@ -177,11 +178,14 @@ def read_matrix(path: Path) -> list[list[float]]:
     import csv
 
     from h2gcn.exceptions import InputError
+    from h2gcn.io import existing_file
 
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with existing_file(path).open(encoding="utf-8-sig", newline="") as file:
             return [[float(cell) for cell in row] for row in csv.reader(file) if row]
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise InputError(f"{path}: not a table of numbers ({error})") from None

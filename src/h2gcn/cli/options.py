@@ -161,10 +161,14 @@ def find_settings(
 
 
 def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+    from h2gcn.io import existing_file
+
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(existing_file(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except InputError:
+        raise
     except ValueError:
         raise InputError(f"{path}: not JSON") from None
     except RecursionError:
@@ -442,10 +446,12 @@ def check_not_read(
     features: Path | None,
 ) -> None:
     """Refuse to write a file in the place of one that the same command reads."""
-    given = [None if source is None else Path(source), nodes, edges, features]
-    read = [path.expanduser() for path in given if path is not None]
+    from h2gcn.io import usable_path
+
+    given = [source, nodes, edges, features]
+    read = [usable_path(path) for path in given if path is not None]
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
-    target = out.expanduser()
+    target = usable_path(out)
     if target.is_file() and any(p.is_file() and p.samefile(target) for p in read):
         raise InputError(f"{out}: this command reads it; --out must be another file")
 
@@ -461,7 +467,7 @@ def load_source(
     """Read the graph: a benchmark by name, else a file, a folder or two tables."""
     from h2gcn._validation import nearest
     from h2gcn.datasets import DATASETS, is_dataset, load_dataset
-    from h2gcn.io import read_graph
+    from h2gcn.io import read_graph, usable_path
 
     if source is not None and nodes is None and edges is None:
         # A folder that is called as a dataset is meant by ./texas.
@@ -475,7 +481,7 @@ def load_source(
                 return load_dataset(
                     source, trust_data=trust_data or None, progress=progress
                 )
-        if not Path(source).expanduser().exists() and not Path(source).suffix:
+        if not usable_path(source).exists() and not Path(source).suffix:
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."
                 f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."

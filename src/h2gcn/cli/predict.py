@@ -112,13 +112,20 @@ def command(
         translate_labels,
     )
     from h2gcn.exceptions import H2GCNWarning, InputError
-    from h2gcn.io import TableOptions, check_suffix, listed, write_prediction_blocks
+    from h2gcn.io import (
+        TableOptions,
+        check_suffix,
+        listed,
+        usable_path,
+        write_prediction_blocks,
+    )
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
     check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
     src.check_not_read(out, source, nodes, edges, features)
+    usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else parse_decision(decision, classifier)
     here = machine(ring_store, memory_limit)

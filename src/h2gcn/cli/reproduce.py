@@ -112,6 +112,7 @@ def command(
         make_folder,
         why_no_figures,
     )
+    from h2gcn.io import usable_path
 
     if name == FRONTIER:
         _refuse(name, {"protocol": protocol != "standard", "ray": ray is not None})
@@ -121,7 +122,7 @@ def command(
     _refuse(name, given)
     names, how = find_experiments(name), find_protocol(protocol)
     left_out = set(REAL) - find_benchmarks(only, names, how) if only else set()
-    out = make_folder(out.expanduser())
+    out = make_folder(usable_path(out))
     check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
     if why := why_no_figures():

@@ -298,10 +298,10 @@ def _check_for_auto(model: str, given: dict[str, object]) -> None:
 
 def _check_page(page: Path) -> None:
     """Refuse a page that cannot be written, before the work is done."""
-    from h2gcn.io import check_suffix
+    from h2gcn.io import check_suffix, usable_path
 
     check_suffix(page, (".html", ".htm"))
-    if not page.expanduser().parent.is_dir():
+    if not usable_path(page).parent.is_dir():
         raise InputError(f"{page}: the folder {page.parent} does not exist")
 
 

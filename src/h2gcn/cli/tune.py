@@ -138,12 +138,15 @@ def command(
     )
     from h2gcn.estimator import AUTO, check_labels, other_scalings
     from h2gcn.experiments import classifier_of, distinct, find_grid, without_test
+    from h2gcn.graph import MAX_SPLITS
 
     if model == AUTO:
         raise InputError(
             "--model auto has nothing to tune: it is a fixed dozen of models, and "
             "'h2gcn train' takes it as it is. Name one of 'h2gcn models'."
         )
+    if n_splits is not None and n_splits > MAX_SPLITS:
+        raise InputError(f"--splits {n_splits:,}: at most {MAX_SPLITS:,}.")
     model, _ = find_settings(None, model)
     n_trials = _check_search(search, trials)
     given = {

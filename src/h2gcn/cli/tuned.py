@@ -40,7 +40,13 @@ from h2gcn.experiments import (
 )
 from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.homophily import graph_card
-from h2gcn.io import TableOptions, atomic_write, check_not_stdout
+from h2gcn.io import (
+    TableOptions,
+    atomic_write,
+    check_not_stdout,
+    existing_file,
+    usable_path,
+)
 from h2gcn.models import ALIASES
 
 __all__ = [
@@ -77,6 +83,7 @@ class Folder:
     def check(self) -> None:
         """Refuse a folder that cannot be used, before the work is done."""
         check_not_stdout(self.path, "tuning needs a folder")
+        usable_path(self.path)
         if not self.path.parent.is_dir():
             parent = self.path.parent
             raise InputError(f"{self.path}: the folder {parent} does not exist")
@@ -115,7 +122,7 @@ class Folder:
     def read_best(self) -> dict[str, Any]:
         """Return what best.json holds; nothing if it is not there, or no JSON."""
         try:
-            best = json.loads(self.best.read_text(encoding="utf-8"))
+            best = json.loads(existing_file(self.best).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return best if isinstance(best, dict) else {}

@@ -74,6 +74,7 @@ from h2gcn.estimator.parameters import (
 )
 from h2gcn.estimator.prediction import (
     check_nodes,
+    finite_blocks,
     join_blocks,
     logits_in_blocks,
     probabilities,
@@ -835,9 +836,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if reached is not None:
                 warn_of_unreached(reached if index is None else reached[index])
         size = self.params_["batch_size"] if block_size is None else block_size
-        return logits_in_blocks(
+        blocks = logits_in_blocks(
             self.module_, x, operators, index, size, device, small=small
         )
+        return finite_blocks(graph, blocks)
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from h2gcn._validation import check_choice
 from h2gcn.estimator.known_labels import KnownLabels
 from h2gcn.estimator.parameters import Params, resolve_params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import CSR, Features, Graph, row_slices
+from h2gcn.graph import CSR, Features, Graph, first_beyond, row_slices
 from h2gcn.ring_table import Input, Schema, TableMaker
 from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
 
@@ -37,6 +37,9 @@ __all__ = [
     "table_schema",
     "translate_labels",
 ]
+
+TOO_LARGE = 1e18
+"""The square of a larger number, summed over some rows, is infinite in 32 bits."""
 
 SCALINGS = ("auto", "rows", "standard", "none")
 
@@ -72,7 +75,7 @@ class Scaler:
             assert self.mean is not None
             assert self.deviation is not None
             if isinstance(x, np.ndarray):
-                return (x - self.mean) / self.deviation
+                return _standardise(x, self.mean, self.deviation)
             scaled = CSR(x @ sp.diags_array(1 / self.deviation))
             shift = CSR((self.mean / self.deviation)[None, :])
             ones = np.ones((x.shape[0], 1), dtype=np.float32)
@@ -80,10 +83,27 @@ class Scaler:
         return x
 
 
+def _standardise(
+    x: NDArray[np.float32], mean: NDArray[np.float32], deviation: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        scaled = (x - mean) / deviation
+        for rows in row_slices(x.shape):
+            # Differences of numbers near the largest do not fit 32 bits.
+            if not np.isfinite(scaled[rows]).all():
+                scaled[rows] = (x[rows].astype(np.float64) - mean) / deviation
+    return scaled
+
+
 def _divide_rows(x: Features) -> Features:
-    sums = np.asarray(x.sum(axis=1), dtype=np.float32).reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.asarray(x.sum(axis=1), dtype=np.float32).reshape(-1)
     factor = np.zeros_like(sums)
     np.divide(1, sums, out=factor, where=sums != 0)
+    large = np.flatnonzero(~np.isfinite(sums))
+    if large.size:  # sums that do not fit 32 bits
+        exact = np.asarray(x[large].astype(np.float64).sum(axis=1)).reshape(-1)
+        factor[large] = np.divide(1, exact, out=np.zeros_like(exact), where=exact != 0)
     if isinstance(x, np.ndarray):
         return x * factor[:, None]
     scaled = x.copy()
@@ -104,7 +124,7 @@ def choose_scaling(x: Features) -> str:
         if (values < 0).any():
             return "standard"
         n_filled += int(np.count_nonzero(values))
-        mass += np.asarray(block.sum(axis=0)).reshape(-1)
+        mass += np.asarray(block.sum(axis=0, dtype=np.float64)).reshape(-1)
     sparse = n_filled <= 0.5 * x.shape[0] * x.shape[1]
     outweighed = mass.max() > 0.5 * mass.sum()
     return "rows" if sparse and not outweighed else "standard"
@@ -282,19 +302,64 @@ def build_input(
         seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
         if known is not None:
             seen = known.one_hot(graph, device, must=False)
+        given = align_features(graph, names)
+        scale = _bounded(graph, scaler, given, names)
         return table_maker(graph).build(
             schema,
-            scaler(align_features(graph, names)),
+            scale(given),
             scaling_key(scaler, names),
             seen,
             maskable=maskable,
         )
     if known is not None:
         return known.one_hot(graph, device)
-    x = align_features(graph, names)
-    if isinstance(x, np.memmap):
-        return MappedFeatures(x, scaler, device)
-    return to_tensor(scaler(x), device)
+    given = align_features(graph, names)
+    scale = _bounded(graph, scaler, given, names)
+    if isinstance(given, np.memmap):
+        return MappedFeatures(given, scale, device)
+    return to_tensor(scale(given), device)
+
+
+def _bounded(
+    graph: Graph, scaler: Scaler, given: Features, names: tuple[str, ...]
+) -> Callable[[Features], Features]:
+    """Return a scaling that raises where a number is too large to compute with.
+
+    Parameters
+    ----------
+    graph
+        What its nodes are called.
+    scaler
+        Fitted on the training nodes.
+    given
+        Features of all its nodes, [n, F]; what is scaled is some rows of them, or all.
+    names
+        The features of the training graph.
+    """
+
+    def scale(rows: Features) -> Features:
+        scaled = scaler(rows)
+        if first_beyond(scaled, TOO_LARGE) is not None:
+            raise refusal()
+        return scaled
+
+    def refusal() -> InputError:
+        # Which of all rows it is, is looked for once it is known that there is one.
+        for part in row_slices(given.shape):
+            scaled = scaler(given[part])
+            found = first_beyond(scaled, TOO_LARGE)
+            if found is not None:
+                break
+        assert found is not None
+        row, column = part.start + found[0], found[1]
+        return InputError(
+            f"{graph.name}: column {names[column]!r} is too large at node "
+            f"{str(graph.node_ids[row])!r}: {given[row, column]:g}, and scaled "
+            f"{scaled[found]:g}. Products of numbers beyond {TOO_LARGE:g} do not fit "
+            "32 bits."
+        )
+
+    return scale
 
 
 def align_features(graph: Graph, names: tuple[str, ...]) -> Features:

@@ -15,6 +15,7 @@ from torch import Tensor
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
+from h2gcn.io import listed
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input
 from h2gcn.sparse import LinearMap, Target
@@ -42,6 +43,7 @@ __all__ = [
     "ProbabilityScores",
     "check_nodes",
     "evaluate",
+    "finite_blocks",
     "join_blocks",
     "logits_in_blocks",
     "mean_and_deviation",
@@ -205,6 +207,9 @@ class ProbabilityScores:
 BLOCK = 65_536
 """How many nodes a block has where nothing else is said."""
 
+SHOWN = 5
+"""How many nodes a message names."""
+
 FEW = 4096
 """Nodes whose rows of the operators are cut out; for more the whole graph is taken."""
 
@@ -286,6 +291,31 @@ def _forward(
     with threads_for([x, *operators], small=small):
         logits: Tensor = module(x, operators, target)
     return logits.cpu().numpy()
+
+
+def finite_blocks(graph: Graph, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Return blocks as they are, or raise at the first that says nothing of a node.
+
+    One logit of -inf is a class that is impossible; one of inf or NaN, or nothing but
+    -inf, has no probabilities.
+
+    Parameters
+    ----------
+    graph
+        Whose nodes they are.
+    blocks
+        Nodes with their logits.
+    """
+    for nodes, logits in blocks:
+        fine = np.isfinite(logits.max(axis=1, initial=-np.inf))
+        if not fine.all():
+            ids = [str(node) for node in graph.node_ids[nodes[~fine]].tolist()]
+            raise InputError(
+                f"{graph.name}: the model has no finite prediction for the nodes "
+                f"{listed(ids, SHOWN)}; numbers among its weights or their features "
+                "are too large."
+            )
+        yield nodes, logits
 
 
 def join_blocks(

@@ -1,6 +1,9 @@
 from .checks import (
     CSR as CSR,
+    MAX_SPLITS as MAX_SPLITS,
     Features as Features,
+    check_split_count as check_split_count,
+    first_beyond as first_beyond,
     row_slices as row_slices,
     slices as slices,
 )

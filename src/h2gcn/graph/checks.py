@@ -14,6 +14,7 @@ from h2gcn.exceptions import InputError
 
 __all__ = [
     "CSR",
+    "MAX_SPLITS",
     "Features",
     "as_list",
     "as_matrix",
@@ -22,6 +23,8 @@ __all__ = [
     "check_features",
     "check_labels",
     "check_length",
+    "check_split_count",
+    "first_beyond",
     "first_not_finite",
     "row_slices",
     "slices",
@@ -35,13 +38,18 @@ Features = NDArray[np.float32] | CSR
 
 MAX_CLASSES = 1_000_000
 """More cannot be meant: such numbers are ids or dates."""
+MAX_SPLITS = 10_000
+"""More cannot be meant: each is a training of its own."""
 NUMBERS = 2**22
 """How many numbers of a matrix are looked at together, about: 16 MB of float32."""
 
 
 def tidy(matrix: Any) -> CSR:
     """Return a copy: CSR, float32, sorted, no duplicates, int32 where it fits."""
-    copied = CSR(matrix, dtype=np.float32, copy=True)
+    try:
+        copied = CSR(matrix, dtype=np.float32, copy=True)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Graph: 'adj' must hold numbers ({error}).") from None
     copied.sum_duplicates()
     if max(copied.nnz, *copied.shape) <= np.iinfo(np.int32).max:
         copied.indices = copied.indices.astype(np.int32, copy=False)
@@ -121,10 +129,14 @@ def check_features(x: Any, n: int) -> Features:
 
 def _copy_features(x: Any) -> Features:
     dense = not sp.issparse(x)
+    if getattr(x, "dtype", np.dtype(float)).kind == "c":
+        raise InputError(f"Graph: 'x' must hold real numbers. Got dtype {x.dtype}.")
     try:
-        if dense:
-            return np.array(x, dtype=np.float32)
-        return CSR(x, dtype=np.float32, copy=True)
+        # What 32 bits cannot hold becomes infinite, and is told as such.
+        with np.errstate(over="ignore"):
+            if dense:
+                return np.array(x, dtype=np.float32)
+            return CSR(x, dtype=np.float32, copy=True)
     except (OverflowError, RecursionError, TypeError, ValueError) as error:
         raise InputError(
             f"Graph: 'x' must hold numbers ({shortened(str(error))})."
@@ -133,14 +145,19 @@ def _copy_features(x: Any) -> Features:
 
 def first_not_finite(features: Features) -> tuple[int, int] | None:
     """Return row and column of the first entry that is not finite, if there is one."""
+    return first_beyond(features, float(np.finfo(np.float32).max))
+
+
+def first_beyond(features: Features, limit: float) -> tuple[int, int] | None:
+    """Return row and column of the first entry beyond ±limit, or NaN, if any."""
     if isinstance(features, np.ndarray):
         for rows in row_slices(features.shape):
-            finite = np.isfinite(features[rows])
-            if not finite.all():
-                row, column = np.argwhere(~finite)[0]
+            within = np.abs(features[rows]) <= limit
+            if not within.all():
+                row, column = np.argwhere(~within)[0]
                 return rows.start + int(row), int(column)
         return None
-    places = np.flatnonzero(~np.isfinite(features.data))
+    places = np.flatnonzero(~(np.abs(features.data) <= limit))
     if not places.size:
         return None
     row = np.searchsorted(features.indptr, places[0], side="right") - 1
@@ -184,6 +201,14 @@ def check_length(name: str, values: Any, n: int) -> Any:
     if len(values) != n:
         raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
     return values
+
+
+def check_split_count(count: int) -> None:
+    """Raise where a graph comes with more splits than can be meant."""
+    if count > MAX_SPLITS:
+        raise InputError(
+            f"a graph has at most {MAX_SPLITS:,} splits. Got {count:,} instead."
+        )
 
 
 def slices(count: int, size: int) -> Iterator[slice]:

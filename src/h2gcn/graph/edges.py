@@ -68,9 +68,11 @@ class EdgeColumns:
                 f"{self.source[loops[0]]} to itself."
             )
         settle("names", tuple(map(str, self.names)))
-        twice = [n for i, n in enumerate(self.names) if n in self.names[:i]]
-        if twice:
-            raise InputError(f"EdgeColumns: two columns are called {twice[0]!r}.")
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise InputError(f"EdgeColumns: two columns are called {name!r}.")
+            seen.add(name)
         settle("values", self._checked(self.values))
         found = self.categories
         if found is None:
@@ -81,7 +83,8 @@ class EdgeColumns:
     @property
     def numeric(self) -> tuple[str, ...]:
         """The names of the columns that are no categories."""
-        return tuple(name for name in self.names if name not in self.categories)
+        categories = set(self.categories)
+        return tuple(name for name in self.names if name not in categories)
 
     def _checked(self, values: Any) -> NDArray[np.float32]:
         """Return finite numbers, or raise, [m, k]."""
@@ -107,12 +110,13 @@ class EdgeColumns:
         return numbers
 
     def _check_categories(self) -> None:
+        place = {name: number for number, name in enumerate(self.names)}
         for name in self.categories:
-            if name not in self.names:
+            if name not in place:
                 raise InputError(
                     f"EdgeColumns: 'categories' names {name!r}, which is no column."
                 )
-            column = self.values[:, self.names.index(name)]
+            column = self.values[:, place[name]]
             other = column[(column != 0) & (column != 1)]
             if other.size:
                 raise InputError(
@@ -221,11 +225,12 @@ def _of_side(
         return result
 
     yield f"number of {side} (log)", np.log1p(number)
+    categories = set(edge_columns.categories)
     for place, name in enumerate(edge_columns.names):
         column = edge_columns.values[:, place].astype(np.float64)[rows]
         total = np.bincount(nodes, weights=column, minlength=n_nodes)
         mean = total / np.maximum(number, 1)
-        if name in edge_columns.categories:
+        if name in categories:
             yield f"share of {name} among {side}", mean
             continue
         size = np.copysign(np.log1p(np.abs(total)), total)

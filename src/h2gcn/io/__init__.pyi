@@ -17,7 +17,12 @@ from .files import (
     whole_file as whole_file,
     write_whole as write_whole,
 )
-from .mistakes import listed as listed
+from .mistakes import (
+    existing_file as existing_file,
+    listed as listed,
+    plain_path as plain_path,
+    usable_path as usable_path,
+)
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml
 from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg

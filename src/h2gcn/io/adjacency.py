@@ -13,8 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, ReadRecord, Split
 from h2gcn.io.node_data import encode_labels
+from h2gcn.sparse import check_room
 
 __all__ = ["adjacency_from_edges", "carried_note", "from_scipy"]
+
+EDGE = 32
+"""Bytes that an edge takes at least while a matrix is made of it."""
 
 
 def adjacency_from_edges(
@@ -55,6 +59,7 @@ def adjacency_from_edges(
     >>> adj.nnz, one_way.nnz, record.symmetrised
     (4, 3, 1)
     """
+    check_room(f"a graph of {np.size(sources):,} edges", EDGE * np.size(sources))
     u = _endpoints("sources", sources, n_nodes)
     v = _endpoints("targets", targets, n_nodes)
     if u.size != v.size:

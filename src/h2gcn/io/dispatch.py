@@ -9,7 +9,8 @@ from typing import Any
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
-from h2gcn.io.mistakes import Mistakes
+from h2gcn.io.files import cannot_read
+from h2gcn.io.mistakes import Mistakes, usable_path
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
@@ -62,14 +63,16 @@ def read_graph(
         raise InputError(
             "A graph needs a source, or a node table and an edge table: not both."
         )
-    folder = isinstance(source, str | Path) and Path(source).expanduser().is_dir()
+    if isinstance(source, str | Path):
+        source = usable_path(source)
+    folder = isinstance(source, Path) and source.is_dir()
     if features is not None and not folder:
         raise InputError(
             f"{features}: a file of features needs a node table: nodes=… and edges=…, "
             f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
         )
-    if isinstance(source, str | Path):
-        return _read_path(Path(source).expanduser(), options, features)
+    if isinstance(source, Path):
+        return _read_path(source, options, features)
     return _from_object(source, options)
 
 
@@ -116,11 +119,14 @@ def _with_options(graph: Graph, options: TableOptions) -> Graph:
 
 
 def _table(folder: Path, stem: str) -> Path:
-    found = sorted(
-        file
-        for file in folder.iterdir()
-        if file.stem.lower() == stem and file.suffix.lower() in TABLE_SUFFIXES
-    )
+    try:
+        found = sorted(
+            file
+            for file in folder.iterdir()
+            if file.stem.lower() == stem and file.suffix.lower() in TABLE_SUFFIXES
+        )
+    except OSError as error:
+        raise cannot_read(folder, error) from None
     if len(found) == 1:
         return found[0]
     wanted = f"one of {', '.join(stem + suffix for suffix in TABLE_SUFFIXES)}"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.mistakes import existing_file, not_utf8, one_line
+from h2gcn.io.mistakes import existing_file, not_utf8, one_line, quoted
 from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
 from h2gcn.io.tables import END_NAMES, ID_NAMES, text_array, text_codes
+from h2gcn.sparse import check_room, gigabytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,12 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["read_edge_list"]
 
 # What is not part of an edge: a pattern, its replacement, and bytes of which one is
-# there wherever it matches. A search for these is a hundred times faster.
+# there wherever it matches. A search for these is a hundred times faster. Each looks
+# at a byte a few times at most, so that no line, however odd, takes long.
 _TIDY = (
-    (re.compile(rb"(?m)^[ \t]*[#%].*$"), b"", (b"#", b"%")),
-    (re.compile(rb"(?m)[ \t]*\{.*\}[ \t]*$"), b"", (b"{",)),
-    (re.compile(rb"(?m)^[ \t]+|[ \t]+$"), b"", (b"\n ", b"\n\t", b" \n", b"\t\n")),
+    (re.compile(rb"(?m)^[ \t]*+[#%].*$"), b"", (b"#", b"%")),
+    (re.compile(rb"(?m)^([^{\n]*+)\{.*\}[ \t]*$"), rb"\1", (b"{",)),
+    (
+        re.compile(rb"(?m)^[ \t]++|(?<![ \t])[ \t]++$"),
+        b"",
+        (b"\n ", b"\n\t", b" \n", b"\t\n"),
+    ),
 )
+MANY_BYTES = 2**28
+"""From where on reading takes longer than one waits without a word."""
+COPIES = 4
+"""How often a list is in memory, about, while edges are made of its text."""
 _BLANKS = (re.compile(rb"[ \t]+"), b" ", (b"  ", b"\t"))
 
 
@@ -114,6 +125,14 @@ def _read_pairs(
     import pyarrow.compute as pc
     import pyarrow.csv as pacsv
 
+    size = file.stat().st_size
+    check_room(f"{file}: this list", COPIES * size)
+    if size > MANY_BYTES:
+        warnings.warn(
+            f"{file}: {gigabytes(size)} are being read, which takes a while",
+            H2GCNWarning,
+            stacklevel=3,
+        )
     # Lines are emptied, not removed, so that their numbers stay.
     text = file.read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
     text = _tidy(b"\n" + text + b"\n", *_TIDY)[1:]
@@ -128,7 +147,7 @@ def _read_pairs(
     if width < 2:
         raise InputError(
             f"{file}: each line must hold {first} and {second}. Got "
-            f"{opening.decode(errors='replace')!r} instead."
+            f"{quoted(opening.decode(errors='replace'))} instead."
         )
     try:
         table = pacsv.read_csv(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from h2gcn.exceptions import InputError
+from h2gcn.io.mistakes import usable_path
 
 try:
     import fcntl
@@ -106,7 +107,7 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     path
         The file to write; its folder must be there.
     """
-    target = Path(path).expanduser()
+    target = usable_path(path)
     # The suffix stays last: some writers look at it.
     beside = target.with_name(
         f".{target.stem}.{secrets.token_hex(4)}.tmp{target.suffix}"

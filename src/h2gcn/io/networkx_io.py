@@ -16,14 +16,16 @@ from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, Graph
 from h2gcn.io.adjacency import adjacency_from_edges, carried_note
-from h2gcn.io.mistakes import existing_file, one_line
+from h2gcn.io.mistakes import existing_file, one_line, quoted
 from h2gcn.io.node_data import (
     doubtful_labels,
     encode_labels,
     fit_layout,
     structural_features,
+    text_values,
 )
 from h2gcn.io.tables import split_names
+from h2gcn.sparse import check_room
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,7 +34,14 @@ __all__ = ["from_networkx", "read_graphml"]
 
 # LookupError is an encoding that is not known, SyntaxError ElementTree's own, and
 # the others what networkx runs into where the XML is not GraphML.
-_BAD_XML = (AttributeError, LookupError, SyntaxError, TypeError, ValueError)
+_BAD_XML = (
+    *(AttributeError, LookupError, OverflowError, RecursionError, SyntaxError),
+    *(TypeError, ValueError),
+)
+_LIMIT = 10**300
+"""Beyond what 32 bits hold, and within what 64 do."""
+XML_COPIES = 10
+"""How many bytes a byte of GraphML takes at least, once it is a graph of networkx."""
 
 
 def from_networkx(
@@ -126,6 +135,7 @@ def read_graphml(
     """
     file = existing_file(path)
     nx = import_extra("networkx", f"{file}: to read GraphML")
+    check_room(f"{file}: this file", XML_COPIES * file.stat().st_size)
     content = file.read_bytes()
     _check_xml(file, content)
     try:
@@ -184,22 +194,22 @@ def _features(
             continue
         if odd is not None:
             raise InputError(
-                f"Node attribute {key!r} must be numbers. Got {odd!r} instead."
+                f"Node attribute {key!r} must be numbers. Got {quoted(odd)} instead."
             )
         widths = [np.size(v) if v is not None else -1 for v in values]
         if len(set(widths)) > 1:
             at = next(i for i, w in enumerate(widths) if w != max(widths))
             raise InputError(
                 f"Node attribute {key!r} must be there at each node, of one length. "
-                f"Node {nodes[at]!r} has {values[at]!r} instead."
+                f"Node {quoted(nodes[at])} has {quoted(values[at])} instead."
             )
-        block = np.array(values, dtype=np.float32).reshape(len(nodes), -1)
+        block = _as_numbers(values).reshape(len(nodes), -1)
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             at = int(np.argmin(finite))
             raise InputError(
-                f"Node attribute {key!r} must be finite. Node {nodes[at]!r} has "
-                f"{values[at]!r} instead."
+                f"Node attribute {key!r} must be finite. Node {quoted(nodes[at])} has "
+                f"{quoted(values[at])} instead."
             )
         blocks.append(block)
         single = np.ndim(values[0]) == 0
@@ -256,22 +266,37 @@ def _edge_numbers(cells: list[Any]) -> tuple[NDArray[np.float32], str | None]:
         return none, "some edges do not have it"
     if not all(isinstance(cell, (Real, np.bool_)) for cell in cells):
         return none, "it is not a number"
-    with np.errstate(over="ignore"):
-        column = np.array(cells, dtype=np.float64).astype(np.float32)
+    column = _as_numbers(cells)
     finite = np.isfinite(column).all()
     return column, None if finite else "it is not finite, in 32 bits"
 
 
+def _fit(numbers: list[int]) -> bool:
+    return max(map(abs, numbers), default=0) < 2**63
+
+
+def _as_numbers(values: list[Any]) -> NDArray[np.float32]:
+    """Return numbers, or lists of them, side by side; infinite beyond 32 bits."""
+    with np.errstate(over="ignore"):
+        try:
+            return np.array(values, dtype=np.float64).astype(np.float32)
+        except (OverflowError, ValueError):
+            # An integer of hundreds of digits, or numbers beside lists of one.
+            each = [number for value in values for number in np.ravel(value).tolist()]
+            flat = [float(min(max(number, -_LIMIT), _LIMIT)) for number in each]
+            return np.array(flat).astype(np.float32)
+
+
 def _numeric(value: Any) -> bool:
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
         return len(value) > 0 and all(isinstance(v, (Real, np.bool_)) for v in value)
     return isinstance(value, (Real, np.bool_))
 
 
 def _node_ids(nodes: list[Any]) -> NDArray[Any]:
-    if all(type(node) is int for node in nodes):
+    if all(type(node) is int for node in nodes) and _fit(nodes):
         return np.array(nodes)
     ids = [str(node) for node in nodes]
     if len(set(ids)) < len(ids):
         raise InputError("Two nodes of the networkx graph have the same name as text.")
-    return np.array(ids)
+    return text_values(ids)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, EdgeColumns, Graph, ReadRecord, Split
+from h2gcn.graph import (
+    CSR,
+    EdgeColumns,
+    Graph,
+    ReadRecord,
+    Split,
+    check_split_count,
+)
 from h2gcn.io.adjacency import adjacency_from_edges, from_scipy
 from h2gcn.io.files import atomic_write, check_suffix
 from h2gcn.io.mistakes import check_parts, existing_file, listed, one_line
-from h2gcn.io.node_data import encode_labels, fit_layout
+from h2gcn.io.node_data import check_features_room, encode_labels, fit_layout
+from h2gcn.sparse import check_room
 
 __all__ = ["Archive", "read_npz", "write_npz"]
 
@@ -48,20 +59,20 @@ def read_npz(path: str | Path) -> Graph:
         `indptr` and `shape`, optionally `labels` [n], and a split as index arrays
         `split_train`, `split_val`, `split_test`.
     """
-    archive = Archive(path)
-    file = archive.path
-    try:
-        if all(key in archive.keys for key in _CSR_KEYS):
-            return _from_csr(archive)
-        if all(key in archive.keys for key in _EDGE_LIST_KEYS):
-            return _from_edge_list(archive)
-    except InputError as error:
-        said = str(error)
-        prefix = "" if said.startswith(str(file)) else f"{file}: "
-        raise InputError(prefix + said) from None
+    with Archive(path) as archive:
+        try:
+            if all(key in archive.keys for key in _CSR_KEYS):
+                return _from_csr(archive)
+            if all(key in archive.keys for key in _EDGE_LIST_KEYS):
+                return _from_edge_list(archive)
+        except InputError as error:
+            said = str(error)
+            prefix = "" if said.startswith(str(archive.path)) else f"{archive.path}: "
+            raise InputError(prefix + said) from None
     raise InputError(
-        f"{file}: the archive must hold {', '.join(_EDGE_LIST_KEYS)}, or adj_* and "
-        f"attr_* with data, indices, indptr and shape. Keys: {listed(archive.keys)}."
+        f"{archive.path}: the archive must hold {', '.join(_EDGE_LIST_KEYS)}, or adj_* "
+        "and attr_* with data, indices, indptr and shape. "
+        f"Keys: {listed(list(archive.keys))}."
     )
 
 
@@ -102,6 +113,10 @@ def write_npz(graph: Graph, path: str | Path) -> None:
 
 
 def _from_edge_list(archive: Archive) -> Graph:
+    shape = archive.shape("node_features")
+    archive.check_rows("node_labels", shape[0] if shape else 0)
+    if len(shape) == 2:
+        check_features_room(shape)
     x, edges = archive["node_features"], archive["edges"]
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise InputError(f"'node_features' must be numbers, [n, F]. Got {_told(x)}.")
@@ -123,15 +138,24 @@ def _from_edge_list(archive: Archive) -> Graph:
 
 
 def _from_csr(archive: Archive) -> Graph:
-    x = archive.csr("attr").astype(np.float32)
-    is_dense = archive.get("attr_is_dense")
-    names = archive.get("feature_names")
+    n, n_features = archive.csr_shape("attr")
+    for key in ("labels", "node_ids"):
+        archive.check_rows(key, n)
+    archive.check_rows("feature_names", n_features)
+    is_dense = archive.flag("attr_is_dense")
+    n_stored = math.prod(archive.shape("attr_data"))
+    check_features_room((n, n_features), None if is_dense else n_stored)
+    with np.errstate(over="ignore"):
+        x = archive.csr("attr").astype(np.float32)
+    names, classes = archive.get("feature_names"), archive.get("classes")
+    if classes is not None and classes.ndim != 1:
+        raise InputError(f"'classes' must be 1-D. Got {_told(classes)}.")
     graph = from_scipy(
         archive.csr("adj"),
         # Our own files say how it was; others have what suits them.
         fit_layout(x) if is_dense is None else x.toarray() if is_dense else x,
         archive.get("labels"),
-        classes=archive.get("classes"),
+        classes=classes,
         node_ids=archive.get("node_ids"),
         feature_names=None if names is None else tuple(names.tolist()),
         splits=(*_mask_splits(archive, x.shape[0]), *_index_splits(archive)),
@@ -180,17 +204,39 @@ def _edge_columns(archive: Archive) -> EdgeColumns:
 def _record(text: NDArray[Any]) -> ReadRecord:
     try:
         values = json.loads(str(text))
-        return ReadRecord(**{**values, "notes": tuple(values["notes"])})
-    except (ValueError, TypeError, KeyError):
+        record = ReadRecord(**{**values, "notes": tuple(values["notes"])})
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError("'record' is not the record of a reader.") from None
+    counts = (
+        *(record.edges_read or 0, record.duplicates_merged, record.loops_dropped),
+        *(record.symmetrised, record.unknown_dropped),
+    )
+    sound = (
+        all(type(count) is int for count in counts)
+        and isinstance(record.edges_read, int | None)
+        and all(isinstance(note, str) for note in record.notes)
+        and isinstance(record.tables, dict)
+        and all(isinstance(name, str) for name in record.tables)
+        and isinstance(record.id_column, str | None)
+    )
+    if not sound:
+        raise InputError("'record' is not the record of a reader.")
+    return record
 
 
 def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
+    for part in _PARTS:
+        shape = archive.shape(f"{part}_masks")
+        check_split_count(shape[0] if len(shape) > 1 else 1)
     masks = [archive.get(f"{part}_masks") for part in _PARTS]
     if all(mask is None for mask in masks):
         return
     check_parts(dict(zip((f"{part}_masks" for part in _PARTS), masks, strict=True)))
-    arrays = [np.atleast_2d(np.asarray(mask)).astype(bool) for mask in masks]
+    arrays = [np.atleast_2d(np.asarray(mask)) for mask in masks]
+    for part, array in zip(_PARTS, arrays, strict=True):
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"'{part}_masks' must be a mask. Got {_told(array)}.")
+    arrays = [array.astype(bool) for array in arrays]
     if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
         shapes = ", ".join(str(array.shape) for array in arrays)
         raise InputError(f"the masks must be [n_splits, {n}]. Got {shapes}.")
@@ -203,6 +249,7 @@ def _index_splits(archive: Archive) -> Iterator[Split]:
     while f"split_{number}_train" in archive.keys:
         prefixes.append(f"split_{number}")
         number += 1
+    check_split_count(number)
     for prefix in prefixes:
         parts = {part: archive.get(f"{prefix}_{part}") for part in _PARTS}
         found = {part: index for part, index in parts.items() if index is not None}
@@ -235,63 +282,155 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 
 
 # What zipfile raises besides: RuntimeError for encrypted members, its subclass
-# NotImplementedError for compression that it does not know; MemoryError where a
-# shape is damaged.
+# NotImplementedError for compression that it does not know; and what numpy runs into
+# where the header of an array is damaged.
 _DAMAGE = (
+    AttributeError,
     EOFError,
+    LookupError,
     MemoryError,
     OSError,
     OverflowError,
     RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
+COPIES = 3
+"""How often an array is in memory, about, while a graph is made of it."""
 
 
 class Archive:
-    """The arrays of an npz file, each read when it is asked for.
+    """The arrays of an npz file, each read when it is asked for; a context manager.
 
     Parameters
     ----------
     path
-        The file. What is in it is never unpickled.
+        The file. What is in it is never unpickled, and no array is read that its
+        header does not describe, or that would not fit in memory.
+
+    Attributes
+    ----------
+    keys
+        The names of the arrays, and their members in the archive.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = path = existing_file(path)
-        try:
+        with self._reading():
             if not zipfile.is_zipfile(path):
                 raise InputError(
                     f"{path}: this is not an npz archive, or it is cut short."
                 )
-            with np.load(path, allow_pickle=False) as arrays:
-                self.keys: list[str] = list(arrays.files)
-        except InputError:
-            raise
-        except (*_DAMAGE, ValueError) as error:
-            raise self._broken(error) from None
+            self._archive = zipfile.ZipFile(path)
+        self.keys: dict[str, zipfile.ZipInfo] = {
+            info.filename.removesuffix(".npy"): info
+            for info in self._archive.infolist()
+        }
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.close()
+
+    def shape(self, key: str) -> tuple[int, ...]:
+        """Return the shape of an array by its header; () where there is none."""
+        return self._header(key)[0] if key in self.keys else ()
+
+    def check_rows(self, key: str, count: int) -> None:
+        """Raise where an array is there that is not [count], before it is read."""
+        if key in self.keys and self.shape(key) != (count,):
+            raise InputError(
+                f"'{key}' must have {count:,} entries. Got shape {self.shape(key)}."
+            )
+
+    def flag(self, key: str) -> bool | None:
+        """Return one truth value, or None where there is none of that name."""
+        if key not in self.keys:
+            return None
+        if math.prod(self.shape(key)) != 1 or self[key].dtype != bool:
+            raise InputError(f"'{key}' must be one truth value.")
+        return bool(self[key].all())
 
     def __getitem__(self, key: str) -> NDArray[Any]:
         """Return an array that is there."""
+        if key not in self.keys:
+            raise InputError(f"{self.path}: '{key}' is missing.")
+        shape, dtype = self._header(key)
+        size = math.prod(shape) * dtype.itemsize
+        check_room(f"{self.path}: '{key}', of shape {shape},", COPIES * size)
+        with self._member(key) as member:
+            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+        # scipy knows numbers of this machine's byte order, and none of 16 bits.
+        half = dtype.kind == "f" and dtype.itemsize == 2
+        kind = np.dtype(np.float32) if half else dtype.newbyteorder("=")
+        return array.astype(kind, copy=False)
+
+    def _header(self, key: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Return shape and type of an array, once its member is as long as they say."""
+        with self._member(key) as member:
+            version = np.lib.format.read_magic(member)
+            # Version 3 is version 2 in UTF-8, of which plain types need none.
+            read = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read(member)
+            begin = member.tell()
+        if dtype.hasobject:
+            raise InputError(
+                f"{self.path}: '{key}' holds pickled Python objects; only plain "
+                "arrays are read."
+            )
+        if dtype.kind not in "biufUS":
+            raise InputError(
+                f"{self.path}: '{key}' holds {dtype}; only numbers and text are read."
+            )
+        there = self.keys[key].file_size - begin
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != there:
+            raise InputError(
+                f"{self.path}: '{key}' is damaged: by its header it is {shape} of "
+                f"{dtype}, but {there:,} bytes follow."
+            )
+        return shape, dtype
+
+    @contextmanager
+    def _member(self, key: str) -> Iterator[IO[bytes]]:
+        """Open a member of the archive; what is wrong with it is an `InputError`."""
+        with self._reading(), self._archive.open(self.keys[key]) as member:
+            yield member
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         try:
-            with np.load(self.path, allow_pickle=False) as arrays:
-                array = arrays[key]
-        except ValueError as error:
-            if "allow_pickle" in str(error):
-                raise InputError(
-                    f"{self.path}: '{key}' holds pickled Python objects; only plain "
-                    "arrays are read."
-                ) from None
-            raise self._broken(error) from None
+            yield
+        except InputError:
+            raise
         except _DAMAGE as error:
-            raise self._broken(error) from None
-        if not isinstance(array, np.ndarray):
-            raise InputError(f"{self.path}: '{key}' is not an array.")
-        return array
+            raise InputError(
+                f"{self.path}: the archive cannot be read ({one_line(error)})."
+            ) from None
 
     def get(self, key: str) -> NDArray[Any] | None:
         """Return an array, or None where there is none of that name."""
         return self[key] if key in self.keys else None
+
+    def csr_shape(self, prefix: str) -> tuple[int, int]:
+        """Return what `<prefix>_shape` says."""
+        key = f"{prefix}_shape"
+        if math.prod(self.shape(key)) == 2:
+            sizes = self[key].ravel().tolist()
+            if all(type(size) is int and size >= 0 for size in sizes):
+                return sizes[0], sizes[1]
+            told = f"{sizes}"
+        else:
+            told = f"shape {self.shape(key)}"
+        raise InputError(f"'{key}' must be two sizes, whole numbers. Got {told}.")
 
     def csr(self, prefix: str, shape: tuple[int, ...] | None = None) -> CSR:
         """Return the matrix `<prefix>_*` once nothing of it is taken on trust.
@@ -304,7 +443,8 @@ class Archive:
             Its shape; by default what `<prefix>_shape` says.
         """
         if shape is None:
-            shape = tuple(int(size) for size in self[f"{prefix}_shape"].ravel())
+            shape = self.csr_shape(prefix)
+        self.check_rows(f"{prefix}_indptr", shape[0] + 1)
         data, indices, indptr = (
             self[f"{prefix}_{part}"] for part in ("data", "indices", "indptr")
         )
@@ -320,7 +460,7 @@ class Archive:
             and bool((indptr[1:] >= indptr[:-1]).all())
             and indptr[-1] == indices.size == data.size
             and int(indices.min(initial=0)) >= 0
-            and int(indices.max(initial=-1)) < shape[1]
+            and (indices.size == 0 or int(indices.max()) < shape[1])
         )
         if not sound:
             raise InputError(
@@ -328,8 +468,3 @@ class Archive:
                 "ranges or types do not fit its shape)."
             )
         return CSR((data, indices, indptr), shape=(shape[0], shape[1]))
-
-    def _broken(self, error: Exception) -> InputError:
-        return InputError(
-            f"{self.path}: the archive cannot be read ({one_line(error)})."
-        )

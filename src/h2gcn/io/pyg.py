@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, EdgeColumns, Graph, Split
+from h2gcn.graph import CSR, EdgeColumns, Graph, Split, check_split_count
 from h2gcn.io.adjacency import adjacency_from_edges, carried_note
-from h2gcn.io.mistakes import check_parts, existing_file, one_line
-from h2gcn.io.node_data import encode_labels, fit_layout
+from h2gcn.io.mistakes import check_parts, existing_file, one_line, quoted
+from h2gcn.io.node_data import check_features_room, encode_labels, fit_layout
+from h2gcn.sparse import available_memory, gigabytes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,6 +31,8 @@ __all__ = ["from_pyg", "read_pt", "to_pyg"]
 _MASKS = ("train_mask", "val_mask", "test_mask")
 _SAFE_GLOBALS = Lock()
 """Whoever holds it may change what torch unpickles."""
+LARGE = 2**28
+"""Bytes from which a tensor must be in its file, and not be repeated out of less."""
 
 
 def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
@@ -57,6 +61,8 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
     y = stored.array("y")
     if y is not None and y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if y is not None and y.ndim == 1 and len(y) != x.shape[0]:
+        raise InputError(f"'y' must have {x.shape[0]} entries. Got {len(y)}.")
     labels, classes = (None, None) if y is None else encode_labels(y)
     return Graph(
         x=x,
@@ -104,6 +110,8 @@ class _Fields:
         if value is None:
             raise InputError("The PyG data must have features, 'x'. It has none.")
         layout = str(getattr(value, "layout", "torch.strided"))
+        if layout != "torch.strided" and value.ndim == 2:
+            check_features_room(tuple(value.shape), value._nnz())
         if hasattr(value, "to_scipy"):
             value = CSR(value.to_scipy(layout="csr"))
         elif layout != "torch.strided":
@@ -151,9 +159,11 @@ class _Fields:
         if all(mask is None for mask in masks):
             return
         check_parts(dict(zip(_MASKS, masks, strict=True)))
-        arrays = [np.asarray(mask).astype(bool) for mask in masks]
-        arrays = [a[:, None] if a.ndim == 1 else a for a in arrays]
+        arrays = [np.asarray(mask) for mask in masks]
+        arrays = [a[:, None] if a.ndim < 2 else a for a in map(np.atleast_1d, arrays)]
         number = max(array.shape[-1] for array in arrays)
+        check_split_count(number)
+        arrays = [array.astype(bool) for array in arrays]
         try:
             # Some datasets have many training masks, and one of the test nodes.
             arrays = [np.broadcast_to(array, (n, number)) for array in arrays]
@@ -173,6 +183,8 @@ def _unusable(value: NDArray[Any], n_edges: int) -> str | None:
         return f"it holds {value.dtype}, not numbers"
     if value.ndim not in (1, 2) or len(value) != n_edges:
         return f"its shape is {value.shape}, and there are {n_edges} edges"
+    if 8 * value.size > available_memory():
+        return f"its shape is {value.shape}, which takes {gigabytes(8 * value.size)}"
     with np.errstate(over="ignore"):
         if not np.isfinite(value.astype(np.float32)).all():
             return "it holds numbers that are not finite, in 32 bits"
@@ -188,14 +200,19 @@ def read_pt(path: str | Path) -> Graph:
     import torch
 
     file = existing_file(path)
+    mapped = _check_archive(file)
     classes, without_pyg = [], ""
     try:
         classes = _data_classes()
     except InputError as error:
         without_pyg = str(error)
     try:
-        with _only(classes):
-            loaded = torch.load(file, map_location="cpu", weights_only=True)
+        # Mapped, a tensor cannot reach beyond the file, whatever the pickle says; and
+        # sparse ones whose indices lead outside would be written out of bounds.
+        with _only(classes), torch.sparse.check_sparse_tensor_invariants():
+            loaded = torch.load(
+                file, map_location="cpu", weights_only=True, mmap=mapped
+            )
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL (\S+)", str(error))
         if found is None and not file.read_bytes().startswith(b"PK"):
@@ -217,6 +234,7 @@ def read_pt(path: str | Path) -> Graph:
             raise InputError(f"{file}: the file holds several graphs; one is read.")
         loaded = loaded[0]
     try:
+        _check_storage(loaded)
         return from_pyg(loaded, name=file.stem)
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
@@ -224,6 +242,53 @@ def read_pt(path: str | Path) -> Graph:
         raise InputError(
             f"{file}: this is not a sound PyG Data ({one_line(error)})."
         ) from None
+
+
+def _check_archive(file: Path) -> bool:
+    """Tell whether a file is an archive; raise where one is not as torch writes it.
+
+    torch compresses nothing, so what is compressed may become any size. Nor do its
+    tensors need a bytearray, which a pickle can make of any length.
+    """
+    try:
+        if not zipfile.is_zipfile(file):
+            return False
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                if member.compress_type != zipfile.ZIP_STORED:
+                    raise InputError(
+                        f"{file}: {quoted(member.filename)} is compressed, and "
+                        "torch.save compresses nothing; it was not loaded."
+                    )
+                is_pickle = member.filename.endswith("data.pkl")
+                if is_pickle and b"bytearray" in archive.read(member):
+                    raise InputError(
+                        f"{file}: the file holds something other than the tensors "
+                        "of a PyG Data (bytearray); it was not loaded."
+                    )
+    except InputError:
+        raise
+    except (EOFError, OSError, RuntimeError, ValueError, zipfile.BadZipFile):
+        raise InputError(
+            f"{file}: this is not a file of torch.save, or it is cut short."
+        ) from None
+    return True
+
+
+def _check_storage(loaded: Any) -> None:
+    """Raise where a large tensor is a small one repeated."""
+    for key, value in _Fields(loaded).stored.items():
+        if str(getattr(value, "layout", "")) != "torch.strided":
+            continue
+        size, there = value.numel() * value.element_size(), 0
+        if size > LARGE:
+            there = value.untyped_storage().nbytes()
+        if size > max(LARGE, there):
+            raise InputError(
+                f"'{key}' has shape {tuple(value.shape)} and would take "
+                f"{gigabytes(size)} of memory, but the file has {gigabytes(there)} "
+                "of it."
+            )
 
 
 def _data_classes() -> list[type]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.io.files import atomic_write, check_suffix
+from h2gcn.io.mistakes import listed, usable_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,7 +150,7 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
     folder
         Its parent must be there.
     """
-    target = Path(folder).expanduser()
+    target = usable_path(folder)
     taken = {"id", "label"}
     for name in graph.feature_names:
         if name in taken:
@@ -261,6 +262,13 @@ def _columns(
         raise InputError(
             f"Predictions must be [n, C] for {len(node_ids)} nodes and {len(names)} "
             f"classes. Got shape {share.shape} instead."
+        )
+    fine = np.isfinite(share.astype(np.float64)).all(axis=1)
+    if not fine.all():
+        ids = [str(node) for node in node_ids[~fine].tolist()]
+        raise InputError(
+            "Predictions must be finite; nothing is written. The probabilities of "
+            f"these nodes are not: {listed(ids, 5)}."
         )
     shares = {f"p_{name}": share[:, c] for c, name in enumerate(names)}
     if not id_column or id_column == "label" or id_column in shares:

@@ -11,6 +11,7 @@ import numpy as np
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR
+from h2gcn.io import usable_path
 from h2gcn.rings.exact import ring_sizes
 from h2gcn.sparse import gigabytes
 
@@ -234,7 +235,7 @@ class RingOptions:
         )
         return cls(
             cap,
-            None if store is None else Path(store).expanduser(),
+            None if store is None else usable_path(store),
             0 if cap is None else seed,
             None if limit is None else limit * 1e9,
             work,

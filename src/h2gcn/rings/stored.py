@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
-from h2gcn.io import cannot_read, whole_file, write_whole
+from h2gcn.io import cannot_read, plain_path, whole_file, write_whole
 from h2gcn.rings.exact import ring_pattern, ring_sizes
 from h2gcn.rings.kernels import row_blocks, row_starts
 from h2gcn.sparse import gigabytes
@@ -131,6 +131,8 @@ def _is_whole(file: Path, starts: Path, notes: Path) -> bool:
     try:
         if not notes.exists():  # they are written last
             return False
+        for path in (file, starts, notes):
+            plain_path(path)
         about = json.loads(notes.read_bytes())
         if (
             about["format"] == FORMAT

@@ -10,6 +10,7 @@ from .kernels import compiled as compiled
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
+    check_room as check_room,
     gigabytes as gigabytes,
     keep_freed_memory as keep_freed_memory,
     reserve as reserve,

@@ -14,11 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from h2gcn.exceptions import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
     "available_memory",
+    "check_room",
     "gigabytes",
     "keep_freed_memory",
     "private_pages",
@@ -42,6 +45,24 @@ def available_memory() -> int:
     except (OSError, ValueError):
         return free
     return max(0, min(free, limit - used))
+
+
+def check_room(what: str, need: float) -> None:
+    """Refuse what would take more memory than there is, before any of it is made.
+
+    Parameters
+    ----------
+    what
+        What it is, such as "graph.npz: its features, 60 × 200,000,000,".
+    need
+        How many bytes it takes, about.
+    """
+    free = available_memory()
+    if need > free:
+        raise InputError(
+            f"{what} would take about {gigabytes(need)} of memory, and "
+            f"{gigabytes(free)} are free."
+        )
 
 
 def gigabytes(count: float) -> str:

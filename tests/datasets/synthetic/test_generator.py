@@ -396,3 +396,25 @@ def test_gaussian_arguments_are_checked():
         GaussianFeatures(n_features=0)
     with pytest.raises(InputError, match=r"'separation' .* \[0, inf\). Got -1"):
         GaussianFeatures(separation=-1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"n_nodes": 10**12},
+            "generate_graph: a graph of 1,000,000,000,000 nodes would take about "
+            r"1,440,000\.0 GB of memory, and .* are free\.",
+        ),
+        (
+            {"n_nodes": 10**9, "features": GaussianFeatures(65_536)},
+            r"a graph of 1,000,000,000 nodes would take about 786,672\.0 GB",
+        ),
+        ({"n_classes": 10**7}, "a matrix of 10,000,000 classes would take about 2,400"),
+    ],
+)
+def test_graphs_that_memory_cannot_hold_are_not_begun(
+    given: dict, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_graph(**given)

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import TableOptions, read_graph, read_tables, write_tables
+from h2gcn.io.tables.table_file import open_table
 
 NODES = "id,label,age,city\n007,cat,1.5,Rome\nb,,2,Oslo\nc,dog,3,\n"
 EDGES = "source,target\n007,b\nb,c\n"
@@ -859,3 +860,132 @@ def test_whole_numbers_with_a_point_are_the_same_labels(folder: Path) -> None:
     graph = read_graph(folder)
     assert graph.classes.tolist() == [0, 1]
     assert graph.y.tolist() == [1, 0, -1, 1]
+
+
+def test_a_small_parquet_file_of_many_rows_is_refused_unread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n = 10**6
+    rows = pa.table({"id": np.zeros(n, np.int64), "f": np.zeros(n, np.float32)})
+    pq.write_table(rows, folder / "nodes.parquet")
+    (folder / "nodes.csv").unlink()
+    assert (folder / "nodes.parquet").stat().st_size < 20_000
+    monkeypatch.setattr("h2gcn.sparse.memory.available_memory", lambda: 10**7)
+    monkeypatch.setattr(pq.ParquetFile, "read", None)
+    with pytest.raises(
+        InputError,
+        match=r"nodes\.parquet: its 1,000,000 rows would take about 104\.0 MB of "
+        r"memory, and 10\.0 MB are free",
+    ):
+        read_graph(folder)
+
+
+def test_a_long_text_of_many_cells_is_not_repeated(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = pa.array(["x" * 10_000] * 1000)
+    table = pa.table({"id": np.arange(1000), "label": cells, "f": np.ones(1000)})
+    pq.write_table(table, folder / "nodes.parquet")
+    (folder / "nodes.csv").unlink()
+    monkeypatch.setattr("h2gcn.sparse.memory.available_memory", lambda: 10**7)
+    with pytest.raises(
+        InputError, match=r"its 1,000 rows would take about 20\.0 MB of memory"
+    ):
+        read_graph(folder)
+
+
+def test_a_text_file_that_memory_cannot_hold_is_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.sparse.memory.available_memory", lambda: 10)
+    with pytest.raises(InputError, match=r"nodes\.csv: its \d+ columns would take"):
+        read_graph(folder)
+
+
+def test_many_columns_take_time_by_their_number(folder: Path) -> None:
+    """Each is looked up in what is known, not in a list: that would take a minute."""
+    names = [f"w{number}" for number in range(5000)]
+    cells = ",".join(["1.5"] * 5000)
+    ids = [line.split(",")[0] for line in NODES.splitlines()[1:3]]
+    edges = f"source,target,{','.join(names)}\n{ids[0]},{ids[1]},{cells}\n"
+    graph = read_graph(write(folder, edges=edges))
+    assert graph.edge_columns is not None
+    assert graph.edge_columns.names == tuple(names)
+    assert graph.edge_columns.numeric == tuple(names)
+    header = ",".join(f"f{number}" for number in range(100_000))
+    (folder / "nodes.csv").write_text(f"id,{header}\n")
+    with pytest.warns(
+        H2GCNWarning, match=r"100,001 columns, .* being read, which take"
+    ):
+        assert len(open_table(folder / "nodes.csv").columns) == 100_001
+    (folder / "nodes.csv").write_text(f"id,{header},f99999\n")
+    with (
+        pytest.warns(H2GCNWarning),
+        pytest.raises(InputError, match="two columns are called 'f99999'"),
+    ):
+        open_table(folder / "nodes.csv")
+
+
+def test_long_cells_are_cut_in_messages(folder: Path) -> None:
+    long = "9" * 200_000
+    for nodes, message in (
+        (f"id,f\na,1\nb,2\nc,{long}x\n", "holds numbers, but '9999"),
+        (f"id,f\na,1\nb,{long}\n", "column 'f' must hold a finite"),
+        (f"id,f\n{long},1\n{long},2\n", r"the node id '9+…' \(200,000 char"),
+        (f"id,{long}\na,1\n", "the header cannot be read"),
+    ):
+        with pytest.raises(InputError, match=message) as refused:
+            read_graph(write(folder, nodes=nodes))
+        assert len(str(refused.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x93NUMPY\x01\x00",
+        b"\x93NUMPY\x01\x00\x05\x00((((\n",
+        b"\x93NUMPY\x01\x00\x88\x13" + b"(" * 5000,
+        b"\x93NUMPY\x01\x00\x0a\x00{'descr': ",
+        b"\x93NUMPY\x07\x00",
+    ],
+)
+def test_damaged_files_of_features(folder: Path, content: bytes) -> None:
+    (folder / "x.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"x\.npy: cannot be read as an array"):
+        read_graph(folder, features=folder / "x.npy")
+
+
+def test_a_table_of_which_no_column_is_needed(folder: Path) -> None:
+    write(folder, nodes="a,b\n1,2\n")
+    with pytest.raises(InputError) as refused:
+        read_graph(folder, options=TableOptions(feature_columns=()))
+    assert str(refused.value).count(";") == 1  # of the name of the id column
+    assert "no column of node ids" in str(refused.value)
+
+
+def test_one_long_label_does_not_make_all_labels_long(folder: Path) -> None:
+    """A matrix of the longest times their number would be 16 GB."""
+    rows = "".join(f"n{number},label {number}\n" for number in range(20_000))
+    nodes = f"id,label\n{rows}last,{'x' * 200_000}\n"
+    graph = read_graph(write(folder, nodes=nodes, edges="source,target\nn0,n1\n"))
+    assert graph.n_classes == 20_001
+    assert len(max(graph.classes, key=len)) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"id_column": 7}, "'id_column' must be a name or None. Got 7 instead."),
+        ({"categorical": "city"}, "'categorical' must be names. Got 'city' instead."),
+        ({"categorical": [1]}, r"'categorical' must be names. Got \[1\] instead."),
+        ({"feature_columns": 5}, "'feature_columns' must be names or None. Got 5"),
+        ({"undirected": "no"}, "'undirected' must be True or False. Got 'no' instead."),
+        ({"fill_values": {"a": "b"}}, "'fill_values' must be numbers by name. Got"),
+        ({"edge_fill_values": [1]}, "'edge_fill_values' must be numbers by name"),
+    ],
+)
+def test_options_of_other_types(given: dict, message: str) -> None:
+    with pytest.raises(InputError, match=f"The table option {message}"):
+        TableOptions(**given)
+    with pytest.raises(InputError, match=f"The table option {message}"):
+        TableOptions.from_json(given)

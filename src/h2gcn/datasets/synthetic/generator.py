@@ -20,6 +20,7 @@ from h2gcn.datasets.synthetic.features import (
 )
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, stratified_split
+from h2gcn.sparse import check_room
 
 __all__ = [
     "PRESETS",
@@ -31,6 +32,10 @@ __all__ = [
     "generate_edges",
     "generate_graph",
 ]
+
+
+EDGE, NODE = 40, 80
+"""Bytes that an entry of the adjacency matrix and a node take while one is grown."""
 
 
 class Preset(TypedDict):
@@ -104,6 +109,7 @@ def generate_graph(
     owner = "generate_graph"
     n_classes = check_integer(owner, "n_classes", n_classes, 2)
     homophily = check_real(owner, "homophily", homophily, "[0, 1]")
+    check_room(f"{owner}: a matrix of {n_classes:,} classes", 24 * n_classes**2)
     if compatibility is None:
         h = circular_compatibility(n_classes, homophily)
     else:
@@ -123,6 +129,10 @@ def generate_graph(
             f"The 'features' parameter of {owner} must be a FeatureSource, such as "
             f"GaussianFeatures(). Got {features!r} instead."
         )
+    # Features are drawn, shifted and copied; others are lent, and as many as there are.
+    numbers = source.n_features if isinstance(source, GaussianFeatures) else 0
+    need = (2 * EDGE * m + NODE + 12 * numbers) * n
+    check_room(f"{owner}: a graph of {n:,} nodes", need)
     # One stream for each purpose, so that none shifts when another draws more.
     seeds = np.random.SeedSequence(check_integer(owner, "seed", seed, 0)).spawn(5)
     y = np.random.default_rng(seeds[0]).permutation(np.arange(n) % n_classes)

@@ -10,7 +10,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.experiments.display.figures import draw, why_no_figures
 from h2gcn.experiments.display.tables import csv_text, latex, markdown
 from h2gcn.experiments.results import Result
-from h2gcn.io import atomic_write, check_not_stdout
+from h2gcn.io import atomic_write, check_not_stdout, existing_file, usable_path
 
 __all__ = [
     *("RUNS", "check_protocol", "make_folder", "read_result", "read_results"),
@@ -89,7 +89,7 @@ def read_results(folder: str | Path) -> list[Result]:
         What `h2gcn reproduce` wrote to: a folder for each experiment, a `result.json`
         in each.
     """
-    root = Path(folder).expanduser()
+    root = usable_path(folder)
     if not root.exists():
         raise InputError(
             f"{folder}: there is no such folder; h2gcn reproduce makes one"
@@ -112,7 +112,7 @@ def read_results(folder: str | Path) -> list[Result]:
 def read_result(path: str | Path) -> Result:
     """Return the result in a file; NaN and infinities are None."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = existing_file(path).read_text(encoding="utf-8")
         # What has no value is shown as such, whoever wrote the file.
         content = json.loads(text, parse_constant=lambda _: None)
     except OSError as error:

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
-from h2gcn.io import cannot_write, lock, sync_folder
+from h2gcn.io import cannot_write, lock, plain_path, sync_folder
 
 __all__ = ["FORMAT", "Run", "Store", "key_of", "read_records"]
 
@@ -75,7 +75,7 @@ class Store(Mapping[str, dict[str, Any]]):
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = plain_path(path)
         new = not self.path.exists()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import close, nearest
 from h2gcn.exceptions import InputError
-from h2gcn.io.mistakes import Mistakes, listed, one_line
+from h2gcn.io.mistakes import Mistakes, listed, one_line, quoted
+from h2gcn.io.node_data import WIDEST
 from h2gcn.io.tables.table_file import TableFile
 
 if TYPE_CHECKING:
@@ -35,6 +37,45 @@ __all__ = [
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class", "y")
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str | None)
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+
+
+def _are_names_or_none(value: object) -> bool:
+    return value is None or _are_names(value)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(number, Real)
+        for name, number in value.items()
+    )
+
+
+_COLUMNS = ("id_column", "label_column", "source_column", "target_column")
+_FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required")
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    **dict.fromkeys(_COLUMNS, ("a name or None", _is_name)),
+    **dict.fromkeys(("categorical", "edge_categorical"), ("names", _are_names)),
+    **dict.fromkeys(
+        ("feature_columns", "edge_features"), ("names or None", _are_names_or_none)
+    ),
+    **dict.fromkeys(_FLAGS, ("True or False", _is_flag)),
+    **dict.fromkeys(
+        ("fill_values", "edge_fill_values"), ("numbers by name", _are_numbers)
+    ),
+}
+"""What each option must be, since they also come out of files."""
 
 
 @dataclass(frozen=True)
@@ -103,12 +144,16 @@ class TableOptions:
     edge_fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        # JSON and the command line give lists.
-        lists = ("feature_columns", "categorical", "edge_features", "edge_categorical")
-        for name in lists:
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, tuple(value))
+        for field_, (rule, is_sound) in _RULES.items():
+            value = getattr(self, field_)
+            if not is_sound(value):
+                raise InputError(
+                    f"The table option {field_!r} must be {rule}. "
+                    f"Got {quoted(value)} instead."
+                )
+            # JSON and the command line give lists.
+            if isinstance(value, list):
+                object.__setattr__(self, field_, tuple(value))
         if (self.source_column is None) != (self.target_column is None):
             raise InputError(
                 "The source and the target column of the edge table must be given "
@@ -149,7 +194,7 @@ def split_names(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]
     >>> split_names(("age, plan", "town, street"), ("age", "plan", "town, street"))
     ('age', 'plan', 'town, street')
     """
-    single = []
+    single, known = [], set(known)
     for name in names:
         parts = [] if name in known else [part.strip() for part in name.split(",")]
         single += [part for part in parts if part] or [name]
@@ -229,7 +274,8 @@ def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> 
         label = None
     categories = split_names(options.categorical, file.columns)
     numbers = split_names(options.feature_columns or (), file.columns)
-    numbers = tuple(name for name in numbers if name not in categories)
+    one_hot = set(categories)
+    numbers = tuple(name for name in numbers if name not in one_hot)
     categorical, numeric = (
         tuple(n for n in dict.fromkeys(names) if there(n) and not taken(n))
         for names in (categories, numbers)
@@ -272,10 +318,10 @@ def choose_ends(file: TableFile, options: TableOptions) -> tuple[str, str, bool]
 
 def require_column(file: TableFile, name: str) -> str:
     """Return the name of a column that is there, or raise with the nearest."""
-    if name not in file.columns:
+    if name not in file.known:
         raise InputError(
-            f"{file.path}: there is no column {name!r}.{nearest(name, file.columns)} "
-            f"Columns: {listed(file.columns)}."
+            f"{file.path}: there is no column {quoted(name)}."
+            f"{nearest(name, file.columns)} Columns: {listed(file.columns)}."
         )
     return name
 
@@ -312,7 +358,8 @@ def as_written(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.Chunke
         return column.cast(pa.large_string())
     except pa.ArrowException as error:
         raise InputError(
-            f"{file.path}: column {name!r} cannot be read as text ({one_line(error)})."
+            f"{file.path}: column {quoted(name)} cannot be read as text "
+            f"({one_line(error)})."
         ) from None
 
 
@@ -335,4 +382,4 @@ def text_array(column: pa.ChunkedArray) -> NDArray[Any]:
 
     values: NDArray[Any] = column.to_numpy()
     longest = pc.max(pc.utf8_length(column)).as_py() or 0
-    return values.astype(str) if longest <= 64 else values
+    return values.astype(str) if longest <= WIDEST else values

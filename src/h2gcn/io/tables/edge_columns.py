@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.io.adjacency import carried_note
-from h2gcn.io.mistakes import Mistakes
+from h2gcn.io.mistakes import Mistakes, quoted
 from h2gcn.io.tables.columns import (
     TableOptions,
     as_text,
@@ -112,10 +112,10 @@ def choose_edge_columns(
     asked = tuple(n for n in dict.fromkeys((*given, *categories)) if there(n))
     columns = asked
     if options.edge_features is None:
-        columns = tuple(name for name in file.named if name not in ends)
-        columns += tuple(name for name in asked if name not in columns)
-    categorical = tuple(name for name in asked if name in categories)
-    return Wanted(columns, asked, categorical)
+        own = (name for name in file.named if name not in ends)
+        columns = tuple(dict.fromkeys((*own, *asked)))
+    chosen = set(categories)
+    return Wanted(columns, asked, tuple(name for name in asked if name in chosen))
 
 
 @dataclass(frozen=True)
@@ -168,20 +168,22 @@ def read_edge_columns(
     part = part if kept.all() else part.filter(pa.array(kept))
     blocks: dict[str, _Block] = {}
     notes = []
+    taken: set[str] = set()
+    by_name, categories = set(wanted.asked), set(wanted.categorical)
     for name in wanted.columns:
-        taken = [one for block in blocks.values() for one in block.names]
-        asked = name in wanted.asked
+        asked = name in by_name
         found: _Block | _Unusable
         if not asked and _row_numbers(table[name]):
             found = _Unusable("it numbers the rows")
         else:
             room = None if asked else MOST_NUMBERS - len(rows) * len(taken)
-            categorical = name in wanted.categorical
+            categorical = name in categories
             found = _read(file, name, part[name], categorical, room, filler)
         if isinstance(found, _Block):
             again = next((one for one in found.names if one in taken), None)
             if again is None:
                 blocks[name] = found
+                taken.update(found.names)
                 continue
             found = _Unusable(f"there is a column {again!r} already")
         if asked:
@@ -281,7 +283,7 @@ def _read(
         if slip is None:
             return _categories(file, name, column, room)
         return _Unusable(
-            f"it holds numbers, but {column[slip].as_py()!r}",
+            f"it holds numbers, but {quoted(column[slip].as_py())}",
             slip,
             f"; edge_categorical=[{name!r}] makes categories of it",
         )

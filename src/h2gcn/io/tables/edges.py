@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, EdgeColumns, ReadRecord
 from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.mistakes import Mistakes, listed
+from h2gcn.io.mistakes import Mistakes, listed, quoted
 from h2gcn.io.tables.columns import TableOptions, as_written, choose_ends
 from h2gcn.io.tables.edge_columns import (
     Carried,
@@ -120,7 +120,8 @@ def _read_edges(
             f"the first two columns of {file.path.name}, {source!r} and {target!r}, "
             "are taken as the ends of the edges"
         )
-    ignored = [name for name in file.named if name not in table.column_names]
+    taken = set(table.column_names)
+    ignored = [name for name in file.named if name not in taken]
     if ignored and options.edge_features is not None:
         of = f"{listed(ignored)} of {file.path.name}"
         one = len(ignored) == 1
@@ -165,7 +166,8 @@ def _read_table(
             raise
         table = read(fewer)
         why = str(error).removeprefix(f"{file.path}: ").removesuffix(".")
-        rest = [name for name in wanted.columns if name not in fewer.columns]
+        asked = set(fewer.columns)
+        rest = [name for name in wanted.columns if name not in asked]
         one = len(rest) == 1
         said = f"column {listed(rest)} is" if one else f"columns {listed(rest)} are"
         return table, fewer, [f"edge {said} left out: {why}"]
@@ -214,7 +216,9 @@ def _empty(
     empty: NDArray[np.bool_] = pc.fill_null(blank, True).to_numpy()
     if empty.any():
         where = file.place(int(np.argmax(empty)))
-        mistakes.add(file.path, f"{file.path}: column {name!r} is empty at {where}.")
+        mistakes.add(
+            file.path, f"{file.path}: column {quoted(name)} is empty at {where}."
+        )
     return empty
 
 
@@ -266,8 +270,8 @@ def _unknown(
     row = int(np.argmax(unknown))
     hints = _near_misses(column.filter(pa.array(unknown)), ids)
     return (
-        f"{file.path}: {file.place(row)} names node {column[row].as_py()!r} "
-        f"(column {name!r}), which is not in {node_path}; "
+        f"{file.path}: {file.place(row)} names node {quoted(column[row].as_py())} "
+        f"(column {quoted(name)}), which is not in {node_path}; "
         "drop_unknown=True leaves such edges out."
         + "".join(f" {hint}." for hint in hints)
     )
@@ -296,8 +300,8 @@ def _near_misses(unknown: pa.ChunkedArray, ids: pa.Array) -> list[str]:
             one, node = left[first].as_py(), ids[int(rows[first])].as_py()
             more = f", and so do {near.size - 1:,} more" if near.size > 1 else ""
             said.append(
-                f"{one!r} differs from the node {node!r} only {way}{more}; write ids "
-                "alike in both tables"
+                f"{quoted(one)} differs from the node {quoted(node)} only {way}{more}; "
+                "write ids alike in both tables"
             )
         left = left.take(np.flatnonzero(rows < 0))
     return said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tokenize
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
-from h2gcn.io.mistakes import Mistakes, existing_file, listed, one_line
-from h2gcn.io.node_data import worth_sparse
+from h2gcn.io.mistakes import Mistakes, existing_file, listed, one_line, quoted
+from h2gcn.io.node_data import check_features_room, worth_sparse
 from h2gcn.io.tables.columns import Roles, as_text, text_codes
 from h2gcn.io.tables.table_file import TableFile
 
@@ -35,6 +36,12 @@ __all__ = [
 
 _NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[-+]?[\d.]*\d,\d+\s*$"
+
+# What numpy runs into where the header of an array is damaged, besides.
+NPY_DAMAGE = (
+    *(AttributeError, LookupError, MemoryError, OSError, OverflowError),
+    *(RecursionError, SyntaxError, TypeError, ValueError, tokenize.TokenError),
+)
 
 MISSING = "(missing)"
 """The category of cells that have none."""
@@ -162,7 +169,7 @@ def map_features(
     file = existing_file(path)
     try:
         x: NDArray[Any] = np.lib.format.open_memmap(file, mode="r")
-    except (ValueError, OSError) as error:
+    except NPY_DAMAGE as error:
         raise InputError(
             f"{file}: cannot be read as an array of numpy, .npy ({one_line(error)})."
         ) from None
@@ -180,6 +187,7 @@ def map_features(
         )
     if x.dtype == np.float32:
         return x, ()
+    check_features_room(x.shape)
     note = f"{file.name} holds {x.dtype} and was read into memory; float32 stays a file"
     return x, (note,)
 
@@ -231,11 +239,11 @@ def _numeric_columns(
                 mistakes.add(file.path, words)
                 continue
             notes.append(
-                f"column {name!r} holds text and is not used; "
+                f"column {quoted(name)} holds text and is not used; "
                 f"categorical=[{name!r}] one-hot encodes it"
             )
         else:
-            notes.append(f"column {name!r} holds {kind} and is not used")
+            notes.append(f"column {quoted(name)} holds {kind} and is not used")
     return tuple(numeric), tuple(notes)
 
 
@@ -287,7 +295,7 @@ def first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
 def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
     cell = column[row].as_py()
     return (
-        f"{file.path}: column {name!r} holds numbers, but {cell!r} at "
+        f"{file.path}: column {quoted(name)} holds numbers, but {quoted(cell)} at "
         f"{file.place(row)}; mend it, or make it a category with "
         f"categorical=[{name!r}].{_comma_hint(cell)}"
     )
@@ -301,9 +309,9 @@ def _not_numeric(file: TableFile, name: str, column: pa.ChunkedArray, kind: str)
     if others.any():
         row = int(np.argmax(others))
         cell = column[row].as_py()
-        found += f": {cell!r} at {file.place(row)}"
+        found += f": {quoted(cell)} at {file.place(row)}"
         hint = _comma_hint(cell)
-    return f"{file.path}: the feature column {name!r} holds {found}.{hint}"
+    return f"{file.path}: the feature column {quoted(name)} holds {found}.{hint}"
 
 
 def _comma_hint(cell: str) -> str:
@@ -351,10 +359,10 @@ def _not_finite(
     file: TableFile, table: pa.Table, roles: Roles, name: str, row: int, hint: str
 ) -> str:
     value = table[name][row].as_py()
-    found = "a missing value" if value is None else repr(value)
-    node = "" if roles.id is None else f", node {table[roles.id][row].as_py()!r}"
+    found = "a missing value" if value is None else quoted(value)
+    node = "" if roles.id is None else f", node {quoted(table[roles.id][row].as_py())}"
     return (
-        f"{file.path}: column {name!r} must hold a finite number in each row, of "
+        f"{file.path}: column {quoted(name)} must hold a finite number in each row, of "
         f"32 bits. Got {found} at {file.place(row)}{node}.{hint}"
     )
 

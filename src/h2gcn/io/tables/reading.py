@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
-from h2gcn.io.mistakes import Mistakes, listed
+from h2gcn.io.mistakes import Mistakes, listed, quoted
 from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
 from h2gcn.io.tables.columns import (
     Roles,
@@ -73,7 +73,9 @@ def read_tables(
     if node_file is not None:
         found = _read_nodes(node_file, options, features, mistakes)
     if edge_file is not None:
-        node_path, ids = Path(nodes).expanduser(), None if found is None else found.ids
+        node_path, ids = Path(nodes), None
+        if node_file is not None and found is not None:
+            node_path, ids = node_file.path, found.ids
         edge_part = read_edges(edge_file, node_path, ids, options, mistakes)
     mistakes.tell()
     assert node_file is not None
@@ -210,9 +212,10 @@ def _check_ids(file: TableFile, name: str, ids: pa.ChunkedArray) -> None:
     again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
     first = int(np.argmax(codes == codes[again]))
     one, other = ids[first].as_py(), ids[again].as_py()
-    what = f"the node id {one!r} is there twice"
+    what = f"the node id {quoted(one)} is there twice"
     if one != other:
-        what = f"the node ids {one!r} and {other!r} differ only by blanks around them"
+        both = f"{quoted(one)} and {quoted(other)}"
+        what = f"the node ids {both} differ only by blanks around them"
     raise InputError(
         f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}."
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from h2gcn.exceptions import InputError
-from h2gcn.io.mistakes import existing_file, not_utf8, one_line
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.io.mistakes import existing_file, not_utf8, one_line, quoted
+from h2gcn.sparse import check_room, gigabytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +24,12 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
 """What may separate the cells of a .csv file instead, and how it is told."""
 
+COPIES = 2
+"""How often a table is in memory, about, while a graph is made of it."""
+ROW = 80
+"""Bytes that a row takes at least beside its cells: its id as text, and to find it."""
+MANY_COLUMNS, MANY_BYTES = 20_000, 2**29
+"""From where on reading takes longer than one waits without a word."""
 FIRST = 10
 """How many records must bear such a separator out."""
 
@@ -57,6 +66,11 @@ class TableFile:
         mark = _OTHER_DELIMITERS[str(self.delimiter)]
         return (f"{self.path.name} is separated by {mark}, not by commas",)
 
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The names of the columns, to look one up."""
+        return frozenset(self.columns)
+
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that have a name: an index that pandas wrote has none."""
@@ -80,21 +94,21 @@ class TableFile:
         import pyarrow as pa
 
         raw = dict(zip(self.columns, self.raw_columns, strict=True))
-        wanted = [raw[name] for name in only]
+        # Without any, rows are counted.
+        wanted = [raw[name] for name in only] or [*self.raw_columns[:1]]
         try:
             if self.delimiter is None:
-                import pyarrow.parquet as pq
-
-                table = pq.ParquetFile(self.path).read(wanted).select(wanted)
+                table = self._read_parquet(wanted)
             else:
                 table = self._read_csv(wanted, [raw[name] for name in text])
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._explain(error) from None
         if self.delimiter and any(map(pa.types.is_binary, table.schema.types)):
             # Cells of which Arrow cannot make text.
             raise self._explain("it holds bytes that are not text")
+        self._check_decoded(table)
         columns = [_plain(column) for column in table.columns]
-        return pa.table(columns, names=list(only))
+        return pa.table(columns, names=list(only)) if only else table.select([])
 
     def place(self, row: int) -> str:
         """Return where a row (from 0) is: "line 7" of a text file, else "row 6"."""
@@ -104,10 +118,57 @@ class TableFile:
             return f"row {row + 1}"
         return f"line {line}"
 
+    def _read_parquet(self, wanted: list[str]) -> pa.Table:
+        """Return columns of a Parquet file, once its footer says that they will fit.
+
+        A text that is stored once can be the cell of any number of rows. So text is
+        left as numbers of a dictionary, and what it becomes is counted first.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(self.path)
+        n_rows = file.metadata.num_rows
+        schema = file.schema_arrow
+        kinds = [schema.field(name).type for name in wanted]
+        row = sum(_width(kind) for kind in kinds)
+        self._check_rows(n_rows, (COPIES * row + ROW) * n_rows)
+        is_text = (pa.types.is_string, pa.types.is_large_string)
+        texts = [
+            name
+            for name, kind in zip(wanted, kinds, strict=True)
+            if any(is_kind(kind) for is_kind in is_text)
+        ]
+        file = pq.ParquetFile(self.path, read_dictionary=texts)
+        return file.read(wanted).select(wanted)
+
+    def _check_decoded(self, table: pa.Table) -> None:
+        """Raise where cells that are numbers of a dictionary become too long a text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        total = 0
+        for column in table.columns:
+            if not pa.types.is_dictionary(column.type):
+                continue
+            for chunk in column.chunks:
+                kind = chunk.dictionary.type
+                if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                    lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+                    cells = pc.sum(lengths.take(chunk.indices)).as_py()
+                    total += cells or 0
+        self._check_rows(table.num_rows, COPIES * total)
+
+    def _check_rows(self, n_rows: int, need: int) -> None:
+        check_room(f"{self.path}: its {n_rows:,} rows", need)
+
     def _read_csv(self, wanted: list[str], text: list[str]) -> pa.Table:
         import pyarrow as pa
         import pyarrow.csv as pacsv
 
+        share = len(wanted) / len(self.columns)
+        need = round(share * self.path.stat().st_size)
+        check_room(f"{self.path}: its {len(wanted):,} columns", need)
         return pacsv.read_csv(
             self.path,
             # A row must fit into a block, and wide tables have long rows.
@@ -174,7 +235,7 @@ def open_table(path: str | Path) -> TableFile:
 
         try:
             raw = pq.read_schema(file).names
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
                 f"{file}: the Parquet file cannot be read ({one_line(error)})."
             ) from None
@@ -183,10 +244,24 @@ def open_table(path: str | Path) -> TableFile:
         if suffix == ".csv" and len(raw) == 1:
             delimiter, raw = _other_delimiter(file, raw)
     columns = tuple(name.strip() for name in raw)
-    for number, name in enumerate(columns):
-        if name and name in columns[:number]:
-            raise InputError(f"{file}: two columns are called {name!r}.")
+    _say_what_takes_long(file, len(columns))
+    seen: set[str] = set()
+    for name in filter(None, columns):
+        if name in seen:
+            raise InputError(f"{file}: two columns are called {quoted(name)}.")
+        seen.add(name)
     return TableFile(file, columns, tuple(raw), delimiter)
+
+
+def _say_what_takes_long(file: Path, n_columns: int) -> None:
+    size = file.stat().st_size
+    if n_columns > MANY_COLUMNS or size > MANY_BYTES:
+        warnings.warn(
+            f"{file}: {n_columns:,} columns, {gigabytes(size)}, are being read, which "
+            "takes a while",
+            H2GCNWarning,
+            stacklevel=4,
+        )
 
 
 def _other_delimiter(file: Path, header: list[str]) -> tuple[str, list[str]]:
@@ -221,6 +296,14 @@ def _first_records(file: Path, delimiter: str, count: int) -> list[list[str]]:
             f"{file}: the header cannot be read ({one_line(error)})."
         ) from None
     raise InputError(f"{file}: the file is empty.")
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return how many bytes a cell of a type takes at least."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:  # of no fixed width: where it begins
+        return 8
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -73,7 +73,8 @@ def test_a_damaged_checkpoint(
     command = ("train", data, *QUICK, "--checkpoint", kept.parent, *resume)
     file = kept / MANIFEST
     file.write_text("{")
-    fails(run(*command), f"{file}: truncated or not JSON")
+    why = "Expecting property name enclosed in double quotes, line 1, column 2"
+    fails(run(*command), f"{file}: truncated or not JSON ({why})")
     file.write_text(json.dumps({"format": 1}))
     fails(run(*command), f"{file}: was changed after it was saved (checksum)")
     file.unlink()

@@ -180,7 +180,7 @@ def test_a_store_of_something_else_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "frontier").mkdir()
     (tmp_path / "frontier" / "runs.jsonl").write_text('{"key": "a"}\n')
     result = run("reproduce", "frontier", "--no-run", "--out", tmp_path)
-    fails(result, "the record a lacks experiment", "it is not one of frontier")
+    fails(result, "runs.jsonl, record 'a': lacks experiment")
 
 
 def test_numbers_and_ranges() -> None:

@@ -341,7 +341,7 @@ def test_tuning_is_held_to_the_limit(run: Run, source: Path, tmp_path: Path) -> 
         "will not fit in memory",
         "the limit is 1.0 kB; nothing fits",
     )
-    assert read_records(tmp_path / "t" / "trials.jsonl") == []
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_search_beyond_the_grid(run: Run, source: Path, tmp_path: Path) -> None:
@@ -665,11 +665,12 @@ def test_a_file_without_a_model_goes_with_any(
         ({"droput": 0.5}, ("'droput'", "Did you mean 'dropout'")),
         ({"heads": 4}, ("'heads'", "'options'")),
         ({"random_state": 4}, ("--seed",)),
-        ({"options": [1]}, ("'options' must be",)),
+        ({"options": [1]}, ("options must be an object or null",)),
         ({"model": ["gcn"]}, ("'model' must be a name",)),
         ({"model": "h2gnc-2"}, ("Did you mean 'h2gcn-2'",)),
         ({"model": "gcn"}, ("settings of gcn", "--model is mlp")),
-        ({"l2": "much"}, ("'l2'", "[0, inf)")),
+        ({"l2": "much"}, ("l2 must be a number or null. Got 'much'",)),
+        ({"l2": -1}, ("'l2'", "[0, inf)")),
         ({"options": {"heads": 3}}, ("mlp has no option 'heads'",)),
         ([1, 2], ("one JSON object",)),
         (3, ("one JSON object",)),
@@ -693,7 +694,7 @@ def test_a_file_of_settings_that_cannot_be_read(
     fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
     gone.write_bytes(b"\xff\xfe")
     fails(run("train", source, "--settings", gone), "gone.json", "not JSON")
-    fails(run("train", source, "--settings", tmp_path), "this is a folder")
+    fails(run("train", source, "--settings", tmp_path), "is not a file")
 
 
 # ------------------------------------------------------------------ options of train
@@ -806,3 +807,60 @@ def test_more_splits_than_can_be_meant(run: Run, tmp_path: Path) -> None:
         run("tune", tmp_path / "not there.npz", "--splits", 100_000_000),
         "--splits 100,000,000: at most 10,000.",
     )
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def test_what_is_nested_too_deep_is_one_line(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.json"
+    file.write_text(f'{{"l2": {DEEP}}}')
+    fails(run("train", source, "--settings", file), "s.json: is nested more than 64")
+    option = ("--model", "gat", "--option", f"heads={DEEP}")
+    fails(run("train", source, *option), "--option heads: is nested more than 64 deep")
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "trials.jsonl").write_text(f'{{"key": {DEEP}}}\n')
+    fails(run("tune", source, "--out", tmp_path / "t", "-q"), "line 1: not a record")
+
+
+def test_a_split_of_thousands_of_digits_is_one_line(run: Run, source: Path) -> None:
+    result = run("train", source, "--split", "9" * 5000)
+    fails(result, "--split must be a number from 0 on, or 'all'. Got '99999")
+    assert len(result[2]) < 200
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"val_score": 2}, "val_score must be a number <= 1.0. Got 2 instead."),
+        ({"config": {"epochs": "3"}}, "config.epochs must be an integer. Got '3'"),
+        ({"config": {"run": 1}}, "config has no field 'run'"),
+        ({"error": "why"}, "it has a score and an error, or neither"),
+    ],
+    ids=str,
+)
+def test_a_trial_of_another_form_is_named(
+    run: Run, source: Path, tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    trial = {"key": "k", "dataset": "g", "checksum": "c", "model": "mlp", "config": {}}
+    trial |= {"split": 0, "seed": 0, "seconds": 1.0, "version": "1", "val_score": 0.5}
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "trials.jsonl").write_text(json.dumps(trial | change) + "\n")
+    result = run("tune", source, "--out", tmp_path / "t", "-q", "--model", "mlp")
+    fails(result, "trials.jsonl, record 'k': ")
+    assert words in result[2]
+
+
+def test_what_a_kill_left_in_the_folder_does_not_stop_the_next_search(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "t"
+    out.mkdir()
+    (out / ".best.0123abcd.tmp.json").write_text("{")
+    (out / ".model-0123abcd").mkdir()
+    code, _, err = run("tune", source, "--out", out, "-q", "--model", "mlp", *PLAIN)
+    assert code == 0, err
+    names = {path.name for path in out.iterdir()}
+    assert names == {"trials.jsonl", "best.json", "model"}

@@ -606,7 +606,9 @@ def test_members_are_read_from_nowhere_else(
         saved,
         lambda m: m["members"][0].update(folder=folder, manifest_sha256=known),
     )
-    with pytest.raises(InputError, match="is not a folder of a member"):
+    with pytest.raises(
+        InputError, match=r"bundle\.json: members\.0\.folder must be text"
+    ):
         NodeClassifier.load(saved)
 
 

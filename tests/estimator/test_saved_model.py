@@ -19,10 +19,10 @@ from h2gcn.estimator import load_bundle, read_manifest, save_bundle
 from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
-from h2gcn.io import TableOptions
+from h2gcn.io import TableOptions, files, write_npz
 from h2gcn.training import signed, to_bytes
 from h2gcn.training.manifest import digest
-from support.commands import Run
+from support.commands import Run, fails
 from support.graphs import adjacency
 
 N = 30
@@ -61,6 +61,13 @@ def saved(clf: NodeClassifier, tmp_path: Path) -> Path:
     """Return the folder of a saved classifier."""
     clf.save(tmp_path / "model")
     return tmp_path / "model"
+
+
+def raw(path: Path) -> dict[str, Any]:
+    """Return the manifest of a model as it is in the file, without its checksum."""
+    manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    del manifest["sha256"]
+    return manifest
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -129,7 +136,7 @@ def test_a_bundle_that_knows_nothing_of_edges_is_read(tmp_path: Path) -> None:
     graph = ring_graph()
     clf = NodeClassifier("label-propagation", random_state=0).fit(graph)
     clf.save(tmp_path / "model")
-    manifest = read_manifest(tmp_path / "model")
+    manifest = raw(tmp_path / "model")
     assert len(manifest["seeds"].pop("edges")) == 64
     manifest["sha256"] = digest(manifest)
     (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
@@ -191,7 +198,9 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
     assert manifest["format"] == 1
     assert manifest["version"] == __version__
     assert manifest["classes"] == [0, 1]
-    assert manifest["params"] == clf.params_
+    machine = {"batch_size", "device", "memory_limit", "ring_store"}
+    assert manifest["params"].keys() == clf.params_.keys() - machine
+    assert manifest["params"].items() <= clf.params_.items()
     tensors = load_tensors((saved / WEIGHTS).read_bytes())
     assert set(tensors) == {
         *("module.embedding", "module.classifier"),
@@ -250,7 +259,7 @@ def test_nothing_is_left_beside_the_bundle(saved: Path) -> None:
 def test_further_facts_are_kept(clf: NodeClassifier, tmp_path: Path) -> None:
     extra = {"columns": ["a", "ö"], "nested": {"depth": 2.5}}
     save_bundle(clf, tmp_path / "model", extra=extra)
-    assert read_manifest(tmp_path / "model")["extra"] == {"tables": {}} | extra
+    assert read_manifest(tmp_path / "model").extra == {"tables": {}} | extra
     assert load_bundle(tmp_path / "model").classes_.tolist() == [0, 1]
 
 
@@ -291,7 +300,7 @@ def test_a_model_of_a_gpu_is_read_where_there_is_none(
     monkeypatch.setitem(clf.params_, "device", "cuda")
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
-    assert loaded.device == "cuda"
+    assert loaded.device == "auto"
     logits = clf.predict_logits(graph)
     assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
 
@@ -383,7 +392,7 @@ def test_another_format_is_named(saved: Path) -> None:
 
 def test_missing_files_are_named(saved: Path) -> None:
     (saved / WEIGHTS).unlink()
-    with pytest.raises(InputError, match=r"model/weights\.safetensors: missing"):
+    with pytest.raises(InputError, match=r"model/weights\.safetensors: cannot be read"):
         NodeClassifier.load(saved)
     (saved / MANIFEST).unlink()
     with pytest.raises(
@@ -413,15 +422,248 @@ def test_weights_of_another_model_are_found(
 ) -> None:
     """Check a bundle whose checksums are right and whose parts do not fit."""
     fit(graph, model="gcn").save(tmp_path / "mixed")
-    manifest = read_manifest(tmp_path / "mixed")
+    manifest = raw(tmp_path / "mixed")
     manifest["params"]["model"] = "h2gcn-1"
     manifest["sha256"] = digest(manifest)
     (tmp_path / "mixed" / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(
-        InputError, match=r"weights\.safetensors: does not hold the weights of H2GCN\("
+        InputError,
+        match=r"weights\.safetensors: does not hold the weights of H2GCN: "
+        r"module\.\w+ is missing$",
     ):
         NodeClassifier.load(tmp_path / "mixed")
     assert NodeClassifier.load(saved).model == "h2gcn-1"
+
+
+# ------------------------------------------------------------- what does not fit
+
+
+def sign(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest of a model and sign it again."""
+    manifest = raw(path)
+    change(manifest)
+    (path / MANIFEST).write_bytes(signed(manifest))
+
+
+def change_tensors(path: Path, changes: dict[str, torch.Tensor | None]) -> None:
+    """Change tensors of a model, and sign it again."""
+    tensors = load_tensors((path / WEIGHTS).read_bytes())
+    for name, tensor in changes.items():
+        tensors.pop(name, None)
+        if tensor is not None:
+            tensors[name] = tensor
+    content = to_bytes(tensors)
+    (path / WEIGHTS).write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    sign(path, lambda manifest: manifest.update(weights_sha256=sha256))
+
+
+ONES = torch.ones(4)
+BAD_TENSORS: dict[str, tuple[str, torch.Tensor | None, str]] = {
+    "weights of NaN": (
+        "module.embedding",
+        torch.full((4, 64), torch.nan),
+        "does not hold the weights of H2GCN: module.embedding has numbers that are not "
+        "finite",
+    ),
+    "weights of another type": (
+        "module.embedding",
+        torch.ones(4, 64, dtype=torch.int64),
+        "does not hold the weights of H2GCN: module.embedding has the type int64, not "
+        "float32",
+    ),
+    "weights of another shape": (
+        "module.embedding",
+        torch.ones(64, 4),
+        "does not hold the weights of H2GCN: module.embedding has the shape [64, 4], "
+        "not [4, 64]",
+    ),
+    "more weights": (
+        "module.more",
+        ONES,
+        "does not hold the weights of H2GCN: module.more is none of its tensors",
+    ),
+    "a scaler of zero": (
+        "scaler.deviation",
+        ONES - 1,
+        "scaler.deviation has numbers that are not above 0",
+    ),
+    "a scaler of NaN": (
+        "scaler.mean",
+        torch.nan * ONES,
+        "scaler.mean has numbers that are not finite",
+    ),
+    "a short scaler": (
+        "scaler.mean",
+        ONES[:3],
+        "scaler.mean has the shape [3], not [4]",
+    ),
+    "no scaler": ("scaler.mean", None, "scaler.mean is missing"),
+    "nodes below 0": (
+        "seen.rows",
+        torch.tensor([-1]),
+        "seen.rows has numbers out of range",
+    ),
+    "nodes that are no numbers of nodes": (
+        "seen.test",
+        ONES,
+        "seen.test has the type float32, not int64",
+    ),
+    "a matrix of nodes": (
+        "seen.test",
+        torch.ones(2, 2, dtype=torch.int64),
+        "seen.test has the shape [2, 2], not [2]",
+    ),
+    "a class that is not there": (
+        "held_out.y",
+        torch.full((6,), 2),
+        "held_out.y has numbers out of range",
+    ),
+    "probabilities that are none": (
+        "held_out.probabilities",
+        torch.full((6, 2), 2.0),
+        "held_out.probabilities has numbers that are none",
+    ),
+    "something else": ("other", ONES, "other is none of a model's tensors"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TENSORS)
+def test_a_tensor_that_does_not_fit_is_named(saved: Path, name: str) -> None:
+    tensor, value, words = BAD_TENSORS[name]
+    change_tensors(saved, {tensor: value})
+    with pytest.raises(InputError) as caught:
+        NodeClassifier.load(saved)
+    assert str(caught.value) == f"{saved / WEIGHTS}: {words}"
+
+
+BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
+    "text for a number": (
+        {"best_epoch": "7"},
+        "best_epoch must be an integer. Got '7' instead.",
+    ),
+    "a seed below 0": ({"seed": -1}, "seed must be an integer >= 0. Got -1 instead."),
+    "a list in a list": (
+        {"classes": [[0], 1]},
+        "classes.0 must be true or false or an integer or a number or text. Got a list "
+        "of 1 instead.",
+    ),
+    "a class twice": ({"classes": [1, "1"]}, "classes has a class twice"),
+    "a number for a name": (
+        {"features": ["a", "b", "c", 4]},
+        "features.3 must be text. Got 4 instead.",
+    ),
+    "another scaling": ({"scaling": "log"}, "no scaling is 'log'"),
+    "no checksum": (
+        {"weights_sha256": "../other"},
+        r"weights_sha256 must be text matching regex '^[0-9a-f]{64}\\Z'. "
+        "Got '../other' instead.",
+    ),
+    "a temperature of zero": (
+        {"calibration": {"temperature": 0.0, "offsets": [0.0, 0.0]}},
+        "calibration.temperature must be a number >= 1e-06. Got 0.0 instead.",
+    ),
+    "offsets of other classes": (
+        {"calibration": {"temperature": 1.0, "offsets": [0.0]}},
+        "offsets has not a number for each class",
+    ),
+    "tables that are none": (
+        {"extra": {"tables": 3}},
+        "extra.tables must be an object. Got 3 instead.",
+    ),
+    "a column that is no name": (
+        {"extra": {"tables": {"id_column": 3}}},
+        "extra.tables.id_column must be text or null. Got 3 instead.",
+    ),
+    "a column of another kind": (
+        {"extra": {"tables": {"ids": "x"}}},
+        "extra.tables: There is no table option 'ids'.",
+    ),
+    "a table of a model that has none": (
+        {
+            "table": {
+                "blocks": ["own"],
+                "widths": [4],
+                "edge_columns": [],
+                "nodes": None,
+            }
+        },
+        "has the blocks of the ring table",
+    ),
+    "offsets that are infinite": (
+        {"offsets": [float("inf"), 0.0]},
+        "offsets.0 must be a number <= 1e+30. Got inf instead.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FIELDS)
+def test_a_field_of_another_form_is_named(saved: Path, name: str) -> None:
+    change, words = BAD_FIELDS[name]
+    sign(saved, lambda manifest: manifest.update(change))
+    with pytest.raises(InputError) as caught:
+        NodeClassifier.load(saved)
+    assert str(caught.value) == f"{saved / MANIFEST}: {words}"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epochs": "2"}, "params.epochs must be an integer. Got '2' instead."),
+        (
+            {"epochs": 0},
+            "The 'epochs' parameter of NodeClassifier must be an integer, at least 1. "
+            "Got 0 instead.",
+        ),
+        ({"options": [1]}, "params.options must be an object or null. Got a list of 1"),
+        ({"options": {"heads": 4}}, "the model h2gcn-1 has no option 'heads'."),
+        ({"model": ["gcn"]}, "params.model must be text. Got a list of 1 instead."),
+        ({"model": "auto"}, "The 'epochs' parameter of NodeClassifier does not go"),
+        ({"run": "rm"}, "params has no field 'run'"),
+        ({"random_state": -4}, "params.random_state must be an integer >= 0. Got -4"),
+    ],
+    ids=str,
+)
+def test_a_parameter_of_another_form_is_named(
+    saved: Path, change: dict[str, Any], words: str
+) -> None:
+    sign(saved, lambda manifest: manifest["params"].update(change))
+    with pytest.raises(InputError) as caught:
+        NodeClassifier.load(saved)
+    assert str(caught.value).startswith(f"{saved / MANIFEST}: {words}")
+
+
+def test_what_belongs_to_a_machine_does_not_come_out_of_a_model(
+    run: Run, saved: Path, graph: Graph, tmp_path: Path
+) -> None:
+    """Check a model as version 0.1.0 wrote it, with words about its machine."""
+    theirs = {
+        "ring_store": str(tmp_path / "theirs"),
+        "memory_limit": 1e-6,
+        "batch_size": -4,
+        "device": "cuda",
+    }
+    sign(saved, lambda manifest: manifest["params"].update(theirs))
+    loaded = NodeClassifier.load(saved)
+    own = NodeClassifier()
+    for name in theirs:
+        assert loaded.get_params()[name] == getattr(own, name)
+        assert loaded.params_[name] == getattr(own, name)
+    write_npz(graph, tmp_path / "g.npz")
+    out = tmp_path / "p.csv"
+    code, said, err = run(
+        "predict", saved, tmp_path / "g.npz", "--all", "-q", "--out", out
+    )
+    assert code == 0, err
+    assert "30 nodes written" in said
+    assert len(out.read_text().splitlines()) == 31
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_json_that_is_too_deep_is_told_in_a_line(run: Run, saved: Path) -> None:
+    (saved / MANIFEST).write_text("[" * 100_000 + "]" * 100_000)
+    result = run("predict", saved, "texas", "-q")
+    fails(result, "bundle.json: is nested more than 64 deep")
 
 
 # ----------------------------------------------------------------------- where to save
@@ -555,6 +797,35 @@ def test_ctrl_c_between_the_renames_keeps_the_old_bundle(
     assert NodeClassifier.load(saved).model == clf.model
 
 
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
+def test_a_model_that_lost_its_name_is_found_again(
+    run: Run, clf: NodeClassifier, saved: Path
+) -> None:
+    """Check what a kill leaves between the two renames."""
+    for find in (
+        lambda: NodeClassifier.load(saved),
+        lambda: fails(run("train", "x", "--out", saved), "holds a model already"),
+        lambda: clf.save(saved),
+    ):
+        saved.rename(saved.with_name(".model-0123abcd-older"))
+        find()
+        assert NodeClassifier.load(saved).model == clf.model
+        assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
+def test_what_a_killed_save_left_is_removed_and_nothing_else(
+    clf: NodeClassifier, saved: Path
+) -> None:
+    around = saved.parent
+    for name in (".model-0123abcd", ".model-xxxxxxxx-older", ".model-yyyyyyyy"):
+        (around / name).mkdir()
+        (around / name / WEIGHTS).write_bytes(b"half")
+    (around / ".model-yyyyyyyy" / "thesis.txt").write_text("years of work")
+    clf.save(saved)
+    assert {path.name for path in around.iterdir()} == {"model", ".model-yyyyyyyy"}
+
+
 def test_a_failure_to_make_a_folder_is_told(
     clf: NodeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -567,7 +838,7 @@ def test_a_failure_to_make_a_folder_is_told(
 
 
 def test_a_manifest_that_lacks_something(saved: Path) -> None:
-    manifest = read_manifest(saved)
+    manifest = raw(saved)
     del manifest["classes"]
     manifest["sha256"] = digest(manifest)
     (saved / MANIFEST).write_text(json.dumps(manifest))

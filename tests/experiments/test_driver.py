@@ -372,7 +372,7 @@ def test_a_store_of_something_else_is_refused(
 ) -> None:
     (tmp_path / "runs.jsonl").write_text('{"format": 1, "key": "a"}\n')
     assert run("degree", "--out", tmp_path) == 2
-    assert "the record a lacks config, dataset," in capsys.readouterr().err
+    assert "runs.jsonl, record 'a': lacks experiment" in capsys.readouterr().err
 
 
 def test_table_1_takes_the_settings_of_its_whole_benchmark() -> None:
@@ -397,7 +397,7 @@ def test_table_1_takes_the_settings_of_its_whole_benchmark() -> None:
             "standard. Did you mean 'texas' or 'citeseer'? Be",
         ),
         (["degree", "--only", "texas"], "--only names real benchmarks; degree has"),
-        (["degree", "--out", "a-file"], "a-file: cannot be made a folder"),
+        (["degree", "--out", "a-file"], "a-file: cannot make this folder"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -413,6 +413,7 @@ def test_mistakes_are_one_line(
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
 
 
 def test_a_store_of_another_version_is_refused_and_left_alone(

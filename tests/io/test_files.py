@@ -13,6 +13,7 @@ from h2gcn.io import (
     check_folder,
     files,
     locked,
+    new_folder,
     whole_file,
     write_whole,
 )
@@ -144,6 +145,70 @@ def test_atomic_write_in_a_folder_that_refuses(
         atomic_write(tmp_path / "out.txt"),
     ):
         pass
+
+
+# -------------------------------------------------------------------- what is left
+
+locks = pytest.mark.skipif(files.fcntl is None, reason="no locks here")
+LEFT = (".out.0123abcd.tmp.txt", "part.0123abcd.part")
+OTHERS = (".out.mine.tmp.txt", "out.0123abcd.tmp.txt", ".in.0123abcd.tmp.txt")
+
+
+@locks
+def test_what_a_killed_program_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in (*LEFT, *OTHERS):
+        (tmp_path / name).write_text("half")
+    with atomic_write(tmp_path / "out.txt") as beside:
+        beside.write_text("whole")
+    write_whole(tmp_path / "part", b"whole")
+    found = {path.name for path in tmp_path.iterdir()}
+    assert found == {*OTHERS, "out.txt", "part"}
+
+
+@locks
+def test_what_another_program_is_writing_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    with atomic_write(target) as slow:
+        slow.write_text("slow")
+        with atomic_write(target) as quick:
+            quick.write_text("quick")
+        assert slow.exists()
+        assert target.read_text() == "quick"
+    assert target.read_text() == "slow"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_without_locks_all_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "fcntl", None)
+    (tmp_path / LEFT[0]).write_text("whose?")
+    with atomic_write(tmp_path / "out.txt") as beside:
+        beside.write_text("whole")
+    assert {path.name for path in tmp_path.iterdir()} == {LEFT[0], "out.txt"}
+
+
+def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+    inner, there = tmp_path / "a" / "b", tmp_path / "there"
+    there.mkdir()
+    for path in (inner, there):
+        with pytest.raises(KeyboardInterrupt), new_folder(path, parents=True):
+            raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == [there]
+
+    def fill() -> None:
+        with new_folder(inner, parents=True):
+            (inner / "file").write_text("of use")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fill()
+    assert (inner / "file").exists()
+    with (
+        pytest.raises(InputError, match=r"x: cannot make this folder \(No such file"),
+        new_folder(tmp_path / "no" / "x"),
+    ):
+        pytest.fail("its parent is not there")
 
 
 # ----------------------------------------------------------------------------- locks

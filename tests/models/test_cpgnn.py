@@ -298,7 +298,8 @@ def test_fifty_epochs_on_a_hub_stay_finite(rounds: int) -> None:
         ({"dropout": 1.5}, r"'dropout' parameter of CPGNN must be in \[0, 1\)\. Got 1"),
         (
             {"rounds": 0},
-            r"The 'rounds' parameter of CPGNN must be an integer, at least 1\. Got 0 ",
+            r"The 'rounds' parameter of CPGNN must be an integer, at least 1 and at "
+            r"most 10000\. Got 0 ",
         ),
         (
             {"hidden_channels": 0},

@@ -205,7 +205,7 @@ def test_there_are_no_weights() -> None:
         (
             {"steps": 0},
             r"The 'steps' parameter of LabelPropagation must be an integer, at least "
-            r"1\. Got 0 instead\.",
+            r"1 and at most 10000\. Got 0 instead\.",
         ),
         (
             {"hops": 3},

@@ -350,7 +350,8 @@ MATRIX = (
         ({"scale": 0.0}, r"The 'scale' parameter of LinBP must be in \(0, 1\)\. Got 0"),
         (
             {"steps": 0},
-            r"The 'steps' parameter of LinBP must be an integer, at least 1\. Got 0 ",
+            r"The 'steps' parameter of LinBP must be an integer, at least 1 and at "
+            r"most 10000\. Got 0 ",
         ),
         (
             {"echo": "no"},

@@ -335,7 +335,9 @@ def test_a_table_that_is_missing_is_told(saved: Path) -> None:
     rewrite(saved, edit=lambda manifest: manifest.update(table=None))
     with pytest.raises(InputError) as caught:
         NodeClassifier.load(saved)
-    assert str(caught.value) == f"{saved}: lacks the blocks of the ring table"
+    assert str(caught.value) == (
+        f"{saved / MANIFEST}: lacks the blocks of the ring table"
+    )
 
 
 # --------------------------------------------------------------------------- mistakes

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load as load_tensors
 from torch import nn
 
 import h2gcn.training.loop
@@ -795,12 +797,12 @@ def test_a_damaged_checkpoint(small_graph: Graph, tmp_path: Path) -> None:
     state.write_bytes(content[:-1])
     refused(r"state-\w{16}\.safetensors: truncated, or changed after it was saved")
     state.unlink()
-    refused(r"state-\w{16}\.safetensors: missing")
+    refused(r"state-\w{16}\.safetensors: cannot be read \(No such file")
     state.write_bytes(content)
     resume(new(), small_graph, tmp_path / "c")
 
 
-def test_a_manifest_that_lacks_something(small_graph: Graph, tmp_path: Path) -> None:
+def test_a_manifest_of_another_form(small_graph: Graph, tmp_path: Path) -> None:
     kill(new(), small_graph, tmp_path / "c", at=2)
     text = (tmp_path / "c" / MANIFEST).read_text()
 
@@ -808,19 +810,159 @@ def test_a_manifest_that_lacks_something(small_graph: Graph, tmp_path: Path) -> 
         edit(tmp_path / "c", change)
         with pytest.raises(InputError) as caught:
             resume(new(), small_graph, tmp_path / "c")
-        assert str(caught.value) == f"{tmp_path / 'c' / MANIFEST}: lacks {words}"
+        assert str(caught.value) == f"{tmp_path / 'c' / MANIFEST}: {words}"
         (tmp_path / "c" / MANIFEST).write_text(text)
 
-    refused(lambda it: it.pop("state_sha256"), "state_sha256")
-    refused(lambda it: (it.pop("epoch"), it.update(stopped="no")), "epoch, stopped")
-    refused(lambda it: it.update(identity=[]), "identity")
+    refused(lambda it: it.pop("state_sha256"), "lacks state_sha256")
     refused(
-        lambda it: (it["identity"].pop("rings"), it["identity"].pop("checksum")),
-        "checksum, rings of what was trained",
+        lambda it: it.update(stopped="no"),
+        "stopped must be true or false. Got 'no' instead.",
     )
+    refused(
+        lambda it: it.update(epoch=0), "epoch must be an integer >= 1. Got 0 instead."
+    )
+    refused(
+        lambda it: it.update(seconds=math.nan),
+        "seconds must be a number >= 0.0. Got nan instead.",
+    )
+    refused(
+        lambda it: it.update(identity=[]),
+        "identity must be an object. Got a list of 0 instead.",
+    )
+    refused(lambda it: it["identity"].pop("rings"), "lacks identity.rings")
     edit(tmp_path / "c", lambda it: it.pop("seconds"))
     with pytest.raises(InputError, match=r"checkpoint\.json: lacks seconds$"):
         find_stage(tmp_path / "c")
+
+
+def change_tensors(
+    folder: Path, change: Callable[[dict[str, torch.Tensor]], object]
+) -> None:
+    """Change the tensors of a checkpoint and sign it again."""
+    (old,) = folder.glob("*.safetensors")
+    tensors = load_tensors(old.read_bytes())
+    change(tensors)
+    content = to_bytes(tensors)
+    sha256 = hashlib.sha256(content).hexdigest()
+    edit(folder, lambda it: it.update(state_sha256=sha256))
+    old.unlink()
+    (folder / f"state-{sha256[:16]}.safetensors").write_bytes(content)
+
+
+def with_place(left: int, place: int) -> torch.Tensor:
+    """Return the state of torch's generator, with another place among its numbers."""
+    state = torch.get_rng_state()
+    for first, packed in (8, struct.pack("<i", left)), (16, struct.pack("<Q", place)):
+        state[first : first + len(packed)] = torch.tensor([*packed], dtype=torch.uint8)
+    return state
+
+
+NAN, OTHER = torch.tensor(math.nan), torch.ones(2)
+BAD_TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
+    "a short moment": (
+        {"optimiser.0.exp_avg": OTHER},
+        "optimiser.0.exp_avg has the shape [2], not [4, 4]",
+    ),
+    "a moment of another type": (
+        {"optimiser.0.exp_avg_sq": torch.ones(4, 4, dtype=torch.float64)},
+        "optimiser.0.exp_avg_sq has the type float64, not float32",
+    ),
+    "a moment that is missing": (
+        {"optimiser.1.exp_avg": None},
+        "optimiser.1.exp_avg is missing",
+    ),
+    "a moment of no weight": (
+        {"optimiser.9.exp_avg": OTHER},
+        "optimiser.9.exp_avg is none of its tensors",
+    ),
+    "a square below 0": (
+        {"optimiser.0.exp_avg_sq": -torch.ones(4, 4)},
+        "optimiser.0.exp_avg_sq has squares below 0",
+    ),
+    "half a step": (
+        {"optimiser.0.step": torch.tensor(0.5)},
+        "optimiser.0.step is not a number of steps",
+    ),
+    "a weight that is NaN": (
+        {"weights.embedding": NAN.expand(4, 4)},
+        "weights.embedding has numbers that are not finite",
+    ),
+    "a best weight of another shape": (
+        {"best_weights.embedding": torch.ones(4, 5)},
+        "best_weights.embedding has the shape [4, 5], not [4, 4]",
+    ),
+    "a weight that is missing": (
+        {"weights.classifier": None},
+        "weights.classifier is missing",
+    ),
+    "no random state": ({"random.cpu": None}, "random.cpu is missing"),
+    "a short random state": (
+        {"random.cpu": torch.zeros(16, dtype=torch.uint8)},
+        "random.cpu is not the state of a generator",
+    ),
+    "a place beyond the numbers": (
+        {"random.cpu": with_place(624, 624)},
+        "random.cpu is not the state of a generator",
+    ),
+    "no epoch that is the best": (
+        {"history": torch.full((2, 3), math.inf, dtype=torch.float64)},
+        "history has no epoch that is the best",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TENSORS)
+def test_a_tensor_that_does_not_fit_is_named(
+    small_graph: Graph, tmp_path: Path, name: str
+) -> None:
+    changes, words = BAD_TENSORS[name]
+    params = {"stopping": "loss"}
+    kill(new(**params), small_graph, tmp_path / "c", at=2)
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        for key, tensor in changes.items():
+            tensors.pop(key, None)
+            if tensor is not None:
+                tensors[key] = tensor.clone()
+
+    change_tensors(tmp_path / "c", change)
+    before = torch.get_rng_state()
+    with pytest.raises(InputError) as caught:
+        resume(new(**params), small_graph, tmp_path / "c")
+    assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        torch.zeros(3, 3, dtype=torch.float64),
+        torch.zeros(2, 3),
+        torch.full((2, 3), math.nan, dtype=torch.float64),
+        torch.zeros(6, dtype=torch.float64),
+    ],
+    ids=["too long", "another type", "not a number", "flat"],
+)
+def test_a_history_of_other_epochs(
+    small_graph: Graph, tmp_path: Path, history: torch.Tensor
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    change_tensors(tmp_path / "c", lambda it: it.update(history=history))
+    with pytest.raises(
+        InputError, match=r"\w{16}\.safetensors: history is not of 2 epochs$"
+    ):
+        resume(new(), small_graph, tmp_path / "c")
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    small_graph: Graph, tmp_path: Path
+) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    (state,) = (tmp_path / "c").glob("*.safetensors")
+    state.unlink()
+    os.mkfifo(state)
+    with pytest.raises(InputError, match=r"\w{16}\.safetensors: is not a file$"):
+        resume(new(), small_graph, tmp_path / "c")
 
 
 def test_tensors_of_something_else(small_graph: Graph, tmp_path: Path) -> None:

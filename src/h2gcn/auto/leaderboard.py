@@ -15,6 +15,8 @@ from h2gcn import __version__
 from h2gcn.auto.choosing import by_node
 from h2gcn.auto.contest import Contest
 from h2gcn.diagnosis import NONE, rounded
+from h2gcn.exceptions import InputError
+from h2gcn.io import conform
 from h2gcn.training import score
 
 __all__ = ["Leaderboard", "Standing", "make_leaderboard", "render_leaderboard"]
@@ -107,8 +109,13 @@ class Leaderboard:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Leaderboard:
         """Return what `to_json` wrote."""
-        rows = tuple(Standing(**row) for row in content["rows"])
-        return cls(**{**content, "rows": rows})
+        return conform(cls, content, "the leaderboard")
+
+    def __post_init__(self) -> None:
+        if self.metric not in NAMES or self.chosen_by not in ("log_loss", *NAMES):
+            raise InputError("it is by a metric that is not known")
+        if not any(row.weight for row in self.rows):
+            raise InputError("it has nobody who answers")
 
     @property
     def held_out(self) -> str:

@@ -40,10 +40,11 @@ def parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:
         return classifier.decide("f1", label=value)
     if kind == "top" and value:
         count, _, label = value.partition(":")
-        if count.isdecimal() and int(count) and label:
+        if count.isdecimal() and len(count) <= 12 and int(count) and label:
             return classifier.decide("top", k=int(count), label=label)
         raise InputError(
-            f"--decision top=K:CLASS needs a number of nodes and a class. Got {text!r}."
+            f"--decision top=K:CLASS needs a number of nodes and a class. "
+            f"Got {text[:60]!r}."
         )
     if kind == "costs" and value:
         names = [str(label) for label in classifier.classes_]

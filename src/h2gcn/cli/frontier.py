@@ -23,7 +23,7 @@ __all__ = ["Asked", "find_numbers", "reproduce_frontier"]
 FAILED = 1
 SHOWN = 3
 """Tables on the screen; those of single members are in the files."""
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"([0-9]{1,3})(?:-([0-9]{1,3}))?")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_numbers(text: str) -> list[int]:
     numbers: list[int] = []
     for part in text.split(","):
         if (found := _RANGE.fullmatch(part.strip())) is None:
-            raise InputError(f"--splits {text}: numbers and ranges, such as 0-2,5")
+            raise InputError(f"--splits {text[:60]}: numbers and ranges, such as 0-2,5")
         first, last = int(found[1]), int(found[2] or found[1])
         numbers += range(first, last + 1)
     return numbers
@@ -92,23 +92,23 @@ def reproduce_frontier(
         check_splits,
         environment,
         frontier_result,
-        make_folder,
         plan_splits,
         read_results,
         render_html,
         show,
         write_result,
     )
-    from h2gcn.io import atomic_write, usable_path
+    from h2gcn.io import atomic_write, check_not_stdout, new_folder, usable_path
 
     if asked.time_limit is not None and not asked.time_limit > 0:
         raise InputError(f"--time-limit {asked.time_limit:g}: it must be above 0")
     numbers = None if asked.splits is None else find_numbers(asked.splits)
     runs = plan_splits(asked.only, numbers)
-    out = make_folder(usable_path(out))
-    folder = make_folder(out / FRONTIER)
+    check_not_stdout(out, "results need a folder")
+    out = usable_path(out)
+    folder = out / FRONTIER
     interrupted, reasons = False, []
-    with Store(folder / RUNS) as store:
+    with new_folder(folder, parents=True), Store(folder / RUNS) as store:
         check_splits(store.path, store.records)
         before = len(store)
         try:

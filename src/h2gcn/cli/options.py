@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -161,23 +160,15 @@ def find_settings(
 
 
 def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
-    from h2gcn.io import existing_file
+    from h2gcn.estimator import check_types
+    from h2gcn.io import parse_json, read_own, shown
 
-    try:
-        content = json.loads(existing_file(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except InputError:
-        raise
-    except ValueError:
-        raise InputError(f"{path}: not JSON") from None
-    except RecursionError:
-        raise InputError(f"{path}: nested too deeply for settings") from None
+    content = parse_json(read_own(path), path)
     if not isinstance(content, dict):
         raise InputError(f"{path}: must hold one JSON object, of settings by name")
     model = content.get("model")
     if not isinstance(model, str | None):
-        raise InputError(f"{path}: 'model' must be a name. Got {model!r}.")
+        raise InputError(f"{path}: 'model' must be a name. Got {shown(model)}.")
     tuned = isinstance(content.get("settings"), dict)  # as 'h2gcn tune' writes it
     if tuned:
         content = content["settings"]
@@ -186,6 +177,7 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
         # As everywhere in experiments, a setting without patience has none.
         settings = {"patience": None, **settings}
     _check_names(path, settings)
+    check_types(settings, path, "settings" if tuned else "")
     return model, settings
 
 
@@ -199,11 +191,9 @@ def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
             raise InputError(f"{path}: 'random_state' is what --seed is for")
         if name not in known:
             raise InputError(
-                f"{path}: there is no setting {name!r}.{nearest(name, known)} "
+                f"{path}: there is no setting {name[:100]!r}.{nearest(name, known)} "
                 "The options of a model go into 'options'."
             )
-    if not isinstance(settings.get("options"), dict | None):
-        raise InputError(f"{path}: 'options' must be an object of the model's options")
 
 
 def check_given(model: str, given: Mapping[str, Any]) -> None:
@@ -243,15 +233,21 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not (name.strip() and sign and value.strip()):
             raise InputError(f"--option must be NAME=VALUE. Got {text!r}.")
-        try:
-            options[name.strip()] = json.loads(value)
-        except ValueError:
-            options[name.strip()] = value.strip()
-        except RecursionError:
-            raise InputError(
-                f"--option {name.strip()}: the value is nested too deeply"
-            ) from None
+        options[name.strip()] = _value(name.strip(), value.strip())
     return options
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of an option: JSON, or else the text itself."""
+    from h2gcn.io import parse_json
+
+    # What begins as a list or an object is meant as one.
+    if text[0] in "[{":
+        return parse_json(text.encode("utf-8", "surrogateescape"), f"--option {name}")
+    try:
+        return parse_json(text.encode("utf-8", "surrogateescape"), name)
+    except InputError:
+        return text
 
 
 def merge(

@@ -66,8 +66,8 @@ def command(
     batch_size: Annotated[
         int | None,
         large(
-            "Nodes that are predicted together, with the rows that they need; else as "
-            "in training.",
+            "Nodes that are predicted together, with the rows that they need; else "
+            "all.",
             min=1,
         ),
     ] = None,
@@ -76,7 +76,7 @@ def command(
     device: Annotated[
         str | None,
         typer.Option(
-            help="auto, cpu, cuda or mps (default: as in training).",
+            help="auto, cpu, cuda or mps (default: auto).",
             show_default=False,
         ),
     ] = None,

@@ -109,10 +109,9 @@ def command(
         find_benchmarks,
         find_experiments,
         find_protocol,
-        make_folder,
         why_no_figures,
     )
-    from h2gcn.io import usable_path
+    from h2gcn.io import check_not_stdout, new_folder, usable_path
 
     if name == FRONTIER:
         _refuse(name, {"protocol": protocol != "standard", "ray": ray is not None})
@@ -122,12 +121,13 @@ def command(
     _refuse(name, given)
     names, how = find_experiments(name), find_protocol(protocol)
     left_out = set(REAL) - find_benchmarks(only, names, how) if only else set()
-    out = make_folder(usable_path(out))
+    check_not_stdout(out, "results need a folder")
+    out = usable_path(out)
     check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
     if why := why_no_figures():
         say(why)
-    with Store(out / RUNS) as store:
+    with new_folder(out, parents=True), Store(out / RUNS) as store:
         check_records(store)
         work = Reproduction(
             out, how, store, left_out, quiet=quiet, tables=not (quiet or as_json)

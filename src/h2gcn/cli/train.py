@@ -311,7 +311,7 @@ def _check_new(out: Path, resume: bool) -> None:
 
     if not holds_model(out):
         return
-    if resume and read_manifest(out)["extra"].get("interrupted"):
+    if resume and read_manifest(out).extra.get("interrupted"):
         return
     raise InputError(
         f"{out}: holds a model already; --force replaces it, another --out keeps it"
@@ -335,10 +335,11 @@ def _preset(source: str | None, model: str) -> dict[str, Any]:
 def _split_numbers(text: str, n_splits: int) -> list[int]:
     if text == "all":
         return list(range(n_splits or N_RANDOM_SPLITS))
-    if not text.isdecimal():
-        raise InputError(f"--split must be a number from 0 on, or 'all'. Got {text!r}.")
-    # Python refuses to make a number of some thousand digits.
-    if len(text) > 9 or int(text) >= max(n_splits, 1):
+    if not (text.isdecimal() and len(text) <= 9):
+        raise InputError(
+            f"--split must be a number from 0 on, or 'all'. Got {text[:60]!r}."
+        )
+    if int(text) >= max(n_splits, 1):
         have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
         raise InputError(f"--split {text}: the data have {have}.")
     return [int(text)]

@@ -44,7 +44,10 @@ from h2gcn.io import (
     TableOptions,
     atomic_write,
     check_not_stdout,
-    existing_file,
+    clear_unfinished,
+    new_folder,
+    parse_json,
+    read_own,
     usable_path,
 )
 from h2gcn.models import ALIASES
@@ -89,13 +92,16 @@ class Folder:
             raise InputError(f"{self.path}: the folder {parent} does not exist")
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path}: is a file; a folder is needed")
+        if not self.path.is_dir():
+            return
+        # What a program left that was killed is gone once these two are looked at.
+        clear_unfinished(self.best)
+        check_target(self.model)
         ours = {self.trials, self.best, self.model}
-        if self.path.is_dir() and set(self.path.iterdir()) - ours:
+        if set(self.path.iterdir()) - ours:
             raise InputError(
                 f"{self.path}: holds other files; tuning needs a folder of its own"
             )
-        if self.path.is_dir():
-            check_target(self.model)
 
     def check_search(self, model: str, seed: int, graph: Graph) -> None:
         """Refuse a folder that holds the best of another search than this one."""
@@ -115,25 +121,17 @@ class Folder:
             if value is not None and value != now[name]:
                 raise InputError(
                     f"{self.path}: holds the best of another search (its {name} is "
-                    f"{value}, not {now[name]}); --force replaces it, another --out "
-                    "keeps it"
+                    f"{str(value)[:60]}, not {now[name]}); --force replaces it, "
+                    "another --out keeps it"
                 )
 
     def read_best(self) -> dict[str, Any]:
         """Return what best.json holds; nothing if it is not there, or no JSON."""
         try:
-            best = json.loads(existing_file(self.best).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            best = parse_json(read_own(self.best), self.best)
+        except InputError:
             return {}
         return best if isinstance(best, dict) else {}
-
-    def make(self) -> None:
-        """Make the folder if it is not there."""
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            why = error.strerror or error
-            raise InputError(f"{self.path}: cannot make this folder ({why})") from None
 
 
 def _resolved(model: Any) -> Any:
@@ -167,9 +165,9 @@ class Tuning:
         The best so far is saved whenever there is a new one, whatever ends the
         program. Ctrl-C ends the search, if there is a best.
         """
-        self.folder.make()
         title = f"{self.graph.name} {self.model}"
         with (
+            new_folder(self.folder.path),
             Store(self.folder.trials) as store,
             runs_bar(title, show=not self.quiet) as bar,
         ):
@@ -272,7 +270,7 @@ class Tuning:
         if self.folder.read_best().get("runs") != list(winner.runs):
             return False
         try:
-            tables = read_manifest(self.folder.model)["extra"]["tables"]
+            tables = read_manifest(self.folder.model).extra["tables"]
         except (InputError, KeyError):
             return False
         return bool(tables == self.graph.record.tables)

@@ -20,6 +20,7 @@ from .checks import (
 )
 from .classifier import (
     NodeClassifier as NodeClassifier,
+    check_types as check_types,
     load_bundle as load_bundle,
     save_bundle as save_bundle,
 )

@@ -341,7 +341,8 @@ def _is_bound(member: Answering, graph: Graph) -> bool:
     """Return whether a member was refused for the graph being another one."""
     fitted = member.classifier
     by_node = fitted.schema_ is not None and fitted.schema_.nodes is not None
-    return (_spreads_labels(member) or by_node) and not fitted.seen_.is_of(graph)
+    same = fitted.seen_ is not None and fitted.seen_.is_of(graph)
+    return (_spreads_labels(member) or by_node) and not same
 
 
 def _listed(names: Iterable[str]) -> str:

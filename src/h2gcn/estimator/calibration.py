@@ -24,7 +24,6 @@ too large, and cover more than was asked for. The same node always has the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,23 +134,12 @@ class Calibration:
         return {"temperature": self.temperature, "offsets": self.offsets.tolist()}
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return what `from_tensors` takes beside the numbers."""
+        """Return the held-out nodes, which are saved beside the numbers."""
         arrays = {"nodes": self.nodes, "probabilities": self.probabilities, "y": self.y}
         return {
             name: torch.from_numpy(np.ascontiguousarray(array))
             for name, array in arrays.items()
         }
-
-    @classmethod
-    def from_tensors(
-        cls, numbers: Mapping[str, Any], tensors: Mapping[str, Tensor]
-    ) -> Calibration:
-        """Return what was saved as numbers and tensors."""
-        return cls(
-            float(numbers["temperature"]),
-            np.array(numbers["offsets"], dtype=np.float64),
-            *(tensors[name].numpy() for name in ("nodes", "probabilities", "y")),
-        )
 
 
 def _shares(

@@ -6,9 +6,12 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from functools import cache
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -81,6 +84,7 @@ from h2gcn.estimator.prediction import (
     warn_of_unreached,
 )
 from h2gcn.estimator.saved_model import (
+    MANIFEST,
     SavedMember,
     SavedModel,
     load_weights,
@@ -90,6 +94,7 @@ from h2gcn.estimator.saved_model import (
 )
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split, check_is_graph
+from h2gcn.io import conform
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
@@ -106,7 +111,10 @@ from h2gcn.training import (
     threads_for,
 )
 
-__all__ = ["NodeClassifier", "load_bundle", "save_bundle"]
+__all__ = ["NodeClassifier", "check_types", "load_bundle", "save_bundle"]
+
+RandomState = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+"""A seed that a file may hold."""
 
 
 class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -978,9 +986,42 @@ def load_bundle(path: Path) -> NodeClassifier:
     return _from_saved(read_model(path), path)
 
 
+def check_types(params: Mapping[str, Any], where: object, at: str = "") -> None:
+    """Refuse parameters of a file whose names or types are not a classifier's.
+
+    Parameters
+    ----------
+    params
+        By name; those that are not there have their defaults.
+    where, at
+        What they are of, and the field that they are, for messages.
+    """
+    conform(_params_schema(), dict(params), where, at)
+
+
+@cache
+def _params_schema() -> type[msgspec.Struct]:
+    """Return the schema of parameters, as `NodeClassifier` declares them."""
+    hints = get_type_hints(NodeClassifier.__init__)
+    hints |= {"ring_store": str | None, "random_state": RandomState | None}
+    fields = [
+        (name, hints[name], parameter.default)
+        for name, parameter in signature(NodeClassifier).parameters.items()
+    ]
+    return msgspec.defstruct("Params", fields, forbid_unknown_fields=True)
+
+
 def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
+    file = path / MANIFEST
+    check_types(saved.params, file, "params")
     classifier = NodeClassifier(**saved.params)
     params = classifier.get_params()
+    try:
+        check_params(params, len(saved.classes))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    if (params["model"] == AUTO) != bool(saved.members):
+        raise InputError(f"{file}: members are what 'auto' has, and no other model")
     classifier.classes_ = saved.classes
     classifier.feature_names_in_ = saved.features
     classifier.n_features_in_ = len(saved.features)
@@ -991,16 +1032,10 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     classifier.seen_ = saved.seen
     classifier.calibration_ = saved.calibration
     classifier.params_ = params
-    classifier.device_ = _available_device(classifier.device)
+    classifier.device_ = resolve_device(classifier.device)
     classifier.module_ = None
     if params["model"] != AUTO:
-        n_features, n_classes = len(saved.features), len(saved.classes)
-        if saved.schema is None and spec_of(params).inputs == "table":
-            raise InputError(f"{path}: lacks the blocks of the ring table")
-        width = input_width(params, n_features, n_classes, saved.schema)
-        module = blank_module(params, width, n_classes)
-        load_weights(module, saved, path)
-        classifier.module_ = module.to(classifier.device_).eval()
+        classifier.module_ = _module(params, saved, path).to(classifier.device_).eval()
     classifier.members_ = tuple(
         Answering(
             m.name,
@@ -1019,9 +1054,20 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     return classifier
 
 
-def _available_device(name: str) -> torch.device:
-    """Return the device of training, or the best there is where it is not there."""
+def _module(params: Params, saved: SavedModel, path: Path) -> NodeModule:
+    """Return the module of a saved model, with its weights."""
+    file, spec = path / MANIFEST, spec_of(params)
+    n_features, n_classes = len(saved.features), len(saved.classes)
+    if (saved.schema is not None) != (spec.inputs == "table"):
+        lacks = "lacks" if saved.schema is None else "has"
+        raise InputError(f"{file}: {lacks} the blocks of the ring table")
+    labels = saved.schema.has_labels if saved.schema else spec.inputs == "labels"
+    if labels and saved.known_labels is None:
+        raise InputError(f"{file}: lacks the labels of the training nodes")
+    width = input_width(params, n_features, n_classes, saved.schema)
     try:
-        return resolve_device(name)
-    except InputError:
-        return resolve_device("auto")
+        module = blank_module(params, width, n_classes)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    load_weights(module, saved, path)
+    return module

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
+from h2gcn.io import Count, conform
 
-__all__ = ["KnownLabels", "Seen"]
+__all__ = ["KnownLabels", "KnownLabelsJson", "Seen"]
 
 PART = 2**20
 """How many numbers are hashed at a time: another width must not double a graph."""
@@ -116,17 +117,32 @@ class KnownLabels:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> KnownLabels:
+    def from_json(cls, content: object) -> KnownLabels:
         """Return what `to_json` wrote."""
-        ids, classes = tuple(content["ids"]), tuple(content["classes"])
-        return cls(
-            ids,
-            classes,
-            content["n_classes"],
-            content["model"],
-            content.get("edges"),  # which bundles have not always had
-            content.get("trimmed", True),
-        )
+        return conform(KnownLabelsJson, content, "known labels").labels()
+
+
+class KnownLabelsJson(msgspec.Struct):
+    """The schema of known labels in a file; old ones have fewer fields."""
+
+    ids: Annotated[list[str], msgspec.Meta(min_length=1)]
+    classes: list[Count]
+    n_classes: Count
+    model: str
+    edges: str | None = None
+    trimmed: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self.ids) != len(self.classes):
+            raise ValueError("not a class for each id")
+        if max(self.classes, default=0) >= self.n_classes:
+            raise ValueError("a class that is not there")
+
+    def labels(self) -> KnownLabels:
+        """Return the labels themselves."""
+        ids, classes = tuple(self.ids), tuple(self.classes)
+        more = (self.n_classes, self.model, self.edges, self.trimmed)
+        return KnownLabels(ids, classes, *more)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,20 +195,13 @@ class Seen:
         return labelled[~seen], int(seen.sum())
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Return what `from_tensors` takes beside the checksum."""
+        """Return the nodes, which are saved beside the checksum."""
         arrays = {"rows": self.rows, "test": self.test, "ids": self.ids}
         return {
             name: torch.from_numpy(np.ascontiguousarray(array, dtype=np.int64))
             for name, array in arrays.items()
             if array is not None
         }
-
-    @classmethod
-    def from_tensors(cls, graph: str, tensors: Mapping[str, Tensor]) -> Seen:
-        """Return what was saved as a checksum and tensors."""
-        ids = tensors.get("ids")
-        rows, test = tensors["rows"].numpy(), tensors["test"].numpy()
-        return cls(graph, rows, test, None if ids is None else ids.numpy())
 
 
 def _hashed(ids: NDArray[Any]) -> NDArray[np.int64]:

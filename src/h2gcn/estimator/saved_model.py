@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
+import math
 import shutil
 import tempfile
-from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,14 +21,26 @@ from h2gcn import __version__
 from h2gcn._validation import nearest
 from h2gcn.auto import Leaderboard
 from h2gcn.estimator.calibration import Calibration
-from h2gcn.estimator.inputs import Scaler
-from h2gcn.estimator.known_labels import KnownLabels, Seen
+from h2gcn.estimator.inputs import SCALINGS, Scaler
+from h2gcn.estimator.known_labels import KnownLabels, KnownLabelsJson, Seen
 from h2gcn.exceptions import InputError
-from h2gcn.io import cannot_read, cannot_write, check_folder
-from h2gcn.models import NodeModule
+from h2gcn.io import (
+    Count,
+    TableOptions,
+    cannot_read,
+    cannot_write,
+    check_folder,
+    clear_beside,
+    conform,
+    keep,
+    parse_json,
+    read_own,
+)
+from h2gcn.models import NodeModule, tensor_problem
 from h2gcn.ring_table import Schema
 from h2gcn.training import (
     OF_THE_MACHINE,
+    Sha256,
     plain,
     read_signed,
     read_tensors,
@@ -49,10 +62,62 @@ __all__ = [
 
 FORMAT = 1
 MANIFEST, WEIGHTS, MEMBERS = "bundle.json", "weights.safetensors", "members"
-_KEYS = {
-    *("params", "classes", "features", "scaling", "weights_sha256"),
-    *("best_epoch", "val_score", "seed", "extra"),
-}
+OLDER = "-older"
+"""What ends the name of a model that is being replaced."""
+NOT_SAVED = (*OF_THE_MACHINE, "batch_size")
+"""Parameters that are up to the machine that predicts: no model says them."""
+
+Positive = Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
+"""A temperature, or a weight."""
+Offset = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
+"""What is added to a logit."""
+
+
+class CalibrationJson(msgspec.Struct):
+    """The schema of how logits become probabilities."""
+
+    temperature: Positive
+    offsets: list[Offset]
+
+
+class MemberJson(msgspec.Struct):
+    """The schema of a member of "auto": where it is, and its part in the answer."""
+
+    name: str
+    weight: Positive
+    temperature: Positive
+    folder: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+-[a-z0-9-]+\Z")]
+    manifest_sha256: Sha256
+
+
+class ModelJson(msgspec.Struct):
+    """The schema of the manifest of a saved model; old ones have fewer fields."""
+
+    params: dict[str, Any]
+    classes: Annotated[list[str | int | float | bool], msgspec.Meta(min_length=1)]
+    features: list[str]
+    scaling: str
+    best_epoch: Count
+    val_score: float | None
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    extra: dict[str, Any]
+    weights_sha256: Sha256
+    seeds: KnownLabelsJson | None = None
+    table: dict[str, Any] | None = None
+    seen: str | None = None
+    calibration: CalibrationJson | None = None
+    members: list[MemberJson] = []
+    leaderboard: Leaderboard | None = None
+    offsets: list[Offset] = []
+
+    def __post_init__(self) -> None:
+        if len(set(map(str, self.classes))) < len(self.classes):
+            raise ValueError("classes has a class twice")
+        if self.seeds is not None and self.seeds.n_classes != len(self.classes):
+            raise ValueError("seeds is not of these classes")
+        for offsets in (self.offsets, self.calibration and self.calibration.offsets):
+            if offsets and len(offsets) != len(self.classes):
+                raise ValueError("offsets has not a number for each class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +127,7 @@ class SavedModel:
     Parameters
     ----------
     params
-        Its parameters by name, those of the machine of training left out.
+        Its parameters by name; those of a machine are not saved.
     classes
         The labels, [C].
     features
@@ -147,7 +212,7 @@ def _files(saved: SavedModel) -> dict[str, bytes]:
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "version": __version__,
-        "params": plain(saved.params | dict.fromkeys(OF_THE_MACHINE)),
+        "params": plain({n: v for n, v in saved.params.items() if n not in NOT_SAVED}),
         "classes": np.asarray(saved.classes).tolist(),
         "features": list(saved.features),
         "scaling": scaler.kind,
@@ -191,58 +256,102 @@ def member_folder(number: int, name: str) -> str:
 
 def _replace(path: Path, files: dict[str, bytes]) -> None:
     """Write a folder beside, move an older one away, and take its name."""
-    try:
-        beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    except OSError as error:
-        raise cannot_write(path, error) from None
-    older = beside.with_name(f"{beside.name}-older")
-    try:
-        for name, content in files.items():
-            (beside / name).parent.mkdir(parents=True, exist_ok=True)
-            (beside / name).write_bytes(content)
-        beside.chmod(0o755)
+    beside, held = _make_beside(path)
+    older = beside.with_name(f"{beside.name}{OLDER}")
+    with held:
+        try:
+            for name, content in files.items():
+                (beside / name).parent.mkdir(parents=True, exist_ok=True)
+                (beside / name).write_bytes(content)
+            beside.chmod(0o755)
+            if path.exists():
+                moved = keep(path)  # so that nobody takes it for one that was left
+                if moved is not None:
+                    held.enter_context(moved)
+                path.rename(older)
+            beside.rename(path)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        finally:
+            # Whatever ended it, Ctrl-C too: the older one is never lost.
+            if older.exists() and not path.exists():
+                older.rename(path)
+            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(older, ignore_errors=True)
+
+
+def _make_beside(path: Path) -> tuple[Path, ExitStack]:
+    """Make a folder beside another, and keep it from being cleared."""
+    while True:
+        try:
+            beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        held = keep(beside)
+        if held is not None:
+            return beside, held
+
+
+def _recover(path: Path) -> None:
+    """Give a model its name again, if a program was killed while it replaced it.
+
+    An older one that was moved away where the new one is there is cleared.
+    """
+
+    def restore(older: Path) -> None:
         if path.exists():
-            path.rename(older)
-        beside.rename(path)
-    except OSError as error:
-        raise cannot_write(path, error) from None
-    finally:
-        # Whatever ended it, Ctrl-C too: the older one is never lost.
-        if older.exists() and not path.exists():
+            _remove(older)
+        else:
             older.rename(path)
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(older, ignore_errors=True)
+
+    clear_beside(path, f".{path.name}-", OLDER, restore)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder that holds nothing but a model, or a part of one."""
+    if {file.name for file in folder.iterdir()} <= {MANIFEST, WEIGHTS, MEMBERS}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def check_target(path: Path) -> None:
     """Refuse a folder that a model cannot be written to, before the work is done."""
+    _recover(path)
+    clear_beside(path, f".{path.name}-", "", _remove)
     own = {MANIFEST, WEIGHTS, MEMBERS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
-    _check_writable(path)
+    beside, held = _make_beside(path)
+    with held:
+        beside.rmdir()
 
 
 def holds_model(path: Path) -> bool:
     """Return whether a folder is one that `save_bundle` wrote, damaged or not."""
+    file = path / MANIFEST
     try:
-        found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = parse_json(read_own(file), file, constants=float)
+    except InputError:
         return False
-    return isinstance(found, dict) and found.keys() >= _KEYS
+    return isinstance(found, dict) and found.keys() >= {
+        *("params", "classes", "features", "scaling", "weights_sha256"),
+        *("best_epoch", "val_score", "seed", "extra"),
+    }
 
 
-def _check_writable(path: Path) -> None:
-    try:
-        Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent)).rmdir()
-    except OSError as error:
-        raise cannot_write(path, error) from None
-
-
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> ModelJson:
     """Read and check the manifest of a saved model."""
     file = path / MANIFEST
-    if not file.is_file():
+    if not path.exists():
+        _recover(path)
+    if not file.exists():
         raise _not_a_model(path)
-    return read_signed(file, "a saved model", FORMAT)
+    found = read_signed(file, "a saved model", FORMAT, ModelJson)
+    tables = found.extra.get("tables", {})
+    conform(TableOptions, tables, file, "extra.tables")
+    try:
+        TableOptions.from_json(tables)
+    except InputError as error:
+        raise InputError(f"{file}: extra.tables: {error}") from None
+    return found
 
 
 def _not_a_model(path: Path) -> InputError:
@@ -264,88 +373,163 @@ def _not_a_model(path: Path) -> InputError:
     return InputError(f"{path}: {why}")
 
 
-def read_model(path: Path) -> SavedModel:
-    """Read a model that `write_model` wrote, and check it."""
-    manifest = read_manifest(path)
-    if missing := _KEYS - manifest.keys():
-        raise InputError(f"{path / MANIFEST}: lacks {', '.join(sorted(missing))}")
-    tensors = read_tensors(path / WEIGHTS, manifest["weights_sha256"])
-    mean, deviation = tensors.get("scaler.mean"), tensors.get("scaler.deviation")
-    known, graph = (manifest.get(name) for name in ("seeds", "seen"))  # newer than some
-    nodes = _under("seen.", tensors)
-    board = manifest.get("leaderboard")
-    calibration, held_out = manifest.get("calibration"), _under("held_out.", tensors)
+def read_model(path: Path, *, alone: bool = True) -> SavedModel:
+    """Read a model that `write_model` wrote, and check it.
+
+    Parameters
+    ----------
+    path
+        Its folder.
+    alone
+        Whether it is no member of another, and may have members.
+    """
+    manifest, file = read_manifest(path), path / WEIGHTS
+    n_features, n_classes = len(manifest.features), len(manifest.classes)
+    tensors = _Tensors(file, read_tensors(file, manifest.weights_sha256))
+    if not alone and manifest.members:
+        raise InputError(f"{path / MANIFEST}: a member has members of its own")
     return SavedModel(
-        params=manifest["params"],
-        classes=np.asarray(manifest["classes"]),
-        features=tuple(manifest["features"]),
-        scaler=Scaler(
-            manifest["scaling"],
-            None if mean is None else mean.numpy(),
-            None if deviation is None else deviation.numpy(),
-        ),
-        weights=_under("module.", tensors),
-        known_labels=None if known is None else KnownLabels.from_json(known),
+        params={n: v for n, v in manifest.params.items() if n not in NOT_SAVED},
+        classes=np.asarray(manifest.classes),
+        features=tuple(manifest.features),
+        scaler=tensors.scaler(manifest.scaling, n_features),
+        weights=tensors.under("module"),
+        known_labels=None if manifest.seeds is None else manifest.seeds.labels(),
         schema=_schema(manifest, path),
-        seen=None if graph is None else Seen.from_tensors(graph, nodes),
-        calibration=None
-        if calibration is None
-        else Calibration.from_tensors(calibration, held_out),
-        best_epoch=manifest["best_epoch"],
-        val_score=manifest["val_score"],
-        seed=manifest["seed"],
-        extra=manifest["extra"],
-        members=tuple(
-            _read_member(path, entry) for entry in manifest.get("members", ())
-        ),
-        leaderboard=None if board is None else Leaderboard.from_json(board),
-        offsets=tuple(map(float, manifest.get("offsets", ()))),
+        seen=tensors.seen(manifest.seen),
+        calibration=tensors.calibration(manifest.calibration, n_classes),
+        best_epoch=manifest.best_epoch,
+        val_score=math.nan if manifest.val_score is None else manifest.val_score,
+        seed=manifest.seed,
+        extra=manifest.extra,
+        members=tuple(_read_member(path, manifest, one) for one in manifest.members),
+        leaderboard=manifest.leaderboard,
+        offsets=tuple(manifest.offsets),
     )
 
 
-def _read_member(path: Path, entry: Mapping[str, Any]) -> SavedMember:
+class _Tensors:
+    """The tensors of a file, each checked as it is taken.
+
+    Parameters
+    ----------
+    file
+        Where they are from, for messages.
+    found
+        By name.
+    """
+
+    def __init__(self, file: Path, found: dict[str, torch.Tensor]) -> None:
+        self._file, self._found = file, found
+        for name in found:
+            if name.partition(".")[0] not in ("module", "scaler", "seen", "held_out"):
+                raise InputError(f"{file}: {name} is none of a model's tensors")
+
+    def under(self, group: str) -> dict[str, torch.Tensor]:
+        """Return the tensors of a group by name."""
+        return {
+            name.removeprefix(f"{group}."): tensor
+            for name, tensor in self._found.items()
+            if name.startswith(f"{group}.")
+        }
+
+    def scaler(self, kind: str, n_features: int) -> Scaler:
+        """Return the scaling of features."""
+        if kind not in SCALINGS or kind == "auto":
+            raise InputError(f"{self._file.parent / MANIFEST}: no scaling is {kind!r}")
+        given = self.under("scaler")
+        if kind != "standard" and not given:
+            return Scaler(kind)
+        mean, deviation = (
+            self._array(f"scaler.{name}", torch.float32, n_features)
+            for name in ("mean", "deviation")
+        )
+        if (deviation <= 0).any():
+            raise InputError(
+                f"{self._file}: scaler.deviation has numbers that are not above 0"
+            )
+        return Scaler(kind, mean, deviation)
+
+    def seen(self, graph: str | None) -> Seen | None:
+        """Return which nodes training saw; older models were saved without."""
+        if graph is None:
+            return None
+        rows, test = (self._nodes(f"seen.{name}") for name in ("rows", "test"))
+        ids = None
+        if "seen.ids" in self._found:
+            ids = self._array("seen.ids", torch.int64, len(rows))
+        return Seen(graph, rows, test, ids)
+
+    def calibration(
+        self, numbers: CalibrationJson | None, n_classes: int
+    ) -> Calibration | None:
+        """Return how logits become probabilities; older models were saved without."""
+        if numbers is None:
+            return None
+        nodes = self._nodes("held_out.nodes")
+        shares = self._array(
+            "held_out.probabilities", torch.float32, len(nodes), n_classes
+        )
+        y = self._nodes("held_out.y", len(nodes), below=n_classes)
+        if ((shares < 0) | (shares > 1 + 1e-5)).any():
+            raise InputError(
+                f"{self._file}: held_out.probabilities has numbers that are none"
+            )
+        offsets = np.array(numbers.offsets, dtype=np.float64)
+        return Calibration(numbers.temperature, offsets, nodes, shares, y)
+
+    def _nodes(
+        self, name: str, count: int | None = None, below: int = 2**40
+    ) -> NDArray[np.int64]:
+        """Return numbers of nodes, or of their classes, [m]."""
+        found = self._array(name, torch.int64, count)
+        if ((found < 0) | (found >= below)).any():
+            raise InputError(f"{self._file}: {name} has numbers out of range")
+        return found
+
+    def _array(self, name: str, kind: torch.dtype, *shape: int | None) -> NDArray[Any]:
+        """Return a tensor of a type and a shape, of which None is any length."""
+        found = {n: t for n, t in self._found.items() if n == name}
+        lengths = [*found[name].shape] if name in found else [0] * len(shape)
+        wanted = [
+            have if size is None else size
+            for have, size in zip_longest(lengths[: len(shape)], shape)
+        ]
+        like = torch.empty([size or 0 for size in wanted], dtype=kind, device="meta")
+        if problem := tensor_problem(found, {name: like}):
+            raise InputError(f"{self._file}: {problem}")
+        return found[name].numpy()
+
+
+def _read_member(path: Path, whole: ModelJson, entry: MemberJson) -> SavedMember:
     """Read a member of "auto", and check that it is the one that was saved."""
-    folder = str(entry["folder"])
-    if re.fullmatch(r"\d+-[a-z0-9-]+", folder) is None:
-        raise InputError(f"{path / MANIFEST}: {folder!r} is not a folder of a member")
-    inside = path / MEMBERS / folder
-    try:
-        content = (inside / MANIFEST).read_bytes()
-    except OSError as error:
-        raise cannot_read(inside / MANIFEST, error) from None
-    if hashlib.sha256(content).hexdigest() != entry["manifest_sha256"]:
+    inside = path / MEMBERS / entry.folder
+    content = read_own(inside / MANIFEST)
+    if hashlib.sha256(content).hexdigest() != entry.manifest_sha256:
         raise InputError(f"{inside / MANIFEST}: is not the member that was saved")
-    return SavedMember(
-        entry["name"], entry["weight"], entry["temperature"], read_model(inside)
-    )
+    model = read_model(inside, alone=False)
+    same = (whole.classes, whole.features)
+    if (model.classes.tolist(), list(model.features)) != same:
+        raise InputError(f"{inside / MANIFEST}: has other classes or features")
+    return SavedMember(entry.name, entry.weight, entry.temperature, model)
 
 
-def _schema(manifest: Mapping[str, Any], path: Path) -> Schema | None:
+def _schema(manifest: ModelJson, path: Path) -> Schema | None:
     """Return the table of a saved model that has one."""
-    table = manifest.get("table")
-    if table is None:
+    if manifest.table is None:
         return None
-    features = tuple(manifest["features"])
-    classes = tuple(map(str, manifest["classes"]))
+    features, classes = tuple(manifest.features), tuple(map(str, manifest.classes))
     try:
-        return Schema.from_json(table, features, classes)
+        return Schema.from_json(manifest.table, features, classes)
     except InputError as error:
         raise InputError(f"{path / MANIFEST}: {error}") from None
 
 
 def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:
-    """Give a module the weights that were read from a folder."""
-    try:
-        module.load_state_dict(saved.weights, assign=True)
-    except RuntimeError:
-        file = path / WEIGHTS
-        raise InputError(f"{file}: does not hold the weights of {module!r}") from None
-
-
-def _under(prefix: str, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the tensors whose names begin with a prefix, without it."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
+    """Give a module the weights that were read from a folder, if they are its own."""
+    if problem := module.state_problem(saved.weights):
+        raise InputError(
+            f"{path / WEIGHTS}: does not hold the weights of {type(module).__name__}: "
+            f"module.{problem}"
+        )
+    module.load_state_dict(saved.weights, assign=True)

@@ -17,7 +17,6 @@ from .display import (
     RUNS as RUNS,
     check_protocol as check_protocol,
     count_cells as count_cells,
-    make_folder as make_folder,
     read_results as read_results,
     render_html as render_html,
     show as show,

@@ -31,9 +31,11 @@ from h2gcn.experiments.results import Figure, Result, Row, Table
 from h2gcn.experiments.running import (
     Available,
     Run,
+    RunJson,
     Store,
     available_columns,
     card_of,
+    check_kind,
     on_available_graphs,
 )
 
@@ -42,11 +44,6 @@ __all__ = ["check_records", "environment", "reproduce", "stored_result"]
 Execute = Callable[[Sequence[Run]], None]
 """Runs what is missing of some runs, and puts it into the store."""
 
-FIELDS = {
-    *("key", "experiment", "dataset", "model", "config", "split", "seed", "selected"),
-    *("val_accuracy", "test_accuracy", "seconds", "version"),
-}
-"""What every record of a run has."""
 OGB = "The features are those of ogbn-products."
 GAUSSIANS = (
     "The features of ogbn-products are not in $H2GCN_DATA/ogbn_products/raw (OGB's "
@@ -138,12 +135,7 @@ def stored_result(
 
 def check_records(store: Store) -> None:
     """Refuse a store whose records are not of runs, or of two graphs of one name."""
-    for record in store.records:
-        if missing := FIELDS - record.keys():
-            raise InputError(
-                f"{store.path}: the record {record['key']} lacks "
-                f"{', '.join(sorted(missing))}; another file, or another out=…?"
-            )
+    check_kind(RunJson, store.path, store.records)
     graph_checksums(store, store.records)
 
 

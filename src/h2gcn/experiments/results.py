@@ -7,18 +7,17 @@ written as the same bytes: names stand in the order of then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Literal
 
-from h2gcn.exceptions import InputError
+import msgspec
+
 from h2gcn.experiments.definition import Published
+from h2gcn.io import conform, shown
 
 __all__ = ["Cell", "Figure", "Result", "Row", "Series", "Table"]
 
 Json = dict[str, Any]
-_NUMBER = (int, float, type(None))
-_REQUIRED: Any = object()
 
 
 @dataclass(frozen=True)
@@ -83,34 +82,9 @@ class Cell:
         }
 
     @classmethod
-    def from_json(cls, content: object) -> Self:
+    def from_json(cls, content: object) -> Cell:
         """Return what `to_json` wrote; all but the mean may be missing."""
-        mean = _take(content, "mean", _NUMBER)
-        interval = _take(content, "interval", list, None)
-        if interval is not None and len(interval) != 2:
-            raise _Malformed("'interval' must be two numbers")
-        paper = _take(content, "paper", dict, None)
-        if paper is not None:
-            paper = Published(
-                _take(paper, "mean", _NUMBER), _take(paper, "std", _NUMBER, None)
-            )
-        return cls(
-            mean=mean,
-            std=_take(content, "std", _NUMBER, None),
-            n=_take(content, "n", _NUMBER, 0),
-            values=tuple(_take(content, "values", list, ())),
-            runs=tuple(_take(content, "runs", list, ())),
-            paper=None if paper is None or paper.mean is None else paper,
-            verdict=_take(
-                content, "verdict", str, "not run" if mean is None else "none"
-            ),
-            difference=_take(content, "difference", _NUMBER, None),
-            best=bool(_take(content, "best", object, False)),
-            note=_take(content, "note", str, ""),
-            overlap=_take(content, "overlap", _NUMBER, None),
-            against=_take(content, "against", str, None),
-            interval=None if interval is None else (interval[0], interval[1]),
-        )
+        return conform(CellJson, content, "cell").made()
 
 
 @dataclass(frozen=True)
@@ -186,22 +160,9 @@ class Table:
         }
 
     @classmethod
-    def from_json(cls, content: object) -> Self:
+    def from_json(cls, content: object) -> Table:
         """Return what `to_json` wrote; name, title, columns and rows must be there."""
-        name, title = (_take(content, word, str) for word in ("name", "title"))
-        columns = tuple(_take(content, "columns", list))
-        notes = _take(content, "notes", list, None)
-        return cls(
-            name,
-            title,
-            columns,
-            tuple(_row(row, len(columns)) for row in _take(content, "rows", list)),
-            corner=_take(content, "corner", str, "model"),
-            unit=_take(content, "unit", str, ""),
-            decimals=_take(content, "decimals", int, 2),
-            notes=None if notes is None else tuple(notes),
-            matrices=_take(content, "matrices", dict, None),
-        )
+        return conform(TableJson, content, "table").made()
 
 
 @dataclass(frozen=True)
@@ -238,29 +199,6 @@ class Series:
             else [None if one is None else list(one) for one in runs],
             "paper": None if self.paper is None else list(self.paper),
         }
-
-    @classmethod
-    def from_json(cls, content: object) -> Self:
-        """Return what `to_json` wrote; name, x and mean must be there."""
-        with _at("a series"):
-            name, x = _take(content, "name", str), _take(content, "x", list)
-            mean = _take(content, "mean", list)
-        with _at(f"series {name!r}"):
-            others = {n: _take(content, n, list, None) for n in ("std", "paper")}
-            runs = _take(content, "runs", list, None)
-            lists = [v for v in (mean, *others.values(), runs) if v is not None]
-            if any(len(values) != len(x) for values in lists):
-                raise _Malformed("not as many values as 'x' has")
-            for values in (mean, *others.values()):
-                if not all(isinstance(value, _NUMBER) for value in values or ()):
-                    raise _Malformed("values must be numbers")
-        return cls(
-            name,
-            tuple(x),
-            tuple(mean),
-            runs=None if runs is None else tuple(runs),
-            **{n: None if v is None else tuple(v) for n, v in others.items()},
-        )
 
 
 @dataclass(frozen=True)
@@ -305,20 +243,9 @@ class Figure:
         return {"name": self.name, "title": self.title, **axes, "series": series}
 
     @classmethod
-    def from_json(cls, content: object) -> Self:
+    def from_json(cls, content: object) -> Figure:
         """Return what `to_json` wrote; name, title and series must be there."""
-        name, title = (_take(content, word, str) for word in ("name", "title"))
-        series = _take(content, "series", list)
-        ticks = _take(content, "x_ticks", list, None)
-        return cls(
-            name,
-            title,
-            _take(content, "x_label", str, None),
-            _take(content, "y_label", str, None),
-            tuple(map(Series.from_json, series)),
-            x_ticks=None if ticks is None else tuple(ticks),
-            kind=_take(content, "kind", str, None),
-        )
+        return conform(FigureJson, content, "figure").made()
 
 
 @dataclass(frozen=True)
@@ -388,101 +315,234 @@ class Result:
         return told
 
     @classmethod
-    def from_json(cls, content: object) -> Self:
+    def from_json(cls, content: object, where: object = "result") -> Result:
         """Return what `to_json` wrote; all but the experiment may be missing.
+
+        Parameters
+        ----------
+        content
+            Of a file, whatever that holds.
+        where
+            The file, for messages.
 
         Raises
         ------
         InputError
             Where a part has another form; the message says which.
         """
-        if not isinstance(content, Mapping):
-            raise _Malformed("not an object")
-        experiment = _take(content, "experiment", str)
-        cards = _take(content, "cards", dict, {})
-        for name, card in cards.items():
-            with _at(f"card {name!r}"):
-                _check_card(card)
-        failed = _take(content, "failed", list, ())
-        if not all(isinstance(run, Mapping) for run in failed):
-            raise _Malformed("an entry of 'failed' must be an object")
-        settings = _take(content, "settings", list, None)
-        return cls(
-            experiment,
-            **{
-                name: str(content.get(name) or "")
-                for name in ("title", "protocol", "version")
-            },
-            environment=_take(content, "environment", dict, {}),
-            notes=tuple(_take(content, "notes", list, ())),
-            tables=_parts(content, "table", Table),
-            figures=_parts(content, "figure", Figure),
-            cards=cards,
-            not_run=tuple(_take(content, "not_run", list, ())),
-            failed=tuple(failed),
-            checksums=_take(content, "checksums", dict, None),
-            settings=None if settings is None else tuple(settings),
-            interrupted=bool(_take(content, "interrupted", object, False)),
+        return conform(ResultJson, content, where).made()
+
+
+# ---------------------------------------------------------------- as files hold them
+
+Number = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
+"""A figure of a table; more is no figure."""
+Whole = Annotated[int, msgspec.Meta(ge=-(10**15), le=10**15)]
+Figures = list[Whole | Number | None]
+"""Figures by run or by place; None where there is none."""
+
+
+class PublishedJson(msgspec.Struct):
+    """The schema of a figure of the paper."""
+
+    mean: Whole | Number | None
+    std: Whole | Number | None = None
+
+
+class CellJson(msgspec.Struct):
+    """The schema of a cell."""
+
+    mean: Whole | Number | None
+    std: Whole | Number | None = None
+    n: Whole | None = None
+    values: list[Whole | Number] | None = None
+    runs: list[str] | None = None
+    paper: PublishedJson | None = None
+    verdict: Literal["better", "within", "worse", "none", "not run"] | None = None
+    difference: Whole | Number | None = None
+    best: bool | None = None
+    note: str | None = None
+    overlap: Whole | Number | None = None
+    against: str | None = None
+    interval: tuple[Whole | Number, Whole | Number] | None = None
+
+    def made(self) -> Cell:
+        """Return the cell."""
+        paper = None
+        if self.paper is not None and self.paper.mean is not None:
+            paper = Published(self.paper.mean, self.paper.std)
+        return Cell(
+            self.mean,
+            self.std,
+            self.n or 0,
+            tuple(self.values or ()),
+            tuple(self.runs or ()),
+            paper,
+            self.verdict or ("not run" if self.mean is None else "none"),
+            self.difference,
+            bool(self.best),
+            self.note or "",
+            self.overlap,
+            self.against,
+            self.interval,
         )
 
 
-_Part = TypeVar("_Part", Table, Figure)
+class RowJson(msgspec.Struct):
+    """The schema of a row."""
+
+    name: str
+    cells: list[CellJson]
 
 
-class _Malformed(InputError):
-    """Something that is not what `to_json` writes."""
+class TableJson(msgspec.Struct):
+    """The schema of a table."""
+
+    name: str
+    title: str
+    columns: list[str]
+    rows: list[RowJson]
+    corner: str | None = None
+    unit: str | None = None
+    decimals: Annotated[int, msgspec.Meta(ge=0, le=15)] | None = None
+    notes: list[str] | None = None
+    matrices: dict[str, dict[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                counts = f"{len(row.cells)} cells, not {len(self.columns)}"
+                raise ValueError(f"row {shown(row.name)} has {counts}")
+
+    def made(self) -> Table:
+        """Return the table."""
+        return Table(
+            self.name,
+            self.title,
+            tuple(self.columns),
+            tuple(Row(r.name, tuple(c.made() for c in r.cells)) for r in self.rows),
+            "model" if self.corner is None else self.corner,
+            self.unit or "",
+            2 if self.decimals is None else self.decimals,
+            None if self.notes is None else tuple(self.notes),
+            self.matrices,
+        )
 
 
-@contextmanager
-def _at(place: str) -> Iterator[None]:
-    """Tell where the mistake is."""
-    try:
-        yield
-    except _Malformed as error:
-        between = " " if str(error).startswith("must be") else ": "
-        raise _Malformed(f"{place}{between}{error}") from None
+class SeriesJson(msgspec.Struct):
+    """The schema of a series."""
+
+    name: str
+    x: list[Whole | Number | str]
+    mean: Figures
+    std: Figures | None = None
+    runs: list[list[Whole | Number] | None] | None = None
+    paper: Figures | None = None
+
+    def __post_init__(self) -> None:
+        for values in (self.mean, self.std, self.runs, self.paper):
+            if values is not None and len(values) != len(self.x):
+                raise ValueError(f"not as many values as 'x' has {len(self.x)}")
+        if len({isinstance(x, str) for x in self.x}) > 1:
+            raise ValueError("'x' has names and numbers")
+
+    def made(self) -> Series:
+        """Return the series."""
+        return Series(
+            self.name,
+            tuple(self.x),
+            tuple(self.mean),
+            None if self.std is None else tuple(self.std),
+            None if self.runs is None else tuple(self.runs),
+            None if self.paper is None else tuple(self.paper),
+        )
 
 
-def _take(
-    content: object,
-    name: str,
-    kind: type | tuple[type, ...],
-    default: Any = _REQUIRED,
-) -> Any:
-    """Return a value of an object; the default where there is none."""
-    if not isinstance(content, Mapping):
-        raise _Malformed("must be an object")
-    value = content.get(name)
-    if value is None and default is not _REQUIRED:
-        return default
-    if name not in content:
-        raise _Malformed(f"{name!r} is missing")
-    if not isinstance(value, kind):
-        raise _Malformed(f"{name!r} is of the wrong kind")
-    return value
+class FigureJson(msgspec.Struct):
+    """The schema of a figure."""
+
+    name: str
+    title: str
+    series: list[SeriesJson]
+    x_label: str | None = None
+    y_label: str | None = None
+    x_ticks: list[Whole | Number] | None = None
+    kind: Literal["lines", "bars"] | None = None
+
+    def made(self) -> Figure:
+        """Return the figure."""
+        return Figure(
+            self.name,
+            self.title,
+            self.x_label,
+            self.y_label,
+            tuple(one.made() for one in self.series),
+            None if self.x_ticks is None else tuple(self.x_ticks),
+            self.kind,
+        )
 
 
-def _parts(
-    content: Mapping[str, Any], word: str, kind: type[_Part]
-) -> tuple[_Part, ...]:
-    found = []
-    for i, part in enumerate(_take(content, f"{word}s", list, ())):
-        with _at(f"{word} {i}"):
-            found.append(kind.from_json(part))
-    return tuple(found)
+class CardJson(msgspec.Struct):
+    """The schema of what is shown of a graph's card."""
+
+    checksum: str | None = None
+    class_names: list[str] | None = None
+    compatibility: list[list[Number | None]] | None = None
+
+    def __post_init__(self) -> None:
+        matrix = self.compatibility or []
+        if any(len(row) != len(matrix) for row in matrix):
+            raise ValueError("'compatibility' must be a square matrix")
 
 
-def _row(content: object, n: int) -> Row:
-    with _at("a row"):
-        name, cells = _take(content, "name", str), _take(content, "cells", list)
-    if len(cells) != n:
-        raise _Malformed(f"row {name!r} has {len(cells)} cells, not {n}")
-    with _at(f"row {name!r}"):
-        return Row(name, tuple(map(Cell.from_json, cells)))
+class FailedJson(msgspec.Struct):
+    """The schema of a run that failed."""
+
+    dataset: str = ""
+    model: str = ""
+    split: Whole | None = None
+    error: str = ""
 
 
-def _check_card(card: object) -> None:
-    matrix = _take(card, "compatibility", list, ())
-    _take(card, "class_names", list, ())
-    if not all(isinstance(row, list) and len(row) == len(matrix) for row in matrix):
-        raise _Malformed("'compatibility' must be a square matrix")
+class ResultJson(msgspec.Struct):
+    """The schema of `result.json`."""
+
+    experiment: str
+    title: str | None = None
+    protocol: str | None = None
+    version: str | None = None
+    environment: dict[str, str | Whole | Number] | None = None
+    notes: list[str] | None = None
+    tables: list[TableJson] | None = None
+    figures: list[FigureJson] | None = None
+    cards: dict[str, dict[str, Any]] | None = None
+    not_run: list[str] | None = None
+    failed: list[dict[str, Any]] | None = None
+    checksums: dict[str, str] | None = None
+    settings: list[dict[str, Any]] | None = None
+    interrupted: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, card in (self.cards or {}).items():
+            conform(CardJson, card, f"card {shown(name)}")
+        for run in self.failed or ():
+            conform(FailedJson, run, "a run that failed")
+
+    def made(self) -> Result:
+        """Return the result."""
+        return Result(
+            self.experiment,
+            self.title or "",
+            self.protocol or "",
+            self.version or "",
+            self.environment or {},
+            tuple(self.notes or ()),
+            tuple(table.made() for table in self.tables or ()),
+            tuple(figure.made() for figure in self.figures or ()),
+            self.cards or {},
+            tuple(self.not_run or ()),
+            tuple(self.failed or ()),
+            self.checksums,
+            None if self.settings is None else tuple(self.settings),
+            bool(self.interrupted),
+        )

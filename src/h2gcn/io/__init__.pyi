@@ -11,8 +11,12 @@ from .files import (
     check_folder as check_folder,
     check_not_stdout as check_not_stdout,
     check_suffix as check_suffix,
+    clear_beside as clear_beside,
+    clear_unfinished as clear_unfinished,
+    keep as keep,
     lock as lock,
     locked as locked,
+    new_folder as new_folder,
     sync_folder as sync_folder,
     whole_file as whole_file,
     write_whole as write_whole,
@@ -25,6 +29,15 @@ from .mistakes import (
 )
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml
 from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
+from .own_json import (
+    Count as Count,
+    Finite as Finite,
+    conform as conform,
+    decode as decode,
+    parse_json as parse_json,
+    read_own as read_own,
+    shown as shown,
+)
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .tables import TableOptions as TableOptions, read_tables as read_tables
 from .writing import (

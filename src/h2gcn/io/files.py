@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,8 +26,12 @@ __all__ = [
     "check_folder",
     "check_not_stdout",
     "check_suffix",
+    "clear_beside",
+    "clear_unfinished",
+    "keep",
     "lock",
     "locked",
+    "new_folder",
     "sync_folder",
     "whole_file",
     "write_whole",
@@ -95,12 +100,38 @@ def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
 
 
 @contextmanager
+def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
+    """Make a folder; if anything fails, leave none behind that is empty.
+
+    Parameters
+    ----------
+    path
+        May be there; then it stays.
+    parents
+        Whether those around it are made too.
+    """
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    try:
+        try:
+            path.mkdir(parents=parents, exist_ok=True)
+        except OSError as error:
+            why = error.strerror or error
+            raise InputError(f"{path}: cannot make this folder ({why})") from None
+        yield path
+    except BaseException:
+        for folder in missing:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+        raise
+
+
+@contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it takes the name at the end.
 
     For writers that open their file by its name. Whoever reads `path` sees the old
     file or the whole new one. On an exception the new one is removed and the old one
-    stays.
+    stays. What a program left here that was killed is removed too.
 
     Parameters
     ----------
@@ -108,20 +139,29 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         The file to write; its folder must be there.
     """
     target = usable_path(path)
-    # The suffix stays last: some writers look at it.
-    beside = target.with_name(
-        f".{target.stem}.{secrets.token_hex(4)}.tmp{target.suffix}"
-    )
     try:
         if target.is_dir():
             raise InputError(f"{target}: this is a folder; a file name is needed.")
         # Made here, and not by the writer, so that the message is ours.
-        beside.open("xb").close()
+        beside, held = _make_beside(target, *_hidden(target))
     except OSError as error:
         why = error.strerror or error
         raise InputError(f"{target.parent}: cannot write here ({why}).") from None
-    with _renamed(beside, target):
+    with _renamed(beside, target, held):
         yield beside
+
+
+def clear_unfinished(path: Path) -> None:
+    """Remove what programs that were killed in `atomic_write` left beside a file."""
+    clear_beside(path, *_hidden(path), Path.unlink)
+
+
+def _hidden(target: Path) -> tuple[str, str]:
+    """Return how a name beside a file begins and ends.
+
+    The suffix stays last: some writers look at it.
+    """
+    return f".{target.stem}.", f".tmp{target.suffix}"
 
 
 @contextmanager
@@ -131,29 +171,106 @@ def whole_file(file: Path) -> Iterator[IO[bytes]]:
     As `atomic_write`, and a crash of the machine does not undo it. It is slower, as
     the disk has to confirm what it wrote.
     """
-    part = file.with_name(f"{file.name}.{secrets.token_hex(4)}.part")
-    with _renamed(part, file), part.open("wb") as stream:
+    try:
+        part, held = _make_beside(file, f"{file.name}.", ".part")
+    except OSError as error:
+        raise cannot_write(file, error) from None
+    with _renamed(part, file, held), part.open("wb") as stream:
         yield stream
         stream.flush()
         os.fsync(stream.fileno())
     sync_folder(file.parent)
 
 
-@contextmanager
-def _renamed(beside: Path, target: Path) -> Iterator[None]:
-    """Give what was written beside a file its name; remove it if anything fails.
+def _make_beside(target: Path, start: str, end: str) -> tuple[Path, ExitStack]:
+    """Make an empty file beside another, and keep it; clear what others left there.
 
-    Beside means under a name of its own, so that two who write do not meet.
+    Returns
+    -------
+    tuple
+        The file, under a name of its own, so that two who write do not meet; and what
+        keeps it, to be closed when it is written.
     """
+    clear_beside(target, start, end, Path.unlink)
+    while True:
+        beside = target.with_name(f"{start}{secrets.token_hex(4)}{end}")
+        beside.open("xb").close()
+        held = keep(beside)
+        if held is not None:
+            return beside, held
+
+
+def clear_beside(
+    target: Path, start: str, end: str, remove: Callable[[Path], object]
+) -> None:
+    """Remove what programs that are gone left beside a file or folder.
+
+    Without locks nobody can tell whether they are gone: all stays.
+
+    Parameters
+    ----------
+    target
+        What they were about to write.
+    start, end
+        What stands in its name before and after eight letters or digits.
+    remove
+        Called with what they left.
+    """
+    own = re.compile(re.escape(start) + r"[0-9a-z_]{8}" + re.escape(end))
+    with suppress(OSError):
+        for path in list(target.parent.iterdir()):
+            if own.fullmatch(path.name) is not None:
+                held = ExitStack()
+                with held, suppress(OSError):
+                    if _is_locked(path, held):
+                        remove(path)
+
+
+def keep(path: Path) -> ExitStack | None:
+    """Keep a file or folder that was just made from being cleared by others.
+
+    Returns
+    -------
+    ExitStack or None
+        What keeps it, until it is closed; None where somebody was faster, and it is
+        gone.
+    """
+    held = ExitStack()
     try:
-        yield
-        beside.replace(target)
-    except _ENDINGS as error:
-        with suppress(OSError):
-            beside.unlink()
-        if isinstance(error, OSError):
-            raise cannot_write(target, error) from None
-        raise
+        if _is_locked(path, held) or path.exists():
+            return held
+    except FileNotFoundError:
+        pass
+    held.close()
+    return None
+
+
+def _is_locked(path: Path, held: ExitStack) -> bool:
+    """Lock a path if nobody else has, and return whether that is so."""
+    if fcntl is None:
+        return False
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    held.callback(os.close, handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody has, or there are no locks here
+        return False
+    return os.path.samestat(os.fstat(handle), path.stat())
+
+
+@contextmanager
+def _renamed(beside: Path, target: Path, held: ExitStack) -> Iterator[None]:
+    """Give what was written beside a file its name; remove it if anything fails."""
+    with held:
+        try:
+            yield
+            beside.replace(target)
+        except _ENDINGS as error:
+            with suppress(OSError):
+                beside.unlink()
+            if isinstance(error, OSError):
+                raise cannot_write(target, error) from None
+            raise
 
 
 def write_whole(file: Path, content: bytes) -> None:

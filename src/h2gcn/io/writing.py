@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
-from h2gcn.io.files import atomic_write, check_suffix
+from h2gcn.io.files import atomic_write, check_suffix, new_folder
 from h2gcn.io.mistakes import listed, usable_path
 
 if TYPE_CHECKING:
@@ -159,11 +159,6 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
                 "rename the feature."
             )
         taken.add(name)
-    try:
-        target.mkdir(exist_ok=True)
-    except OSError as error:
-        why = error.strerror or error
-        raise InputError(f"{target}: cannot make this folder ({why}).") from None
     dense = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
     label = np.full(graph.n_nodes, "", dtype=object)
     label[graph.labelled] = graph.classes[graph.y[graph.labelled]].astype(str)
@@ -175,13 +170,14 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
         name: graph.node_ids[end]
         for name, end in zip(("source", "target"), ends, strict=True)
     }
-    for name, columns in (("nodes.csv", nodes), ("edges.csv", edges)):
-        quoted = any(needs_quotes(column) for column in columns.values())
-        with (
-            atomic_write(target / name) as beside,
-            TableWriter(beside, quoted=quoted) as table,
-        ):
-            table.write(columns)
+    with new_folder(target):
+        for name, columns in (("nodes.csv", nodes), ("edges.csv", edges)):
+            quoted = any(needs_quotes(column) for column in columns.values())
+            with (
+                atomic_write(target / name) as beside,
+                TableWriter(beside, quoted=quoted) as table,
+            ):
+                table.write(columns)
 
 
 def write_predictions(

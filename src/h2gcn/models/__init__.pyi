@@ -1,4 +1,8 @@
-from .base import ModelSpec as ModelSpec, NodeModule as NodeModule
+from .base import (
+    ModelSpec as ModelSpec,
+    NodeModule as NodeModule,
+    tensor_problem as tensor_problem,
+)
 from .gcn import GCN as GCN
 from .h2gcn import H2GCN as H2GCN
 from .registry import (

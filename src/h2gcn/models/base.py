@@ -20,12 +20,14 @@ from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
 __all__ = [
     "ACTIVATIONS",
+    "MAX_STEPS",
     "MAX_WIDTH",
     "ModelSpec",
     "NodeModule",
     "check_sizes",
     "drop",
     "pick",
+    "tensor_problem",
 ]
 
 
@@ -134,6 +136,49 @@ class NodeModule(nn.Module):
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""
         return 0
+
+    def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
+        """Return why tensors of a file are not the state of this module, if so.
+
+        Parameters
+        ----------
+        state
+            By name, as `state_dict` has it.
+        """
+        return tensor_problem(state, self.state_dict())
+
+
+def tensor_problem(
+    found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> str | None:
+    """Return in what tensors differ from those that are wanted, other than in numbers.
+
+    Parameters
+    ----------
+    found
+        Of a file, by name; they must be finite.
+    wanted
+        With the names, shapes and types that they must have.
+    """
+    for names, words in (
+        (wanted.keys() - found.keys(), "is missing"),
+        (found.keys() - wanted.keys(), "is none of its tensors"),
+    ):
+        if names:
+            return f"{min(names)} {words}"
+    for name, like in wanted.items():
+        tensor = found[name]
+        if tensor.shape != like.shape:
+            return f"{name} has the shape {[*tensor.shape]}, not {[*like.shape]}"
+        if tensor.dtype != like.dtype:
+            return f"{name} has the type {_type(tensor)}, not {_type(like)}"
+        if not bool(tensor.isfinite().all()):
+            return f"{name} has numbers that are not finite"
+    return None
+
+
+def _type(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _layer_widths(module: NodeModule) -> tuple[int, int]:
@@ -284,6 +329,10 @@ class ModelSpec:
 
 MAX_WIDTH = 65_536
 """Of a hidden layer; more is a slip of the keyboard."""
+
+
+MAX_STEPS = 10_000
+"""Of what is repeated; more is a slip of the keyboard."""
 
 
 def _identity(r: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ def row_normalised(owner: str, matrix: ArrayLike, n_classes: int) -> Tensor:
         raise InputError(f"{rule}the shape {numbers.shape} instead.")
     sums = numbers.sum(axis=1, keepdims=True)
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (sums > 0).all()):
-        raise InputError(f"{rule}{numbers.tolist()} instead.")
+        raise InputError(f"{rule}{str(numbers.tolist())[:200]} instead.")
     return torch.from_numpy((numbers / sums).astype(np.float32))
 
 

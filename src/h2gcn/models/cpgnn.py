@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
+from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes, pick
 from h2gcn.models.compatibility import from_neighbours
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input
@@ -82,7 +82,7 @@ class CPGNN(NodeModule):
     ) -> None:
         super().__init__(in_channels, out_channels)
         check_sizes("CPGNN", in_channels, out_channels, hidden_channels)
-        self.rounds = check_integer("CPGNN", "rounds", rounds, 1)
+        self.rounds = check_integer("CPGNN", "rounds", rounds, 1, MAX_STEPS)
         check_choice("CPGNN", "activation", activation, ACTIVATIONS)
         check_real("CPGNN", "dropout", dropout, "[0, 1)")
         self.prior = H2GCN(

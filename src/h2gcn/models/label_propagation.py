@@ -10,7 +10,7 @@ from torch import Tensor
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import NodeModule
+from h2gcn.models.base import MAX_STEPS, NodeModule
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Operator, Target
@@ -129,7 +129,7 @@ class LabelPropagation(NodeModule):
         super().__init__(in_channels, out_channels)
         check_label_channels("LabelPropagation", in_channels, out_channels)
         self.alpha = check_real("LabelPropagation", "alpha", alpha, "(0, 1)")
-        self.steps = check_integer("LabelPropagation", "steps", steps, 1)
+        self.steps = check_integer("LabelPropagation", "steps", steps, 1, MAX_STEPS)
         self.hops = check_integer("LabelPropagation", "hops", hops, 1, 2)
 
     def reset_parameters(self) -> None:

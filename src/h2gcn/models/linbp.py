@@ -12,7 +12,7 @@ from torch import Tensor
 
 from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import NodeModule
+from h2gcn.models.base import MAX_STEPS, NodeModule
 from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.models.label_propagation import check_label_channels, reached_nodes
 from h2gcn.ring_table import Input, TableInput
@@ -129,7 +129,7 @@ class LinBP(NodeModule):
         super().__init__(in_channels, out_channels)
         check_label_channels("LinBP", in_channels, out_channels)
         self.scale = check_real("LinBP", "scale", scale, "(0, 1)")
-        self.steps = check_integer("LinBP", "steps", steps, 1)
+        self.steps = check_integer("LinBP", "steps", steps, 1, MAX_STEPS)
         self.echo = check_bool("LinBP", "echo", echo)
         self.estimated = compatibility is None
         matrix = (

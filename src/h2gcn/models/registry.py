@@ -403,7 +403,7 @@ def build_model(
         if option not in spec.options:
             have = ", ".join(sorted(spec.options)) or "none"
             raise InputError(
-                f"the model {name} has no option {option!r}."
+                f"the model {name} has no option {option[:100]!r}."
                 f"{nearest(option, spec.options)} Its options: {have}."
             )
     given = {**spec.defaults, **options, **spec.fixed}

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
+from h2gcn.models.base import tensor_problem
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import LinearMap, Target, compiled
@@ -335,18 +336,25 @@ class BoostedTrees(TableModule):
         if any(name not in state_dict for name in names):
             return
         found = {name: state_dict[prefix + name] for name in _ARRAYS}
-        wrong = self._problem(found)
-        if wrong:
+        if wrong := self.state_problem(found):
             errors.append(f"the trees are damaged: {wrong}")
             return
         for name, tensor in found.items():
             setattr(self, name, tensor)
 
-    def _problem(self, found: Mapping[str, Tensor]) -> str | None:
+    def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
         """Return what makes arrays not be trees, so that no walk in them is lost."""
-        for name, kind in _ARRAYS.items():
-            if found[name].dtype != kind or found[name].ndim != 1:
-                return f"{name} has the wrong type"
+        found = dict(state)
+        lengths = {name: array.numel() for name, array in found.items()}
+        wanted = {
+            name: torch.empty(lengths.get(name, 0), dtype=kind, device="meta")
+            for name, kind in _ARRAYS.items()
+        }
+        # A threshold may be infinite: then all go to the left, or to the right.
+        if "threshold" in found and not bool(found["threshold"].isnan().any()):
+            found["threshold"] = found["threshold"].nan_to_num()
+        if problem := tensor_problem(found, wanted):
+            return problem
         nodes = len(found["feature"])
         node_arrays = ("threshold", "left", "right", "value")
         if any(len(found[name]) != nodes for name in node_arrays):
@@ -370,10 +378,6 @@ class BoostedTrees(TableModule):
             values = found[name]
             if len(values) and not 0 <= int(values.min()) <= int(values.max()) < below:
                 return f"{name} out of range"
-        if not bool(
-            found["value"].isfinite().all() & found["baseline"].isfinite().all()
-        ):
-            return "values that are not finite"
         return None
 
 

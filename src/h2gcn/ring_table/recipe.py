@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from h2gcn._validation import nearest, quoted
 from h2gcn.exceptions import InputError
+from h2gcn.io import conform
 from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
 
 __all__ = ["GROUPS", "Schema", "check_recipe", "expand"]
@@ -27,7 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 _ALONE = ("own", "degrees", "edges", *GROUPS["adjacency"])
 _PLACES = (*RINGS, *DIRECTIONS)
-_STEPS = re.compile(r"(power|loops)(\d+)|hop(\d+)\.(mean|sum|max|min)")
+_STEPS = re.compile(r"(power|loops)(\d{1,3})|hop(\d{1,3})\.(mean|sum|max|min)")
 
 
 def check_recipe(recipe: str) -> tuple[str, ...]:
@@ -114,6 +117,15 @@ def expand(
     return tuple(name for name in blocks if can(name))
 
 
+class BlocksJson(msgspec.Struct):
+    """The schema of the blocks of a table in a file."""
+
+    blocks: Annotated[list[str], msgspec.Meta(min_length=1)]
+    widths: list[Annotated[int, msgspec.Meta(ge=1, lt=2**31)]]
+    edge_columns: list[str]
+    nodes: str | None
+
+
 @dataclass(frozen=True)
 class Schema:
     """The blocks of a table as a model was trained on it, and what they are made of.
@@ -171,24 +183,21 @@ class Schema:
         features, classes
             Their names.
         """
-        try:
-            found = cls(
-                tuple(content["blocks"]),
-                tuple(content["widths"]),
-                features,
-                classes,
-                tuple(content["edge_columns"]),
-                content["nodes"],
+        damaged = "the blocks of the ring table are damaged"
+        told = conform(BlocksJson, content, damaged)
+        blocks, widths = tuple(told.blocks), tuple(told.widths)
+        edge_columns = tuple(told.edge_columns)
+        found = cls(blocks, widths, features, classes, edge_columns, told.nodes)
+        known = all(map(_is_block, blocks)) and len(set(blocks)) == len(blocks)
+        if (
+            not known
+            or len(blocks) != len(widths)
+            or any(
+                width not in found._widths_of(block)
+                for block, width in zip(blocks, widths, strict=True)
             )
-            given = "+".join(found.blocks)
-            whole = check_recipe(given) == found.blocks and all(
-                type(width) is int and width in found._widths_of(block)
-                for block, width in zip(found.blocks, found.widths, strict=True)
-            )
-        except (KeyError, TypeError, ValueError):  # an InputError is a ValueError
-            whole = False
-        if not whole or not isinstance(found.nodes, str | None):
-            raise InputError("the blocks of the ring table are damaged")
+        ):
+            raise InputError(damaged)
         return found
 
     def _widths_of(self, block: str) -> Container[int]:

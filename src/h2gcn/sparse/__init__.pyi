@@ -2,6 +2,7 @@ from .attention import row_softmax as row_softmax, weighted_sums as weighted_sum
 from .dropping import (
     dropout as dropout,
     dropout_linear as dropout_linear,
+    random_problem as random_problem,
     random_state as random_state,
     seeded as seeded,
     set_random_state as set_random_state,

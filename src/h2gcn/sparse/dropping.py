@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
 from typing import Any
@@ -15,6 +16,7 @@ from torch.nn import functional
 __all__ = [
     "dropout",
     "dropout_linear",
+    "random_problem",
     "random_state",
     "reseeded",
     "seeded",
@@ -23,6 +25,8 @@ __all__ = [
 
 CHOICES = 2**16
 """How finely a share can be told: an element is decided by 16 random bits."""
+NUMBERS = 624
+"""That torch's generator (mt19937) makes at a time."""
 CHUNK = 2**20
 """Elements that are dropped and multiplied together: they fit in the cache."""
 
@@ -197,3 +201,30 @@ def set_random_state(states: dict[str, Tensor], device: torch.device) -> None:
     torch.set_rng_state(states["cpu"])
     if device.type != "cpu" and device.type in states:
         torch.get_device_module(device).set_rng_state(states[device.type])
+
+
+def random_problem(states: Mapping[str, Tensor], device: torch.device) -> str | None:
+    """Return why states of a file are not those of the generators, if so.
+
+    torch itself would take a processor's whose place is beyond its numbers, and read
+    on from there.
+
+    Parameters
+    ----------
+    states, device
+        As of `set_random_state`.
+    """
+    for name, wanted in random_state(device).items():
+        state = states.get(name)
+        if state is None:
+            if name == "cpu":
+                return f"{name} is missing"
+            continue
+        if state.dtype != wanted.dtype or state.shape != wanted.shape:
+            return f"{name} is not the state of a generator"
+    # After a seed of 64 bits: how many numbers are left, if any, and which is next.
+    left, seeded, place = struct.unpack_from("<iiQ", states["cpu"].numpy().tobytes(), 8)
+    begun = 1 <= left <= NUMBERS and left + place == NUMBERS + 1
+    if seeded != 1 or not (begun or (left, place) == (1, 0)):
+        return "cpu is not the state of a generator"
+    return None

@@ -16,6 +16,7 @@ from .loop import (
     train as train,
 )
 from .manifest import (
+    Sha256 as Sha256,
     plain as plain,
     read_signed as read_signed,
     read_tensors as read_tensors,

@@ -14,8 +14,9 @@ from contextlib import contextmanager, nullcontext, suppress
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+import msgspec
 import numpy as np
 import torch
 
@@ -26,7 +27,14 @@ from h2gcn.graph import Graph, Split, fingerprint, split_fingerprint
 from h2gcn.io import cannot_read, cannot_write, check_folder, locked, write_whole
 from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import CAPPED, DISK, MEMORY, ON_DEMAND
-from h2gcn.training.manifest import plain, read_signed, read_tensors, signed, to_bytes
+from h2gcn.training.manifest import (
+    Sha256,
+    plain,
+    read_signed,
+    read_tensors,
+    signed,
+    to_bytes,
+)
 from h2gcn.training.state import Epoch, Snapshot, Tensors, TrainingState
 
 __all__ = [
@@ -46,14 +54,29 @@ __all__ = [
     "write_state",
 ]
 
-OF_THE_MACHINE = ("ring_store", "memory_limit")
+OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""
 
-WITHOUT_EFFECT = (*OF_THE_MACHINE, "device", "calibrate")
+WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate")
 """Parameters that do not change what is trained."""
 
 Identity = Mapping[str, Any]
 """What `identify` returns."""
+
+
+class IdentityJson(msgspec.Struct):
+    """The schema of what `identify` returns."""
+
+    version: str
+    graph: str
+    checksum: str
+    split: str
+    params: dict[str, Any]
+    rings: str
+    features: str
+    directions: str | None = None
+
+
 _WORDS = {
     MEMORY: "in memory",
     CAPPED: "capped",
@@ -117,17 +140,18 @@ def identify(
 def difference(made: Identity, now: Identity) -> str | None:
     """Return in words the first thing in which two trainings differ, if any does."""
     if made["version"] != now["version"]:
-        return f"was made with h2gcn {made['version']}, not {now['version']}"
+        return f"was made with h2gcn {made['version']:.60}, not {now['version']}"
     if made["checksum"] != now["checksum"]:
         names = [made["graph"], now["graph"]]
         if names[0] == names[1]:
             names = [f"checksum {one['checksum'][:16]}" for one in (made, now)]
-        return f"is of another graph ({names[0]}, not {names[1]})"
+        return f"is of another graph ({names[0]:.60}, not {names[1]:.60})"
     before, after = made["params"], now["params"]
     for name in before | after:
         if before.get(name) != after.get(name):
-            return f"was made with {name} {before.get(name)}, not {after.get(name)}"
-    if made.get("directions") != now.get("directions"):
+            values = [f"{of.get(name)!s:.60}" for of in (before, after)]
+            return f"was made with {name:.60} {values[0]}, not {values[1]}"
+    if made["directions"] != now.get("directions"):
         return "is of a graph whose edges have other directions"
     if made["split"] != now["split"]:
         return "is of another split"
@@ -138,8 +162,8 @@ def difference(made: Identity, now: Identity) -> str | None:
         if made[name] != now[name]:
             places = [_WORDS.get(one[name], one[name]) for one in (made, now)]
             return (
-                f"was made with the {name} {places[0]}, not {places[1]}, which changes "
-                f"the last bits; set {options} so that they are there again"
+                f"was made with the {name} {places[0]:.60}, not {places[1]}, which "
+                f"changes the last bits; set {options} so that they are there again"
             )
     return None
 
@@ -147,13 +171,18 @@ def difference(made: Identity, now: Identity) -> str | None:
 FORMAT = 1
 MANIFEST = "checkpoint.json"
 _OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.\w+\.part)?")
-_FIELDS = {
-    "identity": dict,
-    "epoch": int,
-    "stopped": bool,
-    "seconds": float,
-    "state_sha256": str,
-}
+
+
+class CheckpointJson(msgspec.Struct):
+    """The schema of the manifest of a checkpoint."""
+
+    identity: IdentityJson
+    epoch: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    stopped: bool
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+    state_sha256: Sha256
+
+
 _GROUPS = ("weights", "best_weights", "optimiser", "random")
 """The fields of a snapshot that are tensors by name."""
 MINUTES = 2.0
@@ -253,7 +282,10 @@ class Checkpoint:
     def restore(self, progress: TrainingState) -> None:
         """Bring a training to where the checkpoint is, if there is one."""
         if self.found is not None:
-            progress.restore(self.found)
+            try:
+                progress.restore(self.found)
+            except InputError as error:
+                raise InputError(f"{self._folder}: cannot go on: {error}") from None
             self._due = time.monotonic() + 60 * self._minutes
 
     def keep(self, progress: TrainingState) -> None:
@@ -311,7 +343,7 @@ def find_stage(folder: Path) -> Stage | None:
     if not holds_state(folder):
         return None
     manifest = _read_manifest(folder)
-    return Stage(manifest["epoch"], manifest["stopped"], manifest["seconds"])
+    return Stage(manifest.epoch, manifest.stopped, manifest.seconds)
 
 
 def read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
@@ -327,31 +359,35 @@ def read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
         How long it is trained at most; a checkpoint beyond that is refused.
     """
     manifest = _read_manifest(folder)
-    made = manifest["identity"]
-    if missing := identity.keys() - made.keys():
-        lacking = ", ".join(sorted(missing))
-        raise InputError(f"{folder / MANIFEST}: lacks {lacking} of what was trained")
-    if words := difference(made, identity):
+    if words := difference(msgspec.to_builtins(manifest.identity), identity):
         raise InputError(f"{folder}: {words}")
-    if manifest["epoch"] > epochs:
+    if manifest.epoch > epochs:
         raise InputError(
-            f"{folder}: is at epoch {manifest['epoch']}, beyond the {epochs} asked for"
+            f"{folder}: is at epoch {manifest.epoch}, beyond the {epochs} asked for"
         )
-    state = _state_file(folder, manifest)
-    tensors = read_tensors(state, manifest["state_sha256"])
+    state = _state_file(folder, manifest.state_sha256)
+    tensors = read_tensors(state, manifest.state_sha256)
     groups: dict[str, Tensors] = {group: {} for group in _GROUPS}
     try:
-        rows = tensors.pop("history").tolist()
+        history = tensors.pop("history")
         for key, tensor in tensors.items():
             group, _, name = key.partition(".")
             groups[group][name] = tensor
     except KeyError:
         raise InputError(f"{state}: does not hold the state of a training") from None
+    wanted = [manifest.epoch, 3]
+    if (
+        [*history.shape] != wanted
+        or history.dtype != torch.float64
+        or bool(history.isnan().any())
+    ):
+        raise InputError(f"{state}: history is not of {manifest.epoch} epochs")
+    rows = history.tolist()
     return Snapshot(
         **groups,
         history=tuple(Epoch(number, *row) for number, row in enumerate(rows, start=1)),
-        stopped=manifest["stopped"],
-        seconds=manifest["seconds"],
+        stopped=manifest.stopped,
+        seconds=manifest.seconds,
     )
 
 
@@ -370,15 +406,16 @@ def write_state(folder: Path, identity: Identity, snapshot: Snapshot) -> None:
     rows = [(e.loss, e.val_score, e.val_loss) for e in snapshot.history]
     tensors["history"] = torch.tensor(rows, dtype=torch.float64)
     content = to_bytes(tensors)
+    sha256 = hashlib.sha256(content).hexdigest()
     manifest = {
         "format": FORMAT,
         "identity": identity,
         "epoch": len(rows),
         "stopped": snapshot.stopped,
         "seconds": snapshot.seconds,
-        "state_sha256": hashlib.sha256(content).hexdigest(),
+        "state_sha256": sha256,
     }
-    state = _state_file(folder, manifest)
+    state = _state_file(folder, sha256)
     write_whole(state, content)
     write_whole(folder / MANIFEST, signed(manifest))
     try:
@@ -390,18 +427,9 @@ def write_state(folder: Path, identity: Identity, snapshot: Snapshot) -> None:
         raise cannot_write(folder, error) from None
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    file = folder / MANIFEST
-    manifest = read_signed(file, "a checkpoint", FORMAT)
-    lacking = [
-        name
-        for name, kind in _FIELDS.items()
-        if not isinstance(manifest.get(name), kind)
-    ]
-    if lacking:
-        raise InputError(f"{file}: lacks {', '.join(lacking)}")
-    return manifest
+def _read_manifest(folder: Path) -> CheckpointJson:
+    return read_signed(folder / MANIFEST, "a checkpoint", FORMAT, CheckpointJson)
 
 
-def _state_file(folder: Path, manifest: Mapping[str, Any]) -> Path:
-    return folder / f"state-{manifest['state_sha256'][:16]}.safetensors"
+def _state_file(folder: Path, sha256: str) -> Path:
+    return folder / f"state-{sha256[:16]}.safetensors"

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load, save
@@ -15,9 +16,18 @@ from torch import Tensor
 
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
-from h2gcn.io import cannot_read
+from h2gcn.io import conform, parse_json, read_own, shown
+from h2gcn.sparse import available_memory
 
-__all__ = ["digest", "plain", "read_signed", "read_tensors", "signed", "to_bytes"]
+__all__ = [
+    *("Sha256", "digest", "plain", "read_signed", "read_tensors", "signed", "to_bytes"),
+]
+
+LARGEST = 2**30
+"""Bytes of a manifest: a model that spreads labels knows the ids of its nodes."""
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+
+_T = TypeVar("_T")
 
 
 def signed(manifest: dict[str, Any]) -> bytes:
@@ -32,7 +42,7 @@ def digest(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_signed(file: Path, what: str, version: int) -> dict[str, Any]:
+def read_signed(file: Path, what: str, version: int, kind: type[_T]) -> _T:
     """Read what `signed` gave, and check it.
 
     Parameters
@@ -43,23 +53,21 @@ def read_signed(file: Path, what: str, version: int) -> dict[str, Any]:
         What was saved, such as "a saved model".
     version
         The `format` that can be read.
+    kind
+        The schema of all of it.
     """
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise cannot_read(file, error) from None
-    except (ValueError, RecursionError):
-        raise InputError(f"{file}: truncated or not JSON") from None
+    # NaN was a score that has no value.
+    manifest = parse_json(read_own(file, LARGEST), file, constants=float)
     if not isinstance(manifest, dict) or "format" not in manifest:
         raise InputError(f"{file}: not the manifest of {what}")
     if manifest["format"] != version:
         raise InputError(
-            f"{file}: format {manifest['format']}; this version of h2gcn "
+            f"{file}: format {shown(manifest['format'])}; this version of h2gcn "
             f"({__version__}) reads format {version}"
         )
     if manifest.pop("sha256", None) != digest(manifest):
         raise InputError(f"{file}: was changed after it was saved (checksum)")
-    return manifest
+    return conform(kind, manifest, file)
 
 
 def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
@@ -69,12 +77,7 @@ def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
 
 def read_tensors(file: Path, sha256: str) -> dict[str, Tensor]:
     """Read tensors, and check that they are those of a checksum."""
-    try:
-        content = file.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{file}: missing") from None
-    except OSError as error:
-        raise cannot_read(file, error) from None
+    content = read_own(file, available_memory())
     if hashlib.sha256(content).hexdigest() != sha256:
         raise InputError(f"{file}: truncated, or changed after it was saved (checksum)")
     try:

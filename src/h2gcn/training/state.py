@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -12,7 +13,9 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from h2gcn.sparse import random_state, set_random_state
+from h2gcn.exceptions import InputError
+from h2gcn.models import tensor_problem
+from h2gcn.sparse import random_problem, random_state, set_random_state
 
 __all__ = [
     "RULES",
@@ -23,6 +26,7 @@ __all__ = [
     "Tensors",
     "TrainingState",
     "make_rule",
+    "optimizer_problem",
 ]
 
 
@@ -153,6 +157,38 @@ Tensors = dict[str, Tensor]
 """Tensors by name."""
 
 
+def optimizer_problem(
+    optimizer: torch.optim.Optimizer, found: Mapping[str, Tensor]
+) -> str | None:
+    """Return why tensors of a file are not the state of an optimizer, if so.
+
+    Its steps write to them without a look at their shapes.
+
+    Parameters
+    ----------
+    optimizer
+        Adam, or plain gradient steps, with the weights that it is of.
+    found
+        By "number of the weight.name". A weight that no step has changed has none.
+    """
+    weights = [w for group in optimizer.param_groups for w in group["params"]]
+    wanted: dict[str, Tensor] = {}
+    for number, weight in enumerate(weights):
+        if isinstance(optimizer, torch.optim.Adam) and any(
+            name.startswith(f"{number}.") for name in found
+        ):
+            wanted[f"{number}.step"] = torch.zeros(())
+            wanted[f"{number}.exp_avg"] = wanted[f"{number}.exp_avg_sq"] = weight
+    if problem := tensor_problem(found, wanted):
+        return problem
+    for name, tensor in found.items():
+        if name.endswith(".step") and not (tensor >= 1 and tensor == tensor.round()):
+            return f"{name} is not a number of steps"
+        if name.endswith(".exp_avg_sq") and bool((tensor < 0).any()):
+            return f"{name} has squares below 0"
+    return None
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A training after a whole epoch; what comes later does not change it.
@@ -254,7 +290,15 @@ class TrainingState:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot, instead of from the beginning."""
+        """Go on from a snapshot, instead of from the beginning.
+
+        Raises
+        ------
+        InputError
+            Where a tensor is not what the model, its optimiser or the generators
+            take; nothing is changed then.
+        """
+        best = self._check(snapshot)
         self.model.load_state_dict(snapshot.weights)
         state: dict[int, Tensors] = {}
         for key, value in snapshot.optimiser.items():
@@ -264,12 +308,28 @@ class TrainingState:
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
         set_random_state(snapshot.random, self._device)
-        for epoch in snapshot.history:  # shows them to the rule once more
-            if self._rule(epoch).keep:
-                self.best = epoch
-        self.best_weights = snapshot.best_weights
+        self.best, self.best_weights = best, snapshot.best_weights
         self.history, self.stopped = list(snapshot.history), snapshot.stopped
         self._start -= snapshot.seconds
+
+    def _check(self, snapshot: Snapshot) -> Epoch:
+        """Return the best epoch of a snapshot if all of it fits."""
+        state = self.model.state_dict()
+        for group, problem in (
+            ("weights", tensor_problem(snapshot.weights, state)),
+            ("best_weights", tensor_problem(snapshot.best_weights, state)),
+            ("optimiser", optimizer_problem(self.optimiser, snapshot.optimiser)),
+            ("random", random_problem(snapshot.random, self._device)),
+        ):
+            if problem is not None:
+                raise InputError(f"{group}.{problem}")
+        best = None
+        for epoch in snapshot.history:  # shows them to the rule once more
+            if self._rule(epoch).keep:
+                best = epoch
+        if best is None:
+            raise InputError("history has no epoch that is the best")
+        return best
 
     @property
     def _device(self) -> torch.device:

@@ -30,43 +30,73 @@ def test_not_a_number_is_shown_as_no_value(tmp_path: Path) -> None:
 
 
 BAD: dict[str, Any] = {
-    "not an object": ([1], "not an object"),
-    "no name": ({"title": "x"}, "'experiment' is missing"),
-    "tables": ({"experiment": "x", "tables": {}}, "'tables' is of the wrong kind"),
-    "a table": ({"experiment": "x", "tables": [1]}, "table 0 must be an object"),
+    "not an object": ([1], "it must be an object. Got a list of 1 instead."),
+    "no name": ({"title": "x"}, "lacks experiment"),
+    "tables": (
+        {"experiment": "x", "tables": {}},
+        "tables must be a list or null. Got an object of 0 instead.",
+    ),
+    "a table": (
+        {"experiment": "x", "tables": [1]},
+        "tables.0 must be an object. Got 1 instead.",
+    ),
     "no rows": (
         result(tables=[{"name": "t", "title": "T", "columns": []}]),
-        "table 0: 'rows' is missing",
+        "lacks tables.0.rows",
     ),
     "cells": (
         result(tables=[table({"gcn": []}, ["texas"])]),
-        "table 0: row 'gcn' has 0 cells, not 1",
+        "tables.0: row 'gcn' has 0 cells, not 1",
     ),
     "a mean": (
         result(tables=[table({"gcn": [cell("x")]}, ["texas"])]),  # type: ignore[arg-type]
-        "row 'gcn': 'mean' is of the wrong kind",
+        "tables.0.rows.0.cells.0.mean must be an integer or a number or null. Got 'x'",
+    ),
+    "a mean without end": (
+        result(tables=[table({"gcn": [cell(1e200)]}, ["texas"])]),
+        "tables.0.rows.0.cells.0.mean must be a number <= 1000000000000000.0. Got 1e+",
     ),
     "an interval": (
         result(tables=[table({"gcn": [cell(1.0, interval=[1.0])]}, ["texas"])]),
-        "row 'gcn': 'interval' must be two numbers",
+        "tables.0.rows.0.cells.0.interval must be a list of length 2. Got a list of 1",
+    ),
+    "a verdict": (
+        result(tables=[table({"gcn": [cell(1.0, verdict="good")]}, ["texas"])]),
+        "tables.0.rows.0.cells.0.verdict: Invalid enum value 'good'",
+    ),
+    "decimals": (
+        result(tables=[table({}, [], decimals=-1)]),
+        "tables.0.decimals must be an integer >= 0. Got -1 instead.",
     ),
     "notes": (
         result(tables=[table({}, [], notes="x")]),
-        "table 0: 'notes' is of the wrong kind",
+        "tables.0.notes must be a list or null. Got 'x' instead.",
     ),
     "series": (
         result(figures=[figure([{"name": "a", "x": [1], "mean": [1, 2]}])]),
-        "series 'a': not as many values as 'x' has",
+        "figures.0.series.0: not as many values as 'x' has",
+    ),
+    "names and numbers": (
+        result(figures=[figure([{"name": "a", "x": [1, "b"], "mean": [1, 2]}])]),
+        "figures.0.series.0: 'x' has names and numbers",
     ),
     "values": (
         result(figures=[figure([{"name": "a", "x": [1], "mean": ["2"]}])]),
-        "series 'a': values must be numbers",
+        "figures.0.series.0.mean.0 must be an integer or a number or null. Got '2'",
     ),
     "matrix": (
         result(cards={"a": {"compatibility": [[1, 2]]}}),
         "card 'a': 'compatibility' must be a square matrix",
     ),
-    "failed": (result(failed=["x"]), "an entry of 'failed' must be an object"),
+    "a checksum": (
+        result(cards={"a": {"checksum": ["x"]}}),
+        "card 'a': checksum must be text or null. Got a list of 1 instead.",
+    ),
+    "failed": (result(failed=["x"]), "failed.0 must be an object. Got 'x' instead."),
+    "a failed run": (
+        result(failed=[{"error": 5}]),
+        "a run that failed: error must be text. Got 5 instead.",
+    ),
 }
 
 

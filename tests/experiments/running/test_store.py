@@ -15,7 +15,14 @@ import pytest
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Store
-from h2gcn.experiments.running.runs import FORMAT, key_of, read_records
+from h2gcn.experiments.running.runs import (
+    FORMAT,
+    Run,
+    RunJson,
+    check_kind,
+    key_of,
+    read_records,
+)
 from h2gcn.io import files
 
 
@@ -133,8 +140,8 @@ def test_another_format_is_refused(path: Path, other: object) -> None:
     with pytest.raises(InputError) as caught:
         Store(path)
     assert str(caught.value) == (
-        f"{path}, line 1: format {other}; this version of h2gcn ({__version__}) reads "
-        f"format {FORMAT}"
+        f"{path}, line 1: format {other!r}; this version of h2gcn ({__version__}) "
+        f"reads format {FORMAT}"
     )
 
 
@@ -145,6 +152,42 @@ def test_a_store_that_was_refused_can_be_opened_once_it_is_mended(path: Path) ->
         Store(path)
     path.write_bytes(content)
     Store(path).close()
+
+
+def test_a_line_that_is_too_deep_is_named(path: Path) -> None:
+    path.write_bytes(b'{"key": ' + b"[" * 100_000 + b"\n")
+    with pytest.raises(InputError, match=r"runs.jsonl, line 1: not a record of a run"):
+        Store(path)
+
+
+def test_a_store_that_was_made_for_nothing_is_removed(path: Path) -> None:
+    Store(path).close()
+    assert not path.exists()
+    path.touch()
+    Store(path).close()
+    assert path.exists(), "it was there before"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"seconds": "1"}, "seconds must be a number. Got '1' instead."),
+        ({"test_accuracy": 1.5}, "test_accuracy must be a number <= 1.0. Got 1.5 ins"),
+        ({"split": -1}, "split must be an integer >= 0. Got -1 instead."),
+        ({"config": []}, "config must be an object. Got a list of 0 instead."),
+        ({"by_degree": [[1]]}, "by_degree.0 must be a list of length 4. Got a list of"),
+        ({"error": 3}, "error must be text or null. Got 3 instead."),
+    ],
+    ids=str,
+)
+def test_a_record_of_another_form_is_named(change: dict[str, Any], words: str) -> None:
+    run = Run("real", "texas", "gcn", {}, 0)
+    record = {"key": "k", **run.to_json(), "selected": False, "version": "1"}
+    record |= {"val_accuracy": None, "test_accuracy": 0.5, "seconds": 1}
+    check_kind(RunJson, "here", [record])
+    with pytest.raises(InputError) as caught:
+        check_kind(RunJson, "here", [record | change])
+    assert str(caught.value).startswith(f"here, record 'k': {words}")
 
 
 # ------------------------------------------------------------------- places and disks

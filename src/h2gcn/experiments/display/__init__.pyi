@@ -11,7 +11,6 @@ from .report_page import (
 from .result_files import (
     RUNS as RUNS,
     check_protocol as check_protocol,
-    make_folder as make_folder,
     read_result as read_result,
     read_results as read_results,
     write_result as write_result,

@@ -10,11 +10,10 @@ from h2gcn.exceptions import InputError
 from h2gcn.experiments.display.figures import draw, why_no_figures
 from h2gcn.experiments.display.tables import csv_text, latex, markdown
 from h2gcn.experiments.results import Result
-from h2gcn.io import atomic_write, check_not_stdout, existing_file, usable_path
+from h2gcn.io import atomic_write, new_folder, parse_json, read_own, usable_path
 
 __all__ = [
-    *("RUNS", "check_protocol", "make_folder", "read_result", "read_results"),
-    "write_result",
+    *("RUNS", "check_protocol", "read_result", "read_results", "write_result"),
 ]
 
 RUNS = "runs.jsonl"
@@ -25,18 +24,6 @@ ORDER = (
 )
 """The paper's; others come after, by name."""
 _WRITERS = {".md": markdown, ".csv": csv_text, ".tex": latex}
-
-
-def make_folder(path: Path) -> Path:
-    """Return a folder that can be written to, made if it was not there."""
-    check_not_stdout(path, "results need a folder")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be made a folder ({error.strerror})"
-        ) from None
-    return path
 
 
 def check_protocol(out: Path, names: Iterable[str], protocol: str) -> None:
@@ -65,15 +52,15 @@ def write_result(out: Path, result: Result) -> list[Path]:
     result
         As `h2gcn.experiments.reproduce` returns it.
     """
-    folder = make_folder(out / result.experiment)
     whole = json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False)
     texts = {"result.json": whole}
     for table in result.tables:
         for suffix, render in _WRITERS.items():
             texts[f"{table.name}{suffix}"] = render(result, table)
-    for name, text in texts.items():
-        with atomic_write(folder / name) as beside:
-            beside.write_text(text, encoding="utf-8")
+    with new_folder(out / result.experiment) as folder:
+        for name, text in texts.items():
+            with atomic_write(folder / name) as beside:
+                beside.write_text(text, encoding="utf-8")
     written = [folder / name for name in texts]
     for figure in () if why_no_figures() else result.figures:
         written += draw(figure, folder / figure.name)
@@ -111,21 +98,9 @@ def read_results(folder: str | Path) -> list[Result]:
 
 def read_result(path: str | Path) -> Result:
     """Return the result in a file; NaN and infinities are None."""
-    try:
-        text = existing_file(path).read_text(encoding="utf-8")
-        # What has no value is shown as such, whoever wrote the file.
-        content = json.loads(text, parse_constant=lambda _: None)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise InputError(f"{path}: not JSON ({error.msg}, {where})") from None
-    except (UnicodeDecodeError, RecursionError):
-        raise InputError(f"{path}: not JSON (not text in UTF-8)") from None
-    try:
-        return Result.from_json(content)
-    except InputError as error:
-        raise InputError(f"{path}: not a result of h2gcn reproduce: {error}") from None
+    # What has no value is shown as such, whoever wrote the file.
+    content = parse_json(read_own(Path(path)), path, constants=lambda _: None)
+    return Result.from_json(content, f"{path}: not a result of h2gcn reproduce")
 
 
 def _place(experiment: str) -> tuple[int, str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from h2gcn import __version__
 from h2gcn.estimator import mean_and_deviation
-from h2gcn.exceptions import InputError
 from h2gcn.experiments.frontier.measuring import BENCHMARKS, FRONTIER, N_SPLITS, PLAIN
 from h2gcn.experiments.results import Cell, Result, Row, Table
+from h2gcn.experiments.running import Seconds, Share, check_kind
+from h2gcn.io import Count, Finite
 
 __all__ = ["BY_TEST", "MEAN_VALIDATION", "PER_SPLIT", "check_splits", "frontier_result"]
 
@@ -20,12 +23,6 @@ Value = Callable[[Record], float | None]
 PER_SPLIT = "best member, per split"
 MEAN_VALIDATION = "best member, by mean validation"
 BY_TEST = "best member, by test (not allowed)"
-FIELDS = (
-    *("key", "experiment", "dataset", "split", "seconds", "version"),
-    *("metric", "time_limit", "auto_seconds", "chosen_by", "folds", "test", "members"),
-    *("plain", "majority", "log_loss", "calibration_error", "coverage", "set_size"),
-)
-"""What the record of a split has, unless it failed."""
 PROTOCOL = "one fit of auto a split"
 NOTES = (
     "Test scores in percent: ROC-AUC on minesweeper and tolokers, accuracy elsewhere. "
@@ -41,6 +38,53 @@ NOTES = (
 )
 
 
+class SplitMemberJson(msgspec.Struct):
+    """The schema of what is known of a member on a split."""
+
+    validation: Share | None
+    log_loss: Finite | None
+    test: Share | None
+    weight: Share
+
+
+class PlainJson(msgspec.Struct):
+    """The schema of what scikit-learn gets on a split."""
+
+    test: Share | None
+
+
+class FailedSplitJson(msgspec.Struct):
+    """The schema of the record of a split that failed."""
+
+    key: str
+    experiment: str
+    dataset: str
+    model: str
+    split: Count
+    seconds: Seconds
+    version: str
+    error: str | None = None
+    checksum: str | None = None
+
+
+class SplitJson(FailedSplitJson, kw_only=True):
+    """The schema of the record of a split."""
+
+    metric: str
+    time_limit: Seconds
+    auto_seconds: Seconds
+    chosen_by: str
+    folds: Count
+    test: Share | None
+    members: dict[str, SplitMemberJson]
+    plain: dict[str, PlainJson]
+    majority: Share | None
+    log_loss: Finite | None
+    calibration_error: Finite | None
+    coverage: Share | None
+    set_size: Finite | None
+
+
 def check_splits(path: object, records: Iterable[Record]) -> None:
     """Refuse records that are not of splits.
 
@@ -52,12 +96,8 @@ def check_splits(path: object, records: Iterable[Record]) -> None:
         Of a store.
     """
     for record in records:
-        wanted = FIELDS[:6] if record.get("error") else FIELDS
-        if missing := [name for name in wanted if name not in record]:
-            raise InputError(
-                f"{path}: the record {record['key']} lacks {', '.join(missing)}; "
-                f"it is not one of {FRONTIER}"
-            )
+        kind = FailedSplitJson if record.get("error") else SplitJson
+        check_kind(kind, path, [record])
 
 
 def frontier_result(

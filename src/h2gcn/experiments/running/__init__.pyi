@@ -12,7 +12,11 @@ from .ray_pool import RayPool as RayPool
 from .runner import Event as Event, Pool as Pool, run_plan as run_plan
 from .runs import (
     Run as Run,
+    RunJson as RunJson,
+    Seconds as Seconds,
+    Share as Share,
     Store as Store,
+    check_kind as check_kind,
     key_of as key_of,
     read_records as read_records,
 )

@@ -8,17 +8,35 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
+
+import msgspec
 
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
-from h2gcn.io import cannot_write, lock, plain_path, sync_folder
+from h2gcn.io import (
+    Count,
+    cannot_write,
+    conform,
+    lock,
+    parse_json,
+    plain_path,
+    read_own,
+    shown,
+    sync_folder,
+)
 
-__all__ = ["FORMAT", "Run", "Store", "key_of", "read_records"]
+__all__ = [
+    *("FORMAT", "Run", "RunJson", "Seconds", "Share", "Store", "check_kind", "key_of"),
+    "read_records",
+]
+
+LARGEST = 2**32
+"""Bytes of a store."""
 
 FORMAT = 1
 """A field of every record, so that files can be joined and cut line by line."""
@@ -52,7 +70,7 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
     A last line that was cut off is left out: its program was killed, or is about to
     write the rest.
     """
-    return _parse(Path(path), _read(Path(path)))[0]
+    return _parse(Path(path), read_own(Path(path), LARGEST))[0]
 
 
 class Store(Mapping[str, dict[str, Any]]):
@@ -76,7 +94,7 @@ class Store(Mapping[str, dict[str, Any]]):
 
     def __init__(self, path: str | Path) -> None:
         self.path = plain_path(path)
-        new = not self.path.exists()
+        self._new, new = False, not self.path.exists()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         try:
             self._file = os.open(self.path, flags, 0o644)
@@ -84,7 +102,8 @@ class Store(Mapping[str, dict[str, Any]]):
             raise cannot_write(self.path, error) from None
         try:
             lock(self._file, self.path)
-            content = _read(self.path)
+            self._new = new  # and nobody else's
+            content = read_own(self.path, LARGEST)
             records, whole = _parse(self.path, content)
             self._repair(content, whole)
             if new:
@@ -131,9 +150,13 @@ class Store(Mapping[str, dict[str, Any]]):
         self._records[record["key"]] = full
 
     def close(self) -> None:
-        """Give the file to others."""
-        if self._file >= 0:
-            os.close(self._file)
+        """Give the file to others; one that was made for nothing is removed."""
+        if self._file < 0:
+            return
+        if self._new and not os.fstat(self._file).st_size:
+            with suppress(OSError):
+                self.path.unlink()
+        os.close(self._file)
         self._file = -1
 
     def __enter__(self) -> Self:
@@ -156,13 +179,6 @@ class Store(Mapping[str, dict[str, Any]]):
             raise cannot_write(self.path, error) from None
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-
-
 def _parse(path: Path, content: bytes) -> tuple[list[dict[str, Any]], int]:
     """Return the records, and how many bytes are whole lines."""
     *lines, last = content.split(b"\n")
@@ -179,8 +195,8 @@ def _parse(path: Path, content: bytes) -> tuple[list[dict[str, Any]], int]:
 
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
-    except ValueError:
+        record = parse_json(line, "a record")
+    except InputError:
         return None
     return record if isinstance(record, dict) else None
 
@@ -189,7 +205,7 @@ def _check(path: Path, number: int, record: dict[str, Any] | None) -> dict[str, 
     found = FORMAT if record is None else record.get("format", FORMAT)
     if found != FORMAT:
         raise InputError(
-            f"{path}, line {number}: format {found}; this version of h2gcn "
+            f"{path}, line {number}: format {shown(found)}; this version of h2gcn "
             f"({__version__}) reads format {FORMAT}"
         )
     if record is None or not isinstance(record.get("key"), str):
@@ -197,6 +213,52 @@ def _check(path: Path, number: int, record: dict[str, Any] | None) -> dict[str, 
             f"{path}, line {number}: not a record of a run; was it changed by hand?"
         )
     return record
+
+
+def check_kind(
+    kind: type[msgspec.Struct], path: object, records: Iterable[Mapping[str, Any]]
+) -> None:
+    """Refuse records that are not of a kind.
+
+    Parameters
+    ----------
+    kind
+        The schema.
+    path
+        The store that they are of, for messages.
+    records
+        With a `key` each.
+    """
+    for record in records:
+        conform(kind, dict(record), f"{path}, record {shown(record['key'])}")
+
+
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+"""A score, as a fraction of 1."""
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+
+
+class RunJson(msgspec.Struct):
+    """The schema of the record of a run."""
+
+    key: str
+    experiment: str
+    dataset: str
+    model: str
+    config: dict[str, Any]
+    split: Count
+    seed: Count
+    selected: bool
+    val_accuracy: Share | None
+    test_accuracy: Share | None
+    seconds: Seconds
+    version: str
+    best_epoch: Count | None = None
+    epochs: Count | None = None
+    checksum: str | None = None
+    error: str | None = None
+    reported_by: list[str] = []
+    by_degree: list[tuple[Count, Count, Count, Count]] = []
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def search(
     space = Space(model, settings)
     first = list(settings[:n_trials])
     known = [record["config"] for record in store.records]
-    more = distinct(setting for setting in known if space.holds(setting))
+    more = distinct(s for s in known if trials.is_possible(s) and space.holds(s))
     more = [s for s in more if s not in first and trials.find(s) is not None]
     trials.begin(first + more, total=max(n_trials, len(first + more)))
     results = [trials.run(setting) for setting in first + more]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from h2gcn import __version__
@@ -18,6 +19,7 @@ from h2gcn.estimator import (
     build_operators,
     check_labels,
     check_split,
+    check_types,
     estimate_work,
     input_width,
     mean_and_deviation,
@@ -28,8 +30,9 @@ from h2gcn.estimator import (
 )
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting, classifier_of
-from h2gcn.experiments.running import Store, key_of
+from h2gcn.experiments.running import Seconds, Share, Store, check_kind, key_of
 from h2gcn.graph import Graph, Split, fingerprint
+from h2gcn.io import Count, shown
 from h2gcn.models import ALIASES, find_model
 from h2gcn.rings import RingOptions
 
@@ -79,6 +82,37 @@ class TuneProgress:
     best: float | None
 
 
+class TrialJson(msgspec.Struct):
+    """The schema of the record of a trial."""
+
+    key: str
+    dataset: str
+    checksum: str
+    model: str
+    config: dict[str, Any]
+    split: Count
+    seed: Count
+    seconds: Seconds
+    version: str
+    val_score: Share | None
+    error: str | msgspec.UnsetType = msgspec.UNSET
+    best_epoch: Count | None = None
+    epochs: Count | None = None
+    val_accuracy: Share | None = None
+
+    def __post_init__(self) -> None:
+        if (self.val_score is None) != (self.error is not msgspec.UNSET):
+            raise ValueError("it has a score and an error, or neither")
+
+
+def check_trials(store: Store) -> None:
+    """Refuse a store whose records are not of trials."""
+    check_kind(TrialJson, store.path, store.records)
+    for record in store.records:
+        place = f"{store.path}, record {shown(record['key'])}"
+        check_types(record["config"], place, "config")
+
+
 OnRanking = Callable[[list[Ranked], NodeClassifier | None], None]
 """Takes the settings done so far, the best first, and the best one's classifier."""
 
@@ -125,6 +159,7 @@ class Trials:
         on_ranking: OnRanking | None = None,
     ) -> None:
         check_labels(graph)
+        check_trials(store)
         self.graph, self.model = graph, model
         self.splits = [check_split(graph, without_test(split)) for split in splits]
         self.seed, self.store, self.device = seed, store, device
@@ -149,6 +184,14 @@ class Trials:
         self._results = [result for result in found if result is not None]
         if self._results:
             self._rank(None)
+
+    def is_possible(self, setting: Setting) -> bool:
+        """Return whether a setting is one of the model's; a store may hold others."""
+        try:
+            self._classifier(setting).check_params(self.graph.n_classes)
+        except InputError:
+            return False
+        return True
 
     def key(self, setting: Setting, number: int) -> str:
         """Return the key of the run of a setting on a split."""

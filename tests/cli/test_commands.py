@@ -1566,8 +1566,11 @@ def test_help_waits_for_no_library() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--option", "heads=" + "[" * 100_000), "--option heads: the value is nested"),
-        (("--split", "9" * 5000), "the data have only split 0"),
+        (
+            ("--option", "heads=" + "[" * 100_000),
+            "--option heads: is nested more than 64",
+        ),
+        (("--split", "9" * 5000), "--split must be a number from 0 on"),
         (("--split", "²"), "--split must be a number from 0 on"),
     ],
 )
@@ -1582,4 +1585,7 @@ def test_settings_of_absurd_depth_are_a_line(
 ) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 100_000, "utf-8")
-    fails(run("train", folder, "--settings", deep), "deep.json: nested too deeply")
+    fails(
+        run("train", folder, "--settings", deep),
+        "deep.json: is nested more than 64 deep",
+    )

@@ -145,9 +145,9 @@ def test_only_files_that_are_not_too_large_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, limit, words in [
         (file, 4, "has 5 bytes; at most 4 are read"),
-        (tmp_path, 4, "is not a file"),
-        (tmp_path / "pipe", 4, "is not a file"),
-        (Path("/dev/zero"), 4, "is not a file"),
+        (tmp_path, 4, "this is a folder, not a file."),
+        (tmp_path / "pipe", 4, "this is a pipe, not a file."),
+        (Path("/dev/zero"), 4, "this is a device, not a file."),
         (tmp_path / "no", 4, "cannot be read (No such file or directory)"),
     ]:
         with pytest.raises(InputError) as caught:

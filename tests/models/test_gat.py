@@ -16,8 +16,8 @@ from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
 from h2gcn.sparse import (
     Operator,
     Target,
-    csr as sparse_matrix,
     dropout,
+    operator as sparse_matrix,
     row_softmax,
     weighted_sums,
 )

@@ -129,7 +129,7 @@ def check_features(x: Any, n: int) -> Features:
 
 def _copy_features(x: Any) -> Features:
     dense = not sp.issparse(x)
-    if getattr(x, "dtype", np.dtype(float)).kind == "c":
+    if getattr(getattr(x, "dtype", None), "kind", "") == "c":
         raise InputError(f"Graph: 'x' must hold real numbers. Got dtype {x.dtype}.")
     try:
         # What 32 bits cannot hold becomes infinite, and is told as such.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -17,6 +16,7 @@ import numpy as np
 
 from h2gcn.exceptions import InputError
 from h2gcn.io.files import cannot_read
+from h2gcn.io.mistakes import plain_path
 
 __all__ = ["Count", "Finite", "conform", "decode", "parse_json", "read_own", "shown"]
 
@@ -62,14 +62,11 @@ def read_own(file: Path, limit: int = LARGEST) -> bytes:
     limit
         Bytes that it may have.
     """
+    file = plain_path(file)
     try:
-        about = file.stat()
-        if not stat.S_ISREG(about.st_mode):
-            raise InputError(f"{file}: is not a file")
-        if about.st_size > limit:
-            raise InputError(
-                f"{file}: has {about.st_size:,} bytes; at most {limit:,} are read"
-            )
+        size = file.stat().st_size
+        if size > limit:
+            raise InputError(f"{file}: has {size:,} bytes; at most {limit:,} are read")
         with file.open("rb") as stream:
             return stream.read()
     except OSError as error:

@@ -196,7 +196,7 @@ def test_a_record_of_another_form_is_named(change: dict[str, Any], words: str) -
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         Store(tmp_path / "nowhere" / "runs.jsonl")
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError, match="this is a folder, not a file"):
         Store(tmp_path)
     with pytest.raises(InputError, match="cannot be read"):
         read_records(tmp_path / "runs.jsonl")

@@ -38,16 +38,13 @@ TORCH_RANDOM = TorchRandom()  # hypothesis itself holds no more than a weak refe
 hypothesis.register_random(TORCH_RANDOM)
 
 SAME_EVERYWHERE = (
-    *("io", "paper", "test_readme.py", "test_walls.py", "datasets/test_loading.py"),
-    *("datasets/test_raw_files.py", "datasets/test_pickles.py", "fuzz"),
-    "datasets/test_readers.py",
+    *("io", "paper", "fuzz", "cli", "test_readme.py", "test_walls.py"),
+    *("datasets/test_loading.py", "datasets/test_raw_files.py"),
+    *("datasets/test_pickles.py", "datasets/test_readers.py", "test_validation.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
-    *("estimator/test_schema.py", "cli/test_tune.py", "cli/test_reproduced.py"),
-    *("cli/test_wording.py", "cli/test_frontier.py", "experiments/definition"),
-    *("experiments/driver", "experiments/display", "experiments/running"),
-    *("experiments/tuning", "experiments/frontier", "cli/test_auto.py"),
-    *("fuzz", "cli/test_streams.py"),
-    *("auto/test_portfolio.py", "auto/test_leaderboard.py"),
+    *("estimator/test_schema.py", "experiments/definition", "experiments/driver"),
+    *("experiments/display", "experiments/running", "experiments/tuning"),
+    *("experiments/frontier", "auto/test_portfolio.py", "auto/test_leaderboard.py"),
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
 

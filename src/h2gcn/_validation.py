@@ -95,7 +95,9 @@ def _fail(owner: str, name: str, rule: str, value: object) -> InputError:
     )
 
 
-def check_type(owner: str, name: str, value: object, kind: type, rule: str) -> None:
+def check_type(
+    owner: str, name: str, value: object, kind: type | tuple[type, ...], rule: str
+) -> None:
     """Raise where a value is not of a kind, with the rule that says of which."""
     if not isinstance(value, kind):
         raise InputError(

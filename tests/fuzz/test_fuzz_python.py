@@ -18,7 +18,15 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 
-from h2gcn import Graph, NodeClassifier, Split, exact_rings, homophily
+from h2gcn import (
+    Graph,
+    NodeClassifier,
+    Split,
+    exact_rings,
+    homophily,
+    load_dataset,
+    read_graph,
+)
 from h2gcn.estimator import check_fit
 from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS
@@ -163,6 +171,13 @@ for _name in ("train", "val", "test"):
     CALLS[f"Split: {_name}"] = argument(Split, _name, _usual)
 for _name in ("adj", "hops"):
     CALLS[f"exact_rings: {_name}"] = argument(exact_rings, _name, {"adj": GRAPH.adj})
+CALLS["load_dataset: name"] = argument(load_dataset, "name", {"root": "nowhere"})
+NAMES["load_dataset: name"] = "dataset"
+_TABLES = {"nodes": "nodes.csv", "edges": "edges.csv"}
+for _name in inspect.signature(read_graph).parameters:
+    _usual = {} if _name == "source" else _TABLES
+    CALLS[f"read_graph: {_name}"] = argument(read_graph, _name, _usual)
+    NAMES[f"read_graph: {_name}"] = ""  # or the file, or what it is
 for _measure in homophily.__all__:
     function = getattr(homophily, _measure)
     if (

@@ -7,7 +7,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from h2gcn._validation import check_bool, nearest
+from h2gcn._validation import (
+    check_bool,
+    check_callable,
+    check_path,
+    check_type,
+    nearest,
+    quoted,
+)
 from h2gcn.datasets.catalogue import DATASETS, SYN_CORA, DatasetInfo
 from h2gcn.datasets.raw_files import (
     DownloadProgress,
@@ -66,7 +73,9 @@ def load_dataset(
         With its splits: the ten of Geom-GCN or of the dataset's authors; one of
         25/25/50 per class for syn-cora, three for cora-full.
     """
-    base = Path(root) if root is not None else data_root()
+    check_type("load_dataset", "name", name, str, "a text")
+    check_callable("load_dataset", "progress", progress)
+    base = data_root() if root is None else check_path("load_dataset", "root", root)
     if trust_data is None:
         trust_data = os.environ.get("H2GCN_TRUST_DATA") == "1"
     trust_data = check_bool("load_dataset", "trust_data", trust_data)
@@ -75,7 +84,7 @@ def load_dataset(
     if name not in DATASETS:
         known = [*DATASETS, *SYN_CORA]
         raise InputError(
-            f"there is no dataset {name!r}.{nearest(name, known)} "
+            f"there is no dataset {quoted(name)}.{nearest(name, known)} "
             f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
         )
     info = DATASETS[name]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from h2gcn._validation import check_type
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
@@ -51,7 +52,11 @@ def read_graph(
     Graph
         Named after the file or folder; `record` tells what was done to the input.
     """
+    for name, path in {"nodes": nodes, "edges": edges, "features": features}.items():
+        if path is not None:
+            check_type("read_graph", name, path, (str, Path), "a path, or None")
     options = TableOptions() if options is None else options
+    check_type("read_graph", "options", options, TableOptions, "a TableOptions")
     if source is None:
         if nodes is None or edges is None:
             raise InputError(

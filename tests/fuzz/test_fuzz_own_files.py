@@ -18,7 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -482,27 +482,80 @@ def test_what_is_hardly_json(kind: str, content: bytes, tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------ kills
 
-SAVES = """
+BEGIN = """
 import os, sys
 from pathlib import Path
-from h2gcn import NodeClassifier
+import torch
+from h2gcn import NodeClassifier, Split
 from h2gcn.io import read_npz, write_predictions
+from h2gcn.training import find_stage
+torch.set_num_threads(1)
 folder = Path(sys.argv[1])
 graph = read_npz(folder / "g.npz")
+"""
+SAVES = """
 both = [NodeClassifier.load(folder / name) for name in ("one", "two")]
 told = [(clf, clf.predict(graph), clf.predict_proba(graph)) for clf in both]
-for _ in sys.stdin:
-    child = os.fork()
-    while not child:
+def work():
+    while True:
         for clf, labels, shares in told:
             clf.save(folder / "model")
             table = graph.node_ids, labels, shares, clf.classes_
             write_predictions(folder / "p.csv", *table)
+"""
+"""Replaces a model and predictions until it is killed."""
+TRAINS = """
+def work():
+    begun = find_stage(folder / "c") is not None
+    clf = NodeClassifier("mlp", dropout=0.5, patience=None, epochs=300, random_state=0)
+    kept = {"checkpoint": folder / "c", "checkpoint_minutes": 0, "resume": begun}
+    clf.fit(graph, **kept).save(folder / "model")
+"""
+"""Goes on with a training, and saves the model at its end."""
+FORKS = """
+for _ in sys.stdin:
+    child = os.fork()
+    if not child:
+        work()
+        os._exit(0)
     print(child, flush=True)
     os.waitpid(child, 0)
     print("gone", flush=True)
 """
-"""For each line that it gets, replaces a model and predictions until it is killed."""
+
+
+@contextmanager
+def killed(program: str, folder: Path) -> Iterator[Callable[[float | None], None]]:
+    """Give what has a child of a program work, and kills it after some seconds.
+
+    None leaves it to end by itself.
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", BEGIN + program + FORKS, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    to, of = parent.stdin, parent.stdout
+
+    def kill(after: float | None) -> None:
+        to.write("go\n")
+        to.flush()
+        child = int(of.readline())
+        if after is not None:
+            time.sleep(after)
+            with suppress(ProcessLookupError):  # it has ended before
+                os.kill(child, signal.SIGKILL)
+        assert of.readline() == "gone\n"
+
+    try:
+        yield kill
+    finally:
+        os.killpg(parent.pid, signal.SIGKILL)
+        parent.communicate()
 
 
 def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> None:
@@ -514,30 +567,13 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> 
         logits.add(clf.predict_logits(graph()).tobytes())
     clf.save(tmp_path / "model")
     draw = random.Random(0)
-    program = subprocess.Popen(
-        [sys.executable, "-c", SAVES, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert program.stdin is not None
-    assert program.stdout is not None
-    try:
+    with killed(SAVES, tmp_path) as kill:
         for _ in range(cases(15)):
-            program.stdin.write("go\n")
-            program.stdin.flush()
-            child = int(program.stdout.readline())
-            time.sleep(draw.uniform(0, 0.1))
-            os.kill(child, signal.SIGKILL)
-            assert program.stdout.readline() == "gone\n"
+            kill(draw.uniform(0, 0.1))
             found = NodeClassifier.load(tmp_path / "model")
             assert found.predict_logits(graph()).tobytes() in logits
             if (tmp_path / "p.csv").exists():
                 assert len((tmp_path / "p.csv").read_text().splitlines()) == N + 1
-    finally:
-        os.killpg(program.pid, signal.SIGKILL)
-        program.communicate()
     clf.save(tmp_path / "model")
     shares = clf.predict_proba(graph())
     labels = clf.predict(graph())
@@ -546,3 +582,21 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> 
     )
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"g.npz", "one", "two", "model", "p.csv"}
+
+
+def test_a_training_killed_again_and_again_ends_as_one_that_was_not(
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(1)
+    weights = []
+    for name in ("whole", "killed"):
+        folder = tmp_path / name
+        folder.mkdir()
+        write_npz(graph(), folder / "g.npz")
+        with killed(TRAINS, folder) as kill:
+            if name == "killed":
+                for _ in range(cases(15)):
+                    kill(draw.uniform(0, 0.5))
+            kill(None)
+        weights.append((folder / "model" / "weights.safetensors").read_bytes())
+    assert weights[0] == weights[1]

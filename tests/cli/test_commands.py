@@ -1589,3 +1589,8 @@ def test_settings_of_absurd_depth_are_a_line(
         run("train", folder, "--settings", deep),
         "deep.json: is nested more than 64 deep",
     )
+
+
+def test_files_are_read_within_the_memory_limit(folder: Path, run: Run) -> None:
+    result = run("train", folder, "--model", "mlp", "--memory-limit", 1e-6)
+    fails(result, "would take about", "and --memory-limit 1e-06 allows 1.0 kB.")

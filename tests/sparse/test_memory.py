@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from h2gcn.exceptions import InputError
-from h2gcn.sparse import available_memory, check_room, gigabytes, memory, reserve
+from h2gcn.sparse import (
+    available_memory,
+    check_room,
+    gigabytes,
+    memory,
+    reserve,
+    room_within,
+)
 
 
 def test_free_memory_is_a_plausible_number_of_bytes() -> None:
@@ -47,3 +54,24 @@ def test_what_would_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(refused.value) == (
         "a graph would take about 3.0 GB of memory, and 2.0 MB are free."
     )
+
+
+def test_room_is_what_is_free_or_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
+    check_room("it", 2e9)
+    with pytest.raises(InputError) as caught:
+        check_room("it", 3e9)
+    assert str(caught.value) == (
+        "it would take about 3.0 GB of memory, and 2.0 GB are free."
+    )
+    with room_within(0.5):
+        check_room("it", 5e8)
+        with pytest.raises(InputError) as caught:
+            check_room("it", 6e8)
+    assert str(caught.value) == (
+        "it would take about 600.0 MB of memory, and memory_limit=0.5 allows 500.0 MB."
+    )
+    with room_within(None):
+        check_room("it", 1e9)

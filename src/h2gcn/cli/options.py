@@ -459,12 +459,16 @@ def load_source(
     options: TableOptions,
     features: Path | None = None,
     trust_data: bool = False,
+    memory_limit: float | None = None,
 ) -> Graph:
     """Read the graph: a benchmark by name, else a file, a folder or two tables."""
-    from h2gcn._validation import nearest
+    from h2gcn._validation import check_real, nearest
     from h2gcn.datasets import DATASETS, is_dataset, load_dataset
     from h2gcn.io import read_graph, usable_path
+    from h2gcn.sparse import room_within
 
+    if memory_limit is not None:
+        check_real("NodeClassifier", "memory_limit", memory_limit, "(0, inf)")
     if source is not None and nodes is None and edges is None:
         # A folder that is called as a dataset is meant by ./texas.
         if is_dataset(source) or source.startswith("syn-cora"):
@@ -486,6 +490,7 @@ def load_source(
         raise InputError(
             "--trust-data is for datasets: files of your own have no known checksums"
         )
-    return read_graph(
-        source, nodes=nodes, edges=edges, options=options, features=features
-    )
+    with room_within(memory_limit):
+        return read_graph(
+            source, nodes=nodes, edges=edges, options=options, features=features
+        )

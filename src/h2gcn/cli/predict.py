@@ -139,7 +139,9 @@ def command(
         target_column=target_column or options.target_column,
         label_required=False,
     )
-    graph = src.load_source(source, nodes, edges, options, features, trust_data)
+    graph = src.load_source(
+        source, nodes, edges, options, features, trust_data, memory_limit
+    )
     wanted = (graph.y < 0) | every_node
     if not wanted.any():
         raise InputError(

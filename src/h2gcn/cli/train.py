@@ -237,7 +237,9 @@ def command(
         if not force:
             _check_new(out, resume)
     checkpoints = find_checkpoints(checkpoint, resume, checkpoint_minutes)
-    graph = src.load_source(source, nodes, edges, options, features, trust_data)
+    graph = src.load_source(
+        source, nodes, edges, options, features, trust_data, memory_limit
+    )
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)

@@ -177,7 +177,9 @@ def command(
         edge_feature,
         edge_categorical,
     )
-    graph = src.load_source(source, nodes, edges, options, features, trust_data)
+    graph = src.load_source(
+        source, nodes, edges, options, features, trust_data, memory_limit
+    )
     folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:

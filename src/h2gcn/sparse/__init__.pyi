@@ -15,6 +15,7 @@ from .memory import (
     gigabytes as gigabytes,
     keep_freed_memory as keep_freed_memory,
     reserve as reserve,
+    room_within as room_within,
     steady_memory as steady_memory,
 )
 from .operator import (

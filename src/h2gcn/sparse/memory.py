@@ -8,9 +8,11 @@ own their process, may keep it; a library leaves its host's allocator alone.
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +28,12 @@ __all__ = [
     "keep_freed_memory",
     "private_pages",
     "reserve",
+    "room_within",
     "steady_memory",
 ]
+
+_LIMIT: ContextVar[float] = ContextVar("_LIMIT", default=math.inf)
+"""Bytes that `check_room` allows."""
 
 LARGE = 2**24
 """Bytes from which an array gets pages of its own."""
@@ -57,12 +63,30 @@ def check_room(what: str, need: float) -> None:
     need
         How many bytes it takes, about.
     """
-    free = available_memory()
-    if need > free:
+    free, limit = available_memory(), _LIMIT.get()
+    if need > min(free, limit):
+        told = f"{gigabytes(free)} are free"
+        if limit < free:
+            told = f"memory_limit={limit / 1e9:g} allows {gigabytes(limit)}"
         raise InputError(
-            f"{what} would take about {gigabytes(need)} of memory, and "
-            f"{gigabytes(free)} are free."
+            f"{what} would take about {gigabytes(need)} of memory, and {told}."
         )
+
+
+@contextmanager
+def room_within(limit: float | None) -> Iterator[None]:
+    """Have `check_room` allow no more than a limit, whatever is free.
+
+    Parameters
+    ----------
+    limit
+        In gigabytes, above 0; None is what is free.
+    """
+    token = _LIMIT.set(math.inf if limit is None else limit * 1e9)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
 
 
 def gigabytes(count: float) -> str:

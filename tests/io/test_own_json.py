@@ -3,7 +3,7 @@
 import math
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -153,3 +153,10 @@ def test_only_files_that_are_not_too_large_are_read(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             read_own(path, limit)
         assert str(caught.value) == f"{path}: {words}"
+
+
+def test_a_long_value_of_a_choice_is_cut() -> None:
+    with pytest.raises(InputError) as caught:
+        conform(dict[str, Literal["a", "b"]], {"verdict": "é" * 5000}, "r.json")
+    assert str(caught.value).startswith("r.json: verdict: Invalid enum value 'ééé")
+    assert len(str(caught.value)) < 400

@@ -626,8 +626,10 @@ def test_a_directed_h2gcn_from_fit_to_file(
     found = plain.predict_logits(graph)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     clf.save(tmp_path / "m")
-    loaded = NodeClassifier.load(tmp_path / "m")
-    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
+    # Batches are not saved: the whole graph at once adds in another order.
+    loaded = NodeClassifier.load(tmp_path / "m").predict_logits(graph)
+    np.testing.assert_allclose(loaded, logits, rtol=1e-4, atol=1e-4)
+    assert batch_size or loaded.tobytes() == logits.tobytes()
 
 
 @pytest.mark.parametrize(("name", "value"), [("ring_cap", 4), ("ring_store", "x")])

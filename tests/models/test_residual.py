@@ -225,7 +225,10 @@ def test_the_best_epoch_is_kept_with_its_statistics(
     clf.save(tmp_path / "m")
     loaded = NodeClassifier.load(tmp_path / "m")
     assert torch.equal(loaded.module_.means, clf.module_.means)
-    assert loaded.predict_logits(small_graph).tobytes() == whole.tobytes()
+    # Batches are not saved: the whole graph at once adds in another order.
+    found = loaded.predict_logits(small_graph)
+    np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-4)
+    assert batch_size or found.tobytes() == whole.tobytes()
     blocks = clf.predict_blocks(small_graph, block_size=7)
     found = np.concatenate([logits for _, logits in blocks])
     np.testing.assert_allclose(found, whole, rtol=1e-4, atol=1e-4)

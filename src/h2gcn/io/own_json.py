@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import msgspec
 import numpy as np
 
+from h2gcn._validation import shortened
 from h2gcn.exceptions import InputError
 from h2gcn.io.files import cannot_read
 from h2gcn.io.mistakes import plain_path
@@ -201,7 +202,8 @@ def _rule(field: str, told: str, found: Any) -> str:
     if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", told):
         return f"{field or 'it'} has no field {shown(unknown[1])}"
     rule = re.search(r"Expected `([^`]*)`(.*?)(?:, got .*)?$", told)
-    if rule is None:  # a rule of the schema's own
+    if rule is None:  # a rule of the schema's own, or a value that is none of a few
+        told = shortened(told)
         return f"{field}: {told}" if field else told
     kinds = [_WORDS.get(name, name) for name in rule[1].split(" | ")]
     what = f"{' or '.join(kinds)}{rule[2]}"

@@ -255,7 +255,7 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
             ("--ring-cap and --ring-store: one or",),
         ),
         (("--memory-limit", 0), ("error: --memory-limit must be", "Got 0")),
-        (("--memory-limit", 1e-6), ("will not fit in memory", "the limit is 1.0 kB")),
+        (("--memory-limit", 5e-6), ("will not fit in memory", "the limit is 5.0 kB")),
     ],
 )
 def test_bad_options_for_rings(
@@ -289,9 +289,9 @@ def test_predictions_have_the_options_about_the_machine(
     assert run("train", folder, "--out", model, *QUICK)[0] == 0
     predict = "predict", model, folder, "--out", tmp_path / "p.csv"
     fails(
-        run(*predict, "-q", "--memory-limit", 1e-6),
+        run(*predict, "-q", "--memory-limit", 5e-6),
         "the rings will not fit in memory: ",
-        "for the prediction, but the limit is 1.0 kB; nothing fits: ",
+        "for the prediction, but the limit is 5.0 kB; nothing fits: ",
     )
     fails(run(*predict, "-q", "--memory-limit", 0), "--memory-limit must", "Got 0")
     assert run(*predict)[0] == 0

@@ -20,7 +20,7 @@ import h2gcn.auto.contest
 import h2gcn.estimator.automatic
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.auto import Choice, Leaderboard, Member, Progress, choose
-from h2gcn.estimator.automatic import _ITS_OWN
+from h2gcn.estimator.parameters import _ITS_OWN
 from h2gcn.estimator.saved_model import MANIFEST, MEMBERS, WEIGHTS
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.training import confusion_matrix, macro_f1, signed
@@ -436,7 +436,7 @@ def test_ctrl_c_leaves_them_as_they_were(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(NodeClassifier, "fit_all", stop)
+    monkeypatch.setattr(NodeClassifier, "fit_checked", stop)
     clf.fit_on_all(graph)
     assert clf.interrupted_
     assert clf.params_["refit"] is False

@@ -10,7 +10,7 @@ import torch
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import Calibration
-from h2gcn.estimator.calibration import training_weights
+from h2gcn.estimator.outputs import training_weights
 from h2gcn.exceptions import InputError
 from h2gcn.training import fit_temperature, log_loss
 from support.graphs import adjacency

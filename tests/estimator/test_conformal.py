@@ -15,7 +15,7 @@ from h2gcn.estimator import (
     prediction_sets,
     quantile,
 )
-from h2gcn.estimator.calibration import fewest_nodes
+from h2gcn.estimator.outputs import fewest_nodes
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import Scaler
-from h2gcn.estimator.inputs import input_width, scaling_key, table_maker, table_schema
+from h2gcn.estimator.inputs import scaling_key, table_maker, table_schema
+from h2gcn.estimator.parameters import input_width
 from h2gcn.exceptions import InputError
 from support.graphs import adjacency
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from h2gcn._validation import check_real
 from h2gcn.auto import (
     Contest,
     Leaderboard,
@@ -22,37 +21,22 @@ from h2gcn.auto import (
     hold_contest,
     make_leaderboard,
 )
-from h2gcn.estimator.decisions import choose_decision
-from h2gcn.estimator.parameters import Params
+from h2gcn.estimator.outputs import choose_decision
+from h2gcn.estimator.parameters import CheckedFit, Params, check_params, resolve_seed
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
 
 __all__ = [
-    "AUTO",
     "Answer",
     "Answering",
-    "check_auto",
     "find_answer",
     "fit_on_all",
     "mean_blocks",
     "member_params",
 ]
 
-AUTO = "auto"
-"""The name of this model."""
 
-_ITS_OWN: Mapping[str, Any] = {
-    "epochs": 2000,
-    "patience": 100,
-    "stopping": "score",
-    "optimizer": "adam",
-    **dict.fromkeys(
-        ("learning_rate", "l2", "dropout", "activation", "hidden_channels", "options")
-    ),
-    **dict.fromkeys(("class_weight", "batch_size", "ring_cap", "ring_store")),
-}
-"""Parameters that each member has values of its own for, and their defaults."""
 _FOR_ALL = ("scaling", "metric", "memory_limit", "device", "calibrate")
 TINY = 1e-12
 
@@ -110,32 +94,6 @@ class Answer:
     y: NDArray[np.int64]
     logits: NDArray[np.float32]
     offsets: NDArray[np.float64]
-
-
-def check_auto(params: Params) -> None:
-    """Refuse parameters that "auto" leaves to its members.
-
-    Parameters
-    ----------
-    params
-        Of a `NodeClassifier`, by name.
-    """
-    for name, default in _ITS_OWN.items():
-        if not _same(params[name], default):
-            raise InputError(
-                f"The '{name}' parameter of NodeClassifier does not go with model "
-                "'auto': each of its members has its own. Name one model to set it."
-            )
-    if params["time_limit"] is not None:
-        check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
-
-
-def _same(value: object, default: object) -> bool:
-    """Return whether a value, which may be of any kind, is a default."""
-    try:
-        return bool(value == default)
-    except Exception:
-        return False
 
 
 def find_answer(
@@ -244,7 +202,10 @@ def fit_on_all(
             params |= {"epochs": epochs, "patience": None, "stopping": "loss-mean"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", H2GCNWarning)
-            fitted = make(**params).fit_all(graph, everything)
+            config, device = check_params(params, graph.n_classes)
+            seed = resolve_seed(params["random_state"])
+            asked = CheckedFit(graph, everything, params, config, device, seed)
+            fitted = make(**params).fit_checked(asked)
         if fitted.interrupted_:
             raise KeyboardInterrupt
         found.append(replace(one, classifier=fitted))

@@ -31,47 +31,42 @@ from h2gcn._validation import (
     quoted,
 )
 from h2gcn.auto import Contest, Leaderboard, Progress
-from h2gcn.estimator.automatic import (
-    AUTO,
-    Answering,
-    find_answer,
-    fit_on_all,
-    mean_blocks,
+from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
+from h2gcn.estimator.inputs import (
+    KnownLabels,
+    Scaler,
+    Seen,
+    build_input,
+    fit_scaler,
+    match_labels,
+    table_schema,
 )
-from h2gcn.estimator.calibration import (
+from h2gcn.estimator.operators import build_operators, plan_operators
+from h2gcn.estimator.outputs import (
+    DECISIONS,
     Calibration,
+    DecisionRule,
     aps_scores,
+    choose_decision,
     coverage_words,
     draws,
     prediction_sets,
     quantile,
     training_weights,
 )
-from h2gcn.estimator.checks import (
-    CheckedFit,
-    check_fit,
-    check_params,
-    estimate_work,
-    resolve_device,
-    resolve_seed,
-)
-from h2gcn.estimator.decisions import DECISIONS, DecisionRule, choose_decision
-from h2gcn.estimator.inputs import (
-    Scaler,
-    build_input,
-    fit_scaler,
-    input_width,
-    match_labels,
-    table_schema,
-)
-from h2gcn.estimator.known_labels import KnownLabels, Seen
-from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.parameters import (
+    AUTO,
+    CheckedFit,
     Params,
     blank_module,
     build_module,
     check_batches,
+    check_fit,
+    check_params,
     check_rings,
+    estimate_work,
+    input_width,
+    resolve_device,
     resolve_params,
     spec_of,
 )
@@ -523,23 +518,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.seen_ = Seen.of(graph, Split(graph.labelled, nothing, nothing))
         self.params_ = self.params_ | {"refit": True}
         return self
-
-    def fit_all(self, graph: Graph, split: Split) -> NodeClassifier:
-        """Fit on training nodes among which those of `val` may be.
-
-        For one that has no say in when training ends.
-
-        Parameters
-        ----------
-        graph
-            With labels for all nodes of the split.
-        split
-            Not checked.
-        """
-        params = self.get_params()
-        config, device = check_params(params, graph.n_classes)
-        seed = resolve_seed(self.random_state)
-        return self.fit_checked(CheckedFit(graph, split, params, config, device, seed))
 
     def move(
         self,

@@ -1,38 +1,88 @@
-"""What the parameters of a `NodeClassifier` mean for its model and its training."""
+"""What is asked of a fit: what its parameters mean, and all that is checked before."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils import check_random_state
 
 from h2gcn._validation import (
+    check_bool,
+    check_choice,
     check_integer,
     check_names,
     check_path,
     check_real,
     quoted,
 )
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import (
+    Features,
+    Graph,
+    Split,
+    check_is_graph,
+    stratified_split,
+)
 from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
+from h2gcn.ring_table import Schema
+from h2gcn.rings import Work
 from h2gcn.training import TrainConfig
 
 __all__ = [
+    "AUTO",
+    "DEVICES",
+    "SCALINGS",
+    "CheckedFit",
     "Params",
     "blank_module",
     "build_module",
+    "check_auto",
+    "check_batch_size",
     "check_batches",
+    "check_fit",
+    "check_graph",
+    "check_labels",
+    "check_params",
     "check_rings",
+    "check_split",
+    "check_training_classes",
+    "estimate_work",
+    "input_width",
+    "resolve_device",
     "resolve_params",
+    "resolve_seed",
+    "resolve_split",
     "spec_of",
     "train_config",
 ]
 
+AUTO = "auto"
+"""The model that is a portfolio of others, see `automatic`."""
+SCALINGS = ("auto", "rows", "standard", "none")
+DEVICES = ("auto", "cpu", "cuda", "mps")
+FRACTIONS = (0.6, 0.2, 0.2)
+"""Train, validation and test shares of data that bring no split."""
 MAX_CAP = 2**31 - 1
 NAMED = ("dropout", "activation", "hidden_channels")
 """Options of models that have a parameter of their own."""
+_ITS_OWN: Mapping[str, Any] = {
+    "epochs": 2000,
+    "patience": 100,
+    "stopping": "score",
+    "optimizer": "adam",
+    **dict.fromkeys(
+        ("learning_rate", "l2", "dropout", "activation", "hidden_channels", "options")
+    ),
+    **dict.fromkeys(("class_weight", "batch_size", "ring_cap", "ring_store")),
+}
+"""Parameters that each member has values of its own for, and their defaults."""
 
 Params = Mapping[str, Any]
 """The parameters of a `NodeClassifier` by name."""
@@ -62,6 +112,42 @@ def resolve_params(params: Params) -> dict[str, Any]:
     }
     more = {name: own[name] for name in own if name not in resolved}
     return resolved | {"options": more | options}
+
+
+def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options with a parameter of their own, and the others."""
+    options = dict(_options(params))
+    named = {name: params[name] for name in NAMED}
+    for name in NAMED:
+        if name not in options:
+            continue
+        if named[name] is not None:
+            raise InputError(
+                f"The '{name}' parameter of NodeClassifier is given twice: "
+                f"{named[name]!r}, and {options[name]!r} in 'options'."
+            )
+        named[name] = options.pop(name)
+    return named, options
+
+
+def input_width(
+    params: Params, n_features: int, n_classes: int, schema: Schema | None
+) -> int | tuple[int, ...]:
+    """Return the columns of a model's input, of each block where it is a table.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    n_features, n_classes
+        Of the graph.
+    schema
+        Of its table; None where it is not known yet, and stands for one block.
+    """
+    inputs = spec_of(params).inputs
+    if inputs == "table":
+        return (n_features,) if schema is None else schema.widths
+    return n_classes if inputs == "labels" else n_features
 
 
 def train_config(params: Params) -> TrainConfig:
@@ -144,6 +230,32 @@ def check_batches(params: Params, module: NodeModule) -> None:
     )
 
 
+def check_auto(params: Params) -> None:
+    """Refuse parameters that "auto" leaves to its members.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    """
+    for name, default in _ITS_OWN.items():
+        if not _same(params[name], default):
+            raise InputError(
+                f"The '{name}' parameter of NodeClassifier does not go with model "
+                "'auto': each of its members has its own. Name one model to set it."
+            )
+    if params["time_limit"] is not None:
+        check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
+
+
+def _same(value: object, default: object) -> bool:
+    """Return whether a value, which may be of any kind, is a default."""
+    try:
+        return bool(value == default)
+    except Exception:
+        return False
+
+
 def blank_module(
     params: Params, width: int | Sequence[int], n_classes: int
 ) -> NodeModule:
@@ -174,17 +286,274 @@ def build_module(
     return build_model(params["model"], width, n_classes, given | options)
 
 
-def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options with a parameter of their own, and the others."""
-    options = dict(_options(params))
-    named = {name: params[name] for name in NAMED}
-    for name in NAMED:
-        if name not in options:
-            continue
-        if named[name] is not None:
+@dataclass(frozen=True)
+class CheckedFit:
+    """What training can begin with.
+
+    Parameters
+    ----------
+    graph
+        With labels.
+    split
+        Of its nodes, all labelled.
+    params
+        Of a `NodeClassifier`, by name.
+    config
+        How to train.
+    device
+        That of the parameters.
+    seed
+        That of `random_state`.
+    """
+
+    graph: Graph
+    split: Split
+    params: Params
+    config: TrainConfig
+    device: torch.device
+    seed: int
+
+
+def check_fit(params: Params, graph: Graph, split: Split | int | None) -> CheckedFit:
+    """Refuse what cannot be trained, before any work is done.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    graph, split
+        As of `NodeClassifier.fit`.
+    """
+    check_is_graph("fit", graph)
+    config, device = check_params(params, graph.n_classes)
+    check_batch_size(graph, params["batch_size"])
+    seed = resolve_seed(params["random_state"])
+    check_labels(graph)
+    split = resolve_split(graph, split, seed)
+    check_training_classes(graph, split)
+    check_graph(graph, params)
+    return CheckedFit(graph, split, params, config, device, seed)
+
+
+def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.device]:
+    """Raise where a parameter is out of its range; return what they mean.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    n_classes
+        Number of classes, which some options must fit.
+    """
+    auto = isinstance(params["model"], str) and params["model"] == AUTO
+    if not auto:
+        find_model(params["model"])
+    check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
+    for name in ("calibrate", "refit"):
+        check_bool("NodeClassifier", name, params[name])
+    if auto:
+        check_auto(params)
+        config = TrainConfig(metric=params["metric"], owner="NodeClassifier")
+        return config, resolve_device(params["device"])
+    given = {"time_limit": params["time_limit"] is not None, "refit": params["refit"]}
+    for name, is_given in given.items():
+        if is_given:
             raise InputError(
-                f"The '{name}' parameter of NodeClassifier is given twice: "
-                f"{named[name]!r}, and {options[name]!r} in 'options'."
+                f"The '{name}' parameter of NodeClassifier is for model 'auto'."
             )
-        named[name] = options.pop(name)
-    return named, options
+    config = train_config(params)
+    check_rings(params)
+    device = resolve_device(params["device"])
+    # That a graph has too few classes is said by those who look at labels.
+    n_classes = max(n_classes, 2)
+    width = input_width(params, 1, n_classes, None)
+    module = blank_module(params, width, n_classes)
+    check_batches(params, module)
+    return config, device
+
+
+def resolve_seed(random_state: Any) -> int:
+    """Return the seed that scikit-learn's `random_state` stands for."""
+    try:
+        drawing = check_random_state(random_state)
+    except (RuntimeError, TypeError, ValueError):  # scikit-learn names no parameter
+        raise InputError(
+            "The 'random_state' parameter of NodeClassifier must be None, an integer "
+            "from 0 to 2**32 - 1, or a numpy RandomState. Got "
+            f"{quoted(random_state)} instead."
+        ) from None
+    return int(drawing.randint(np.iinfo(np.int32).max))
+
+
+def resolve_device(name: str) -> torch.device:
+    """Return the device that a name stands for, or say that it is not there."""
+    check_choice("NodeClassifier", "device", name, DEVICES)
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
+    if name in backends and not backends[name].is_available():
+        raise InputError(
+            f"The 'device' parameter of NodeClassifier is {name!r}, but torch finds "
+            "no such device here."
+        )
+    return torch.device(name)
+
+
+def check_labels(graph: Graph) -> None:
+    """Refuse a graph that nothing can be learned from."""
+    present = np.unique(graph.y[graph.y >= 0])
+    if present.size == 0:
+        raise InputError(
+            f"{graph.name}: all labels are missing; nothing to learn from. In a table "
+            "of nodes they are the column label, class or y, or the one that "
+            "'label_column' names."
+        )
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all labelled nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two are needed"
+        )
+
+
+def check_graph(graph: Graph, params: Params) -> None:
+    """Refuse a graph that a model, or a metric, can do nothing with."""
+    if params["metric"] == "roc_auc" and graph.n_classes != 2:
+        raise InputError(
+            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
+            f"two classes. {graph.name} has {graph.n_classes}."
+        )
+    if graph.adj.nnz:
+        return
+    if params["model"] == AUTO:
+        if _all_alike(graph.x):
+            raise InputError(
+                f"{graph.name}: no edges, and no features that tell nodes apart; there "
+                "is nothing to predict from"
+            )
+        return
+    spec = spec_of(params)
+    if spec.operators(spec.matrix_of(graph)):
+        raise InputError(
+            f"{graph.name}: the graph has no edges; only mlp and models on the ring "
+            "table, such as logistic, can do without them"
+        )
+
+
+def _all_alike(x: Features) -> bool:
+    """Return whether all rows are the same."""
+    if isinstance(x, np.ndarray):
+        return bool((x == x[:1]).all())
+    spread = x.max(axis=0) - x.min(axis=0)
+    return not spread.nnz
+
+
+def check_batch_size(graph: Graph, batch_size: int | None) -> None:
+    """Refuse a batch of more nodes than there are."""
+    if batch_size is not None and batch_size > graph.n_nodes:
+        raise InputError(
+            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
+            f"{graph.n_nodes:,} nodes. Got {batch_size:,} instead."
+        )
+
+
+def resolve_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
+    """Return the split that is meant: given, one of the graph's, or a random one."""
+    if split is None:
+        if not graph.splits:
+            drawn = stratified_split(graph.y, FRACTIONS, seed)
+            if not drawn.test.size:
+                warnings.warn(
+                    f"{graph.labelled.size} labelled nodes are too few to hold some "
+                    "back as test nodes: how good the model is will not be told",
+                    H2GCNWarning,
+                    stacklevel=4,
+                )
+            return drawn
+        split = graph.splits[0]
+    elif not isinstance(split, Split):
+        if not isinstance(split, Integral):
+            raise InputError(
+                "'split' must be a Split, or the number of one of the graph's own; "
+                f"labels are the graph's. Got {type(split).__name__} instead."
+            )
+        if not 0 <= split < len(graph.splits):
+            raise InputError(
+                f"{graph.name} has {len(graph.splits)} splits, numbered from 0; "
+                f"there is no split {split!r}"
+            )
+        split = graph.splits[split]
+    return check_split(graph, split)
+
+
+def check_split(graph: Graph, split: Split) -> Split:
+    """Return a split that can be used, or say what is wrong with it."""
+    everything = np.concatenate(list(split.parts.values()))
+    if everything.size and everything.max() >= graph.n_nodes:
+        raise InputError(
+            f"the split names node {everything.max()}, but {graph.name} has "
+            f"{graph.n_nodes} nodes"
+        )
+    for part, index in split.parts.items():
+        if len(np.unique(index)) < len(index):
+            raise InputError(f"the split's '{part}' part names a node twice")
+    nodes, times = np.unique(everything, return_counts=True)
+    if (times > 1).any():
+        raise InputError(
+            f"the split has {int((times > 1).sum())} nodes in two parts, such as "
+            f"{graph.node_ids[nodes[times > 1][0]]!s}"
+        )
+    unlabelled = nodes[graph.y[nodes] < 0]
+    if unlabelled.size:
+        warnings.warn(
+            f"{unlabelled.size} nodes of the split have no label and are left out",
+            H2GCNWarning,
+            stacklevel=5,
+        )
+        split = Split(*(np.setdiff1d(p, unlabelled) for p in split.parts.values()))
+    for part in ("train", "val"):
+        if split.parts[part].size == 0:
+            raise InputError(f"the split's '{part}' part holds no labelled node")
+    return split
+
+
+def check_training_classes(graph: Graph, split: Split) -> None:
+    """Refuse a training part of one class, and say which classes it does not have."""
+    present = np.unique(graph.y[split.train])
+    if present.size == 1:
+        raise InputError(
+            f"{graph.name}: all {split.train.size} training nodes are of one class, "
+            f"{graph.classes[present[0]]!s}; at least two classes are needed"
+        )
+    missing = np.setdiff1d(graph.y[graph.labelled], present)
+    if missing.size:
+        names = ", ".join(str(name) for name in graph.classes[missing])
+        warnings.warn(
+            f"no training node is of class {names}: the model cannot learn it",
+            H2GCNWarning,
+            stacklevel=4,
+        )
+
+
+def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Work:
+    """Return about how much training takes beside the operators."""
+    if isinstance(graph.x, np.ndarray):
+        features = 0 if isinstance(graph.x, np.memmap) else graph.x.nbytes
+    else:
+        features = 16 * graph.x.nnz  # with the transpose
+    n = max(graph.n_nodes, 1)
+
+    def step(n_nodes: int, n_targets: int) -> int:
+        # A dropped copy of the features, and its mask.
+        dropped = 2 * features * n_nodes // n if module.drops_input else 0
+        return module.working_bytes(n_nodes, n_targets) + dropped
+
+    return Work(
+        features,
+        step,
+        module.embedding_width(),
+        len(split.train),
+        len(split.val),
+        entry=module.entry_bytes(),
+        reach=module.reach,
+        self_loops=module.self_loops,
+    )

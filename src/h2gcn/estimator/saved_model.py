@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from h2gcn import __version__
 from h2gcn._validation import nearest
 from h2gcn.auto import Leaderboard
-from h2gcn.estimator.calibration import Calibration
-from h2gcn.estimator.inputs import SCALINGS, Scaler
-from h2gcn.estimator.known_labels import KnownLabels, KnownLabelsJson, Seen
+from h2gcn.estimator.inputs import KnownLabels, KnownLabelsJson, Scaler, Seen
+from h2gcn.estimator.outputs import Calibration
+from h2gcn.estimator.parameters import SCALINGS
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
     Count,

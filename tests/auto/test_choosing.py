@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from h2gcn.auto import Choice, choose
-from h2gcn.auto.choosing import MANY_NODES, ROUNDS, by_node
+from h2gcn.auto.contest import MANY_NODES, ROUNDS, by_node
 
 
 def sure_of(y: np.ndarray, right: np.ndarray, share: float = 0.9) -> np.ndarray:

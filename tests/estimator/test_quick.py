@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from h2gcn import Graph, Split
+from h2gcn.auto import quick_members
 from h2gcn.estimator import quick, quick_fit
-from h2gcn.estimator.quick import quick_members
 from h2gcn.exceptions import InputError
 from support.graphs import adjacency
 

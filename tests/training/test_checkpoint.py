@@ -30,9 +30,8 @@ from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
-from h2gcn.training.checkpoint import MANIFEST
+from h2gcn.training.checkpoint import MANIFEST, digest
 from h2gcn.training.loop import OPTIMIZERS, make_optimizer
-from h2gcn.training.manifest import digest
 from h2gcn.training.state import RULES, TrainingState, make_rule
 from support.graphs import one_way
 

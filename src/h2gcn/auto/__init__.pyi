@@ -1,7 +1,9 @@
-from .choosing import Choice as Choice, choose as choose
 from .contest import (
+    Choice as Choice,
     Contest as Contest,
     Progress as Progress,
+    choose as choose,
+    class_folds as class_folds,
     hold_contest as hold_contest,
 )
 from .leaderboard import (
@@ -14,4 +16,5 @@ from .portfolio import (
     Member as Member,
     default_time_limit as default_time_limit,
     find_portfolio as find_portfolio,
+    quick_members as quick_members,
 )

@@ -12,8 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from h2gcn import __version__
-from h2gcn.auto.choosing import by_node
-from h2gcn.auto.contest import Contest
+from h2gcn.auto.contest import Contest, by_node
 from h2gcn.diagnosis import NONE, rounded
 from h2gcn.exceptions import InputError
 from h2gcn.io import conform

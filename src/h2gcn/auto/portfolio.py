@@ -10,7 +10,7 @@ import numpy as np
 
 from h2gcn.graph import Graph
 
-__all__ = ["Member", "default_time_limit", "find_portfolio"]
+__all__ = ["Member", "default_time_limit", "find_portfolio", "quick_members"]
 
 WIDE = 300
 """Features from which on a table leaves out means along walks of two directions."""
@@ -132,22 +132,28 @@ _NEAR = "degrees+edges+labels"
 
 def _quick(graph: Graph) -> list[Member]:
     """Return members that are fitted in one go."""
-    walks = ""
-    if graph.directed is not None:
-        walks = "out+in" if graph.n_features > WIDE else "directions"
-    sees, table = (
-        "own features, rings, labels nearby",
-        _table("own+rings", walks, _NEAR),
-    )
+    sees = "own features, rings, labels nearby"
+    table = _table("own+rings", _walks(graph), _NEAR)
     return [
         Member("logistic", "logistic", sees, table),
         Member("boosted-trees", "boosted-trees", sees, table),
-        Member("label-propagation", "label-propagation", "labels of neighbours"),
-        Member(
-            "label-propagation-2hop", "label-propagation-2hop", "labels two hops away"
-        ),
-        Member("linbp", "linbp", "labels, and which classes are neighbours"),
+        *_SPREADING,
     ]
+
+
+def _walks(graph: Graph) -> str:
+    """Return the blocks of a table that follow directions, "" without any."""
+    if graph.directed is None:
+        return ""
+    return "out+in" if graph.n_features > WIDE else "directions"
+
+
+_SPREADING = (
+    Member("label-propagation", "label-propagation", "labels of neighbours"),
+    Member("linbp", "linbp", "labels, and which classes are neighbours"),
+    Member("label-propagation-2hop", "label-propagation-2hop", "labels two hops away"),
+)
+"""Members that look at labels and edges alone; the last needs the 2-hop ring."""
 
 
 def _slow(graph: Graph, scaling: str) -> list[Member]:
@@ -220,3 +226,36 @@ def _holds_counts(graph: Graph) -> bool:
         first = graph.x[:1000]
         return bool((first >= 0).all() and (first == 0).mean() > 0.5)
     return bool((graph.x.data >= 0).all())
+
+
+STRENGTH = 0.1
+"""Of regressions in a quick fit: a search for it would take most of the time."""
+
+
+def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
+    """Return the models of a quick fit that make sense for a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    far
+        Whether its 2-hop ring is small enough to be looked at.
+    """
+    alone = _regression("logistic-alone", "own features", "own", graph=False)
+    if not graph.n_edges:
+        return (alone,)
+    sees = "own features, neighbours' and their labels"
+    recipe = ["own", "rings", "degrees", "edges", "labels"]
+    if not far:
+        recipe = ["own", "ring1", "edges", "labels.ring1"]
+    if walks := _walks(graph):
+        recipe += [walks, *([] if far else ["labels.out", "labels.in"])]
+        sees += ", by directions"
+    seeing = _regression("logistic", sees, "+".join(recipe), graph=True)
+    return (alone, *(_SPREADING if far else _SPREADING[:-1]), seeing)
+
+
+def _regression(name: str, sees: str, table: str, *, graph: bool) -> Member:
+    options = {"table": table, "strength": STRENGTH}
+    return Member(name, "logistic", sees, {"options": options}, graph)

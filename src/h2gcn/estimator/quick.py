@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn._validation import check_real
-from h2gcn.auto import Member
+from h2gcn.auto import Member, class_folds, quick_members
 from h2gcn.diagnosis import QuickFit, QuickScore
 from h2gcn.estimator.classifier import NodeClassifier
 from h2gcn.exceptions import H2GCNWarning, InputError
@@ -19,7 +18,7 @@ from h2gcn.graph import Graph, Split, stratified_split
 from h2gcn.rings import forecast_ring
 from h2gcn.training import score
 
-__all__ = ["quick_fit", "quick_members"]
+__all__ = ["quick_fit"]
 
 TIME_LIMIT = 20.0
 """Seconds after which no further model is begun, where nothing is said."""
@@ -29,7 +28,6 @@ LEAST_A_CLASS = 3
 """Of these, how many each class must have on average."""
 HELD_OUT = 300
 """Validation nodes from which on they are held out once; below there are folds."""
-FOLDS = 5
 MOST_ROWS = 2000
 """Nodes that a regression is fitted to at most."""
 MOST_CELLS = 200_000_000
@@ -41,18 +39,9 @@ MOST_HELD_OUT = 5000
 ONE_CLASS = 0.8
 """The share of the largest class from which on accuracy tells little."""
 DRAWS = 100
-STRENGTH = 0.1
-"""Of regressions: a search for it would take most of the time."""
-WIDE = 300
-"""Features from which on a table leaves out means along walks of two directions."""
 
-
-@dataclass(frozen=True)
-class _Round:
-    """Nodes that models are fitted to, and those that they then predict."""
-
-    known: NDArray[np.int64]
-    held: NDArray[np.int64]
+Round = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Nodes that models are fitted to, and those that they then predict."""
 
 
 def quick_fit(
@@ -98,7 +87,7 @@ def quick_fit(
     if why := _too_few(graph, nodes):
         return QuickFit((), "accuracy", 0, 0, 0.0, 0.0, time_limit, why)
     rounds = _rounds(graph, split, nodes, seed)
-    held = np.concatenate([one.held for one in rounds])
+    held = np.concatenate([held for _, held in rounds])
     y, folds = graph.y[held], len(rounds) if len(rounds) > 1 else 0
     metric = _metric(y, graph.n_classes)
     far = sum(forecast_ring(graph.adj).entries) <= MOST_PAIRS
@@ -126,44 +115,6 @@ def quick_fit(
     )
 
 
-def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
-    """Return the models of a quick fit that make sense for a graph.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    far
-        Whether its 2-hop ring is small enough to be looked at.
-    """
-    alone = _regression("logistic-alone", "own features", "own", graph=False)
-    if not graph.n_edges:
-        return (alone,)
-    found = [
-        alone,
-        Member("label-propagation", "label-propagation", "labels of neighbours"),
-        Member("linbp", "linbp", "labels, and which classes are neighbours"),
-    ]
-    if far:
-        labels = "labels two hops away"
-        found.append(Member("label-propagation-2hop", "label-propagation-2hop", labels))
-    sees = "own features, neighbours' and their labels"
-    recipe = ["own", "rings", "degrees", "edges", "labels"]
-    if not far:
-        recipe = ["own", "ring1", "edges", "labels.ring1"]
-    if graph.directed is not None:
-        walks = "out+in" if graph.n_features > WIDE else "directions"
-        recipe += [walks, *([] if far else ["labels.out", "labels.in"])]
-        sees += ", by directions"
-    found.append(_regression("logistic", sees, "+".join(recipe), graph=True))
-    return tuple(found)
-
-
-def _regression(name: str, sees: str, table: str, *, graph: bool) -> Member:
-    options = {"table": table, "strength": STRENGTH}
-    return Member(name, "logistic", sees, {"options": options}, graph)
-
-
 def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
     """Return why nothing can be told from some labelled nodes, or ""."""
     if nodes.size < LEAST_NODES:
@@ -180,19 +131,13 @@ def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
 
 def _rounds(
     graph: Graph, split: Split, nodes: NDArray[np.int64], seed: int
-) -> list[_Round]:
+) -> list[Round]:
     """Return who is held out: the validation nodes, or folds."""
-    rng = np.random.default_rng(seed)
-    if len(split.val) >= HELD_OUT:
-        held = rng.permutation(split.val)[:MOST_HELD_OUT]
-        return [_Round(np.sort(split.train), np.sort(held))]
-    nodes = rng.permutation(nodes)
-    nodes = nodes[np.argsort(graph.y[nodes], kind="stable")]
-    fold = np.arange(len(nodes)) % FOLDS
-    return [
-        _Round(np.sort(nodes[fold != number]), np.sort(nodes[fold == number]))
-        for number in range(FOLDS)
-    ]
+    if len(split.val) < HELD_OUT:
+        folds = class_folds(graph.y, nodes, seed)
+        return [(np.sort(known), np.sort(held)) for known, held in folds]
+    held = np.random.default_rng(seed).permutation(split.val)[:MOST_HELD_OUT]
+    return [(np.sort(split.train), np.sort(held))]
 
 
 def _metric(y: NDArray[np.int64], n_classes: int) -> str:
@@ -204,7 +149,7 @@ def _metric(y: NDArray[np.int64], n_classes: int) -> str:
 
 
 def _predict(
-    graph: Graph, member: Member, rounds: Sequence[_Round], seed: int
+    graph: Graph, member: Member, rounds: Sequence[Round], seed: int
 ) -> tuple[NDArray[np.float32] | None, str]:
     """Return the logits of all held-out nodes, and what is to be known of them."""
     table = member.params.get("options", {}).get("table", "")
@@ -214,13 +159,13 @@ def _predict(
         return None, f"left out, as its table would have {cells:,} numbers"
     logits, note = [], ""
     rng = np.random.default_rng(seed)
-    for one in rounds:
-        known = one.known
+    for known, held in rounds:
+        fitted = known
         if table and len(known) > MOST_ROWS:
-            known = np.sort(rng.permutation(known)[:MOST_ROWS])
-            note = f"fitted to {MOST_ROWS:,} of {len(one.known):,} nodes"
+            fitted = np.sort(rng.permutation(known)[:MOST_ROWS])
+            note = f"fitted to {MOST_ROWS:,} of {len(known):,} nodes"
         # What is held out stands for validation: none of these models looks there.
-        split = Split(known, one.held, np.array([], dtype=np.int64))
+        split = Split(fitted, held, np.array([], dtype=np.int64))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", H2GCNWarning)
@@ -228,7 +173,7 @@ def _predict(
                     member.model, calibrate=False, random_state=seed, **member.params
                 )
                 model.fit(graph, split)
-                logits.append(model.predict_logits(graph, one.held))
+                logits.append(model.predict_logits(graph, held))
         except InputError as error:
             return None, f"left out: {error}"
     return np.concatenate(logits), note

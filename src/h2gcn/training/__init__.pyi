@@ -3,25 +3,25 @@ from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
     Checkpoint as Checkpoint,
+    Sha256 as Sha256,
     Stage as Stage,
     check_resume as check_resume,
     find_stage as find_stage,
     identify as identify,
+    plain as plain,
+    read_signed as read_signed,
+    read_tensors as read_tensors,
+    signed as signed,
+    to_bytes as to_bytes,
 )
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,
     class_weights as class_weights,
     fit_module as fit_module,
+    is_small as is_small,
+    threads_for as threads_for,
     train as train,
-)
-from .manifest import (
-    Sha256 as Sha256,
-    plain as plain,
-    read_signed as read_signed,
-    read_tensors as read_tensors,
-    signed as signed,
-    to_bytes as to_bytes,
 )
 from .metrics import (
     BINS as BINS,
@@ -41,5 +41,4 @@ from .metrics import (
     roc_auc as roc_auc,
     score as score,
 )
-from .runtime import is_small as is_small, threads_for as threads_for
 from .state import Epoch as Epoch

@@ -1,4 +1,8 @@
-"""Checkpoints: the state and identity of a run in a folder, whole even after a kill."""
+"""Checkpoints: state and identity of a run in signed files, whole even after a kill.
+
+The files are those of saved models too: JSON with its own checksum, and tensors by
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +18,33 @@ from contextlib import contextmanager, nullcontext, suppress
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor
 
 from h2gcn import __version__
 from h2gcn._validation import check_bool, check_real
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, fingerprint, split_fingerprint
-from h2gcn.io import cannot_read, cannot_write, check_folder, locked, write_whole
+from h2gcn.io import (
+    cannot_read,
+    cannot_write,
+    check_folder,
+    conform,
+    locked,
+    parse_json,
+    read_own,
+    shown,
+    write_whole,
+)
 from h2gcn.models import NodeModule, find_model
 from h2gcn.rings import CAPPED, DISK, MEMORY, ON_DEMAND
-from h2gcn.training.manifest import (
-    Sha256,
-    plain,
-    read_signed,
-    read_tensors,
-    signed,
-    to_bytes,
-)
+from h2gcn.sparse import available_memory
 from h2gcn.training.state import Epoch, Snapshot, Tensors, TrainingState
 
 __all__ = [
@@ -43,16 +53,95 @@ __all__ = [
     "OF_THE_MACHINE",
     "Checkpoint",
     "Identity",
+    "Sha256",
     "Stage",
     "check_resume",
     "difference",
+    "digest",
     "find_stage",
     "holds_state",
     "identify",
     "is_own",
+    "plain",
+    "read_signed",
     "read_state",
+    "read_tensors",
+    "signed",
+    "to_bytes",
     "write_state",
 ]
+
+LARGEST = 2**30
+"""Bytes of a manifest: a model that spreads labels knows the ids of its nodes."""
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+
+_T = TypeVar("_T")
+
+
+def signed(manifest: dict[str, Any]) -> bytes:
+    """Return a manifest as JSON, with its own checksum."""
+    full = manifest | {"sha256": digest(manifest)}
+    return json.dumps(full, indent=1, ensure_ascii=False).encode()
+
+
+def digest(manifest: dict[str, Any]) -> str:
+    """Return the checksum of a manifest; the order of names does not count."""
+    text = json.dumps(manifest, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_signed(file: Path, what: str, version: int, kind: type[_T]) -> _T:
+    """Read what `signed` gave, and check it.
+
+    Parameters
+    ----------
+    file
+        It must be there.
+    what
+        What was saved, such as "a saved model".
+    version
+        The `format` that can be read.
+    kind
+        The schema of all of it.
+    """
+    # NaN was a score that has no value.
+    manifest = parse_json(read_own(file, LARGEST), file, constants=float)
+    if not isinstance(manifest, dict) or "format" not in manifest:
+        raise InputError(f"{file}: not the manifest of {what}")
+    if manifest["format"] != version:
+        raise InputError(
+            f"{file}: format {shown(manifest['format'])}; this version of h2gcn "
+            f"({__version__}) reads format {version}"
+        )
+    if manifest.pop("sha256", None) != digest(manifest):
+        raise InputError(f"{file}: was changed after it was saved (checksum)")
+    return conform(kind, manifest, file)
+
+
+def to_bytes(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return tensors, none of which is a part of another, in the safetensors format."""
+    return save({name: t.contiguous().cpu() for name, t in tensors.items()})
+
+
+def read_tensors(file: Path, sha256: str) -> dict[str, Tensor]:
+    """Read tensors, and check that they are those of a checksum."""
+    content = read_own(file, available_memory())
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise InputError(f"{file}: truncated, or changed after it was saved (checksum)")
+    try:
+        return load(content)
+    except SafetensorError as error:
+        raise InputError(f"{file}: not a safetensors file ({error})") from None
+
+
+def plain(value: Any) -> Any:
+    """Return arrays and numpy's numbers as what JSON can hold, at any depth."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    return value
+
 
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""

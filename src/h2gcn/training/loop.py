@@ -1,12 +1,17 @@
-"""The training loop: what it minimises, by which steps, and what comes before it."""
+"""The training loop: what it minimises, by which steps, and on how many threads.
+
+Small work has one thread (`threads_for`), which is quicker than to share it.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, replace
+from math import inf
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -17,14 +22,20 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Split
+from h2gcn.graph import Graph, Split
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Target, kept_workspace, seeded, steady_memory
+from h2gcn.ring_table import Input, TableInput
+from h2gcn.sparse import (
+    LinearMap,
+    Operator,
+    Target,
+    kept_workspace,
+    seeded,
+    steady_memory,
+)
 from h2gcn.training.batches import Subgraph, make_feed
 from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.metrics import METRICS, score
-from h2gcn.training.runtime import threads_for
 from h2gcn.training.state import RULES, Epoch, TrainingState, make_rule
 
 __all__ = [
@@ -35,8 +46,10 @@ __all__ = [
     "TrainResult",
     "class_weights",
     "fit_module",
+    "is_small",
     "make_optimizer",
     "node_loss",
+    "threads_for",
     "train",
 ]
 
@@ -398,3 +411,60 @@ def fit_module(
         logits = module(x, operators, target).cpu().numpy()
     val_score = score(config.metric, y[split.val], logits)
     return TrainResult(0, val_score, (), time.perf_counter() - start)
+
+
+SMALL = 2**20
+"""Entries of features and operators together, below which one thread is quicker."""
+SMALL_GRAPH = 500_000
+"""Walks of length two below which a graph counts as small."""
+
+_LOCK = Lock()
+_BEFORE: list[int] = []
+"""How many threads there were, once for each who has set them to one."""
+_HERE = local()
+"""Whether this thread is one of those."""
+
+
+def is_small(graph: Graph) -> bool:
+    """Return whether one thread is for all that is done with a graph."""
+    # Walks of length two bound the entries of the 2-hop ring.
+    return int((graph.degrees**2).sum()) < SMALL_GRAPH
+
+
+@contextmanager
+def threads_for(factors: Sequence[object], *, small: bool = False) -> Iterator[None]:
+    """Have torch use one thread while something is done with small matrices.
+
+    torch keeps the number partly for each thread, partly for all: whoever comes while
+    others are here gives back, in its own thread, what the first of them found.
+
+    Parameters
+    ----------
+    factors
+        The matrices that are multiplied: tensors and operators.
+    small
+        Whether the work is known to be small, whatever the matrices; see `is_small`.
+    """
+    inside = getattr(_HERE, "inside", False)
+    if inside or not (small or sum(map(_entries, factors)) < SMALL):
+        yield
+        return
+    with _LOCK:
+        _BEFORE.append(_BEFORE[-1] if _BEFORE else torch.get_num_threads())
+        torch.set_num_threads(1)
+    _HERE.inside = True
+    try:
+        yield
+    finally:
+        _HERE.inside = False
+        with _LOCK:
+            torch.set_num_threads(_BEFORE.pop())
+
+
+def _entries(factor: object) -> float:
+    """Return the stored entries of a matrix in memory; all others are large."""
+    if isinstance(factor, Tensor):
+        return factor.numel()
+    if isinstance(factor, TableInput):
+        return factor.entries
+    return factor.scipy.nnz if isinstance(factor, Operator) else inf

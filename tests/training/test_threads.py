@@ -10,7 +10,7 @@ import torch
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.sparse import Operator, dropping, seeded
-from h2gcn.training import runtime, threads_for
+from h2gcn.training import loop, threads_for
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def operator(entries: int) -> Operator:
 def test_small_work_has_one_thread(
     factors: list[object], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtime, "SMALL", 10)
+    monkeypatch.setattr(loop, "SMALL", 10)
     with threads_for(factors):
         assert torch.get_num_threads() == expected
     assert torch.get_num_threads() == 3
@@ -60,14 +60,14 @@ def test_a_graph_is_small_by_its_walks_of_length_two(
     adj = sp.csr_array(np.ones((4, 4)) - np.eye(4))
     graph = Graph(x=np.eye(4), adj=adj, y=[0, 1, 0, 1])  # 4 nodes · 3² walks
     for limit, expected in ((36, False), (37, True)):
-        monkeypatch.setattr(runtime, "SMALL_GRAPH", limit)
-        assert runtime.is_small(graph) is expected
+        monkeypatch.setattr(loop, "SMALL_GRAPH", limit)
+        assert loop.is_small(graph) is expected
 
 
 def test_a_small_graph_has_one_thread_however_large_its_features(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runtime, "SMALL", 0)
+    monkeypatch.setattr(loop, "SMALL", 0)
     adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
     split = Split([0, 1, 2, 3], [4], [5])
     graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
@@ -78,7 +78,7 @@ def test_a_small_graph_has_one_thread_however_large_its_features(
     clf.module_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
     clf.predict(graph)
     assert seen == [1, 1]
-    monkeypatch.setattr(runtime, "SMALL_GRAPH", 0)
+    monkeypatch.setattr(loop, "SMALL_GRAPH", 0)
     clf.predict(graph)
     assert seen == [1, 1, 3]
     assert torch.get_num_threads() == 3
@@ -101,7 +101,7 @@ def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(work, range(4))) == {3}
-    assert not runtime._BEFORE
+    assert not loop._BEFORE
     assert torch.get_num_threads() == 3
 
 

@@ -9,8 +9,7 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.models import isomap as geometry
-from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, geometric_operators
-from h2gcn.models.isomap import embed
+from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
 from h2gcn.sparse import Operator, Target, dropout
 from support.graphs import NAMED, adjacency
 

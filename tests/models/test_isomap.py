@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from h2gcn.exceptions import InputError
 from h2gcn.models import isomap as geometry
-from h2gcn.models.isomap import (
+from h2gcn.models.geom_gcn import (
     RELATIONS,
     Embedding,
     check_isomap_memory,

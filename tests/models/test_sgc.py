@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.models.gcn import renormalised_adjacency
-from h2gcn.models.sgc import SGC
+from h2gcn.models.gcn import SGC, renormalised_adjacency
 from h2gcn.sparse import Operator, Target
 from support.graphs import NAMED, adjacency
 

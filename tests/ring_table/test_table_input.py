@@ -8,7 +8,7 @@ from torch import Tensor
 from h2gcn import Graph
 from h2gcn.graph import CSR
 from h2gcn.ring_table import TableInput, TableMaker, table_input
-from h2gcn.ring_table.table_input import LabelCounts
+from h2gcn.ring_table.table import LabelCounts
 from h2gcn.sparse import Operator
 from support.graphs import NAMED
 

@@ -13,16 +13,19 @@ from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gat import GAT, closed_neighbourhoods
-from h2gcn.models.gcn import GCN, renormalised_adjacency
+from h2gcn.models.gcn import GCN, SGC, renormalised_adjacency
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
-from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
-from h2gcn.models.linbp import LinBP, belief_operators
+from h2gcn.models.label_propagation import (
+    LabelPropagation,
+    LinBP,
+    belief_operators,
+    normalised_adjacency,
+)
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
-from h2gcn.models.sgc import SGC
 from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
 

@@ -1,4 +1,3 @@
-from .attention import row_softmax as row_softmax, weighted_sums as weighted_sums
 from .dropping import (
     dropout as dropout,
     dropout_linear as dropout_linear,
@@ -26,5 +25,7 @@ from .operator import (
     csr_tensor as csr_tensor,
     kept_workspace as kept_workspace,
     product as product,
+    row_softmax as row_softmax,
     to_tensor as to_tensor,
+    weighted_sums as weighted_sums,
 )

@@ -18,9 +18,8 @@ from h2gcn.cli.diagnosis_text import show
 from h2gcn.diagnosis import ClassShare, diagnose, heat_palette, number, render_html
 from h2gcn.diagnosis.advice import _ring, judge
 from h2gcn.diagnosis.diagnosing import MEASURES, DegreeBin
+from h2gcn.diagnosis.display import _luminance, card_facts
 from h2gcn.diagnosis.numbers import percent, percents
-from h2gcn.diagnosis.page import _luminance
-from h2gcn.diagnosis.words import card_facts
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Result
 from h2gcn.experiments.display.report_page import FACTS, card_views

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from h2gcn import Graph
 from h2gcn.cli.diagnosis_text import show
 from h2gcn.diagnosis import QuickFit, QuickScore, diagnose, render_html
-from h2gcn.diagnosis.recommending import place_sentences, recommend
+from h2gcn.diagnosis.advice import place_sentences, recommend
 from h2gcn.estimator import quick_fit
 from h2gcn.graph import EdgeColumns
 from h2gcn.io import write_npz

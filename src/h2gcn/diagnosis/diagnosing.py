@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from h2gcn import __version__, homophily
 from h2gcn._validation import check_integer
-from h2gcn.diagnosis.advice import Design, Verdict, judge
+from h2gcn.diagnosis.advice import Design, QuickFit, Verdict, judge
 from h2gcn.diagnosis.auditing import Audit, audit, large_rings
-from h2gcn.diagnosis.recommending import QuickFit
 from h2gcn.exceptions import UndefinedMeasureWarning
 from h2gcn.graph import Graph
 from h2gcn.homophily import (

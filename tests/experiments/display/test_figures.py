@@ -13,7 +13,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Drawing
 
-from h2gcn.diagnosis.page import _luminance
+from h2gcn.diagnosis.display import _luminance
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Figure
 from h2gcn.experiments.definition.experiments import EXPERIMENTS

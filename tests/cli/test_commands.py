@@ -1209,18 +1209,18 @@ def test_parameters_are_named_as_they_were_given(
 def test_all_splits_are_checked_before_the_first_is_trained_and_once(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.estimator import checks
+    from h2gcn.estimator import parameters
 
     checked: list[str] = []
     for name in ("check_params", "check_labels", "resolve_split"):
-        original = getattr(checks, name)
+        original = getattr(parameters, name)
 
         def count(*given: Any, name: str = name, original: Any = original) -> Any:
             checked.append(name)
             return original(*given)
 
-        monkeypatch.setattr(checks, name, count)
-    monkeypatch.setattr(checks, "check_graph", lambda *_: checked.append("last"))
+        monkeypatch.setattr(parameters, name, count)
+    monkeypatch.setattr(parameters, "check_graph", lambda *_: checked.append("last"))
     assert run("train", folder, "--split", "all", *QUICK)[0] == 0
     assert checked == 10 * ["check_params", "check_labels", "resolve_split", "last"]
 

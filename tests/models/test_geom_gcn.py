@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.models import isomap as geometry
+from h2gcn.models import geom_gcn as geometry
 from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
 from h2gcn.sparse import Operator, Target, dropout
 from support.graphs import NAMED, adjacency

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from h2gcn.exceptions import InputError
-from h2gcn.models import isomap as geometry
+from h2gcn.models import geom_gcn as geometry
 from h2gcn.models.geom_gcn import (
     RELATIONS,
     Embedding,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from h2gcn import Graph
 from h2gcn.graph import CSR
-from h2gcn.ring_table import TableInput, TableMaker, table_input
+from h2gcn.ring_table import TableInput, TableMaker, table as tables
 from h2gcn.ring_table.table import LabelCounts
 from h2gcn.sparse import Operator
 from support.graphs import NAMED
@@ -154,7 +154,7 @@ def test_many_walks_are_counted_exactly() -> None:
 def test_more_walks_than_float32_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
     steps, known = complete_both_ways(30, 4), one_hot([i % 2 for i in range(30)])
     few = LabelCounts.of(steps)
-    monkeypatch.setattr(table_input, "WHOLE", 4 * 26 - 1)
+    monkeypatch.setattr(tables, "WHOLE", 4 * 26 - 1)
     many = LabelCounts.of(steps)
     assert (few.many, many.many) == (False, True)
     index = np.array([29, 0, 5])
@@ -163,7 +163,7 @@ def test_more_walks_than_float32_can_count(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, few.columns(known))
     torch.testing.assert_close(many.rows(index).columns(known), found[index])
-    monkeypatch.setattr(table_input, "WHOLE", 4 * 26)
+    monkeypatch.setattr(tables, "WHOLE", 4 * 26)
     assert not LabelCounts.of(steps).many
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from h2gcn import Graph
-from h2gcn.diagnosis import diagnose, page as diagnosis_page
+from h2gcn.diagnosis import diagnose, render_html as render_diagnosis
 from h2gcn.experiments import read_results, render_html
 from support.example_results import EVIL, as_paper, card, figure, leave, small
 
@@ -207,7 +207,7 @@ def diagnosis_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     page = tmp_path_factory.mktemp("diagnosis") / "diagnosis.html"
     found = diagnose(graph, hops=3, max_ring_entries=100)
-    page.write_text(diagnosis_page.render_html(found), encoding="utf-8")
+    page.write_text(render_diagnosis(found), encoding="utf-8")
     return page
 
 

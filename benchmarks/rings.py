@@ -19,7 +19,7 @@ from common import medians_in_turns, parser, publish, ratio
 from graphs import random_adjacency
 from memory import in_a_process, peak_increase
 
-from h2gcn.datasets.synthetic.attachment import circular_compatibility, generate_edges
+from h2gcn.datasets.synthetic import circular_compatibility, generate_edges
 from h2gcn.graph import CSR
 from h2gcn.io import adjacency_from_edges
 from h2gcn.rings import exact_rings, forecast_ring

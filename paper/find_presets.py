@@ -26,7 +26,7 @@ from h2gcn.models import MODELS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results" / "tune"
-PRESETS = ROOT / "src" / "h2gcn" / "experiments" / "definition" / "presets.json"
+PRESETS = ROOT / "src" / "h2gcn" / "experiments" / "presets.json"
 COMMON = ("scaling", "metric")
 """What a benchmark gives to every model, and presets need not repeat."""
 

@@ -40,11 +40,12 @@ hypothesis.register_random(TORCH_RANDOM)
 SAME_EVERYWHERE = (
     *("io", "paper", "fuzz", "cli", "test_readme.py", "test_walls.py"),
     *("datasets/test_loading.py", "datasets/test_raw_files.py"),
-    *("datasets/test_pickles.py", "datasets/test_readers.py", "test_validation.py"),
+    *("datasets/test_planetoid.py", "datasets/test_readers.py", "test_validation.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
-    *("estimator/test_schema.py", "experiments/definition", "experiments/driver"),
-    *("experiments/display", "experiments/running", "experiments/tuning"),
-    *("experiments/frontier", "auto/test_portfolio.py", "auto/test_leaderboard.py"),
+    *("estimator/test_schema.py", "experiments/display", "experiments/running"),
+    *("experiments/test_definition.py", "experiments/test_tuning.py"),
+    *("experiments/test_frontier.py", "auto/test_portfolio.py"),
+    "auto/test_leaderboard.py",
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
 

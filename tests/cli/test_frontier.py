@@ -9,8 +9,7 @@ import pytest
 
 from h2gcn.cli.frontier import Asked, _pool, find_numbers
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import LocalPool, OneAfterAnother
-from h2gcn.experiments.frontier import measuring
+from h2gcn.experiments import LocalPool, OneAfterAnother, frontier
 from h2gcn.experiments.running.graphs import MissingData
 from support.commands import Run, fails
 from support.toy_splits import failed_record, split_record
@@ -44,9 +43,9 @@ def splits(monkeypatch: pytest.MonkeyPatch) -> Splits:
 
     splits = Splits()
     monkeypatch.setattr("h2gcn.experiments.measure", splits)
-    monkeypatch.setattr(measuring, "open_graph", open_graph)
-    monkeypatch.setattr(measuring, "find_checksum", lambda name: f"checksum of {name}")
-    assert measuring.measure is not splits
+    monkeypatch.setattr(frontier, "open_graph", open_graph)
+    monkeypatch.setattr(frontier, "find_checksum", lambda name: f"checksum of {name}")
+    assert frontier.measure is not splits
     return splits
 
 
@@ -198,4 +197,4 @@ def test_splits_side_by_side_are_done_by_processes() -> None:
         assert isinstance(pool, LocalPool)
         assert pool.size == 2
         work = pickle.loads(pickle.dumps(pool._work))  # as a process gets it
-        assert (work.func, work.keywords) == (measuring.measure, {"time_limit": 3})
+        assert (work.func, work.keywords) == (frontier.measure, {"time_limit": 3})

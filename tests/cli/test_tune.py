@@ -15,9 +15,8 @@ import pytest
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
-from h2gcn.experiments import Store
+from h2gcn.experiments import Store, tuning
 from h2gcn.experiments.running.runs import read_records
-from h2gcn.experiments.tuning import trials
 from h2gcn.io import write_tables
 from h2gcn.models import MODELS
 from h2gcn.training import loop as training
@@ -185,7 +184,7 @@ def test_ctrl_c_keeps_the_finished_runs(
                 raise KeyboardInterrupt
             return fit(self, *given)
 
-        patch.setattr(trials.NodeClassifier, "fit", interrupt)
+        patch.setattr(tuning.NodeClassifier, "fit", interrupt)
         code, said, notes = run(*command)
     assert code == 130
     assert f"interrupted; 3 finished runs are in {out}/trials.jsonl; the same" in notes
@@ -249,7 +248,7 @@ def test_a_kill_leaves_the_best_so_far(
             raise Killed
         return fit(self, *given)
 
-    monkeypatch.setattr(trials.NodeClassifier, "fit", die)
+    monkeypatch.setattr(tuning.NodeClassifier, "fit", die)
     assert run("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)[0] == 70
     assert json.loads((out / "best.json").read_text())["interrupted"] is True
     assert NodeClassifier.load(out / "model").model == "mlp"
@@ -266,7 +265,7 @@ def test_ctrl_c_while_the_winner_is_fitted_again(
     def interrupt(*_: Any, **__: Any) -> NodeClassifier:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trials.NodeClassifier, "fit", interrupt)
+    monkeypatch.setattr(tuning.NodeClassifier, "fit", interrupt)
     code, said, _ = run(*command)
     assert code == 130
     assert "8 setting(s)" in said
@@ -286,7 +285,7 @@ def test_ctrl_c_before_a_setting_is_done(
             raise KeyboardInterrupt
         return fit(self, *given)
 
-    monkeypatch.setattr(trials.NodeClassifier, "fit", interrupt)
+    monkeypatch.setattr(tuning.NodeClassifier, "fit", interrupt)
     command = ("tune", source, "--out", out, "--model", "mlp", "-q", *QUICK)
     code, said, notes = run(*command)
     assert (code, said) == (130, "")
@@ -403,16 +402,16 @@ def test_options_of_the_tables_are_in_the_command_that_goes_on(
 def test_a_setting_that_fails_is_told(
     run: Run, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.experiments.definition import settings as grids
+    from h2gcn.experiments import definition
 
     rates = {"optimizer": ("sgd",), "learning_rate": (1e30, 0.01)}
-    monkeypatch.setitem(grids._OWN, "gcn", [rates])
+    monkeypatch.setitem(definition._OWN, "gcn", [rates])
     plain = ("--epochs", 10, "--splits", 1, "--scaling", "auto")
     options = ("tune", source, "--model", "gcn", *plain)
     code, said, _ = run(*options, "--out", tmp_path / "t")
     assert code == 0
     assert "1 failed, as the last one: training diverged" in said
-    monkeypatch.setitem(grids._OWN, "gcn", [rates | {"learning_rate": (1e30,)}])
+    monkeypatch.setitem(definition._OWN, "gcn", [rates | {"learning_rate": (1e30,)}])
     result = run(*options, "-q", "--out", tmp_path / "u")
     fails(result, "no setting can be used", "training diverged")
     assert not (tmp_path / "u" / "best.json").exists()
@@ -571,8 +570,6 @@ def test_what_patience_is_holds_for_every_stopping_rule(run: Run) -> None:
 def test_a_search_without_optuna_says_how_to_get_it(
     run: Run, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.experiments.tuning import searching as tuning
-
     monkeypatch.setattr(tuning, "find_spec", lambda _: None)
     fails(run("tune", source, "--search", "optuna"), "pip install 'h2gcn[tune]'")
 

@@ -16,13 +16,16 @@ import pytest
 
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Protocol, Result, Run, Store, reproduce
-from h2gcn.experiments.definition import experiments as definitions
-from h2gcn.experiments.definition.experiments import EXPERIMENTS, PROTOCOLS, Experiment
+from h2gcn.experiments import Protocol, Result, Run, Store, definition, reproduce
+from h2gcn.experiments.definition import (
+    EXPERIMENTS,
+    PROTOCOLS,
+    Experiment,
+)
 from h2gcn.experiments.driver import _run as trained, _select, graph_checksums
 from h2gcn.experiments.running import graphs
 from h2gcn.experiments.running.graphs import on_available_graphs
-from h2gcn.experiments.running.local_pool import execute as execute_one, failure
+from h2gcn.experiments.running.pools import execute as execute_one, failure
 from h2gcn.experiments.running.runner import Outcome
 from h2gcn.experiments.running.runs import read_records
 
@@ -126,7 +129,7 @@ def test_only_one_of_the_real_benchmarks_is_opened(
     for experiment in ("real", "statistics"):
         opened.clear()
         assert run(experiment, "--no-run", "--out", tmp_path, "--quiet") == 0
-        assert not {*opened} & {*definitions.REAL}
+        assert not {*opened} & {*definition.REAL}
     # What the store has of others stays in the table.
     with Store(tmp_path / "runs.jsonl") as store:
         done = Run("real", "texas", "mlp", {"dropout": 0.0}, 0)
@@ -164,7 +167,7 @@ def test_a_run_that_fails_is_told_and_does_not_stop_the_others(
     monkeypatch.setitem(EXPERIMENTS, "syn-products", experiment)
     broken = {"mlp": {"learning_rate": -1.0}, "gcn": {"epochs": 2}}
     monkeypatch.setattr(
-        definitions, "find_preset", lambda _, model: {"scaling": "none"} | broken[model]
+        definition, "find_preset", lambda _, model: {"scaling": "none"} | broken[model]
     )
     assert run("syn-products", "--out", tmp_path, "--jobs", 1, "--quiet") == 1
     told = capsys.readouterr().err
@@ -207,7 +210,7 @@ def test_the_setting_is_chosen_on_validation_nodes_and_never_on_test_nodes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        definitions, "find_grid", lambda *_: [{"dropout": 0.0}, {"dropout": 0.5}]
+        definition, "find_grid", lambda *_: [{"dropout": 0.0}, {"dropout": 0.5}]
     )
     execute = fake({0.0: 0.8, 0.5: 0.7}, {0.0: 0.1, 0.5: 0.9}, store)
     result = trained(
@@ -242,7 +245,7 @@ def test_what_a_table_no_longer_reports_is_not_selected(store: Store) -> None:
 def test_an_experiment_that_is_stopped_leaves_the_columns_it_finished(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definitions, "find_preset", lambda *_: {"dropout": 0.0})
+    monkeypatch.setattr(definition, "find_preset", lambda *_: {"dropout": 0.0})
     whole = fake({0.0: 0.5}, {0.0: 0.5}, store)
     results: list[Result] = []
 
@@ -428,7 +431,7 @@ def test_a_store_of_another_version_is_refused_and_left_alone(
 
 def test_every_experiment_has_a_line_in_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reproduce.md").read_text("utf-8")
-    for name in (*definitions.ORDER, "all"):
+    for name in (*definition.ORDER, "all"):
         assert f"| `{name}` |" in page
     for name in ("paper", "standard", "quick"):
         assert f"| `{name}` |" in page
@@ -503,7 +506,7 @@ PROGRAM = """
 import sys
 from dataclasses import replace
 from h2gcn.cli import main
-from h2gcn.experiments.definition.experiments import PROTOCOLS
+from h2gcn.experiments.definition import PROTOCOLS
 from test_driver import TINY
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from h2gcn.experiments import EXPERIMENTS, Cell, Run, stored_result
-from h2gcn.experiments.definition.experiments import PROTOCOLS
+from h2gcn.experiments.definition import PROTOCOLS
 
 STANDARD = PROTOCOLS["standard"]
 Records = list[dict[str, Any]]

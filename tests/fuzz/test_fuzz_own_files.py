@@ -46,7 +46,7 @@ from h2gcn.experiments import (
     search,
     stored_result,
 )
-from h2gcn.experiments.definition.experiments import PROTOCOLS
+from h2gcn.experiments.definition import PROTOCOLS
 from h2gcn.experiments.display import report_page
 from h2gcn.io import write_npz, write_predictions
 from h2gcn.training import find_stage, signed, to_bytes

@@ -16,7 +16,7 @@ from h2gcn.io import (
     usable_path,
     write_predictions,
 )
-from h2gcn.io.mistakes import listed, quoted
+from h2gcn.io.mistakes import excerpt, listed
 from support.commands import Run, fails
 
 FILES = ("a.npz", "a.pt", "a.graphml", "a.edgelist", "a.txt")
@@ -164,8 +164,8 @@ def test_nothing_is_written_to_a_name_that_no_file_can_have(tmp_path: Path) -> N
 
 
 def test_long_values_are_cut_in_messages() -> None:
-    assert quoted("x" * 100) == repr("x" * 100)
-    assert quoted("x" * 101) == f"'{'x' * 99}…' (101 characters)"
-    assert quoted(12) == "12"
-    assert quoted(10**400).endswith("…' (401 characters)")
+    assert excerpt("x" * 100) == repr("x" * 100)
+    assert excerpt("x" * 101) == f"'{'x' * 99}…' (101 characters)"
+    assert excerpt(12) == "12"
+    assert excerpt(10**400).endswith("…' (401 characters)")
     assert listed(["a", "b" * 200]) == f"'a', '{'b' * 99}…' (200 characters)"

@@ -8,7 +8,7 @@ import pytest
 from conclusions import CLAIMS, NOT_YET, Claim, Conclusion, conclude
 
 from h2gcn.experiments import EXPERIMENTS, Cell, Row, Table, published
-from h2gcn.experiments.analysis.cells import measured, not_run
+from h2gcn.experiments.analysis import measured, not_run
 from h2gcn.experiments.definition import REAL_MODELS
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}

@@ -20,10 +20,8 @@ from h2gcn.rings import (
     blocked as blocked_ring,
     exact_rings,
     normalise,
-    stored as ring_store,
 )
-from h2gcn.rings.blocked import ComputedRing, RingSource
-from h2gcn.rings.stored import store_ring
+from h2gcn.rings.blocked import ComputedRing, RingSource, store_ring
 from h2gcn.sparse import Operator, gigabytes
 from support.graphs import NAMED, adjacency, random_adjacency
 
@@ -131,7 +129,7 @@ def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def never(*_: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(ring_store, "ring_pattern", never)
+    monkeypatch.setattr(blocked_ring, "ring_pattern", never)
     again = store_ring(adj, tmp_path)
     assert np.array_equal(first.columns, again.columns)
     assert np.array_equal(first.starts, again.starts)
@@ -149,7 +147,7 @@ def test_graphs_do_not_share_files(tmp_path: Path) -> None:
 def test_blocks_of_the_file_make_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_store, "BLOCK", 5)
+    monkeypatch.setattr(blocked_ring, "STORED_BLOCK", 5)
     adj = random_adjacency(9)
     stored, ring = store_ring(adj, tmp_path), exact_rings(adj)[1]
     assert np.array_equal(stored.columns, ring.indices)
@@ -174,7 +172,7 @@ DAMAGES: dict[str, tuple[str, bytes | None]] = {
 def test_a_damaged_file_is_made_again_aloud(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr(ring_store, "READ", 7)  # several reads
+    monkeypatch.setattr(blocked_ring, "READ", 7)  # several reads
     adj, (suffix, content) = NAMED["star"], DAMAGES[damage]
     before = np.array(store_ring(adj, tmp_path).columns)
     (home,) = tmp_path.iterdir()
@@ -221,7 +219,7 @@ def test_a_file_that_may_not_be_read(
 def test_a_file_just_written_is_not_read_to_check_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ring_store, "_crc32", pytest.fail)
+    monkeypatch.setattr(blocked_ring, "_crc32", pytest.fail)
     store_ring(NAMED["star"], tmp_path)
     monkeypatch.undo()
     (columns,) = tmp_path.glob("*/*.int32")
@@ -237,7 +235,7 @@ def test_an_interrupted_write_leaves_nothing_that_counts(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(ring_store, "ring_pattern", broken)
+        patched.setattr(blocked_ring, "ring_pattern", broken)
         with pytest.raises(KeyboardInterrupt):
             store_ring(NAMED["star"], tmp_path)
     assert not list(tmp_path.glob("*/*"))

@@ -11,7 +11,6 @@ from h2gcn.exceptions import InputError
 from h2gcn.rings import (
     exact as rings_module,
     exact_rings,
-    kernels,
     normalise,
     normalise_directed,
 )
@@ -351,7 +350,7 @@ def test_bitmaps_of_many_words() -> None:
 def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     adj = random_adjacency(seed)
     alone = exact_rings(adj, hops=3)
-    monkeypatch.setattr(kernels, "SMALL_WORK", 0)
+    monkeypatch.setattr(rings_module, "SMALL_WORK", 0)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     for one, other in zip(alone, exact_rings(adj, hops=3), strict=True):
         assert np.array_equal(one.indices, other.indices)

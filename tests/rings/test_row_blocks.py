@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from h2gcn.rings import kernels
-from h2gcn.rings.kernels import in_threads, narrow, row_blocks, row_starts
+from h2gcn.rings import exact
+from h2gcn.rings.exact import in_threads, narrow, row_blocks, row_starts
 
 
 def test_where_rows_begin() -> None:
@@ -19,7 +19,7 @@ def test_where_rows_begin() -> None:
 
 
 def test_every_row_is_worked_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SMALL_WORK", 0)
+    monkeypatch.setattr(exact, "SMALL_WORK", 0)
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     for costs in (np.ones(100), np.array([1e6, 0, 0, 1]), np.array([3.0]), np.zeros(0)):
         done = np.zeros(len(costs), dtype=int)
@@ -50,7 +50,7 @@ def test_as_many_threads_as_were_asked_for(
     expected: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernels, "SMALL_WORK", 0)
+    monkeypatch.setattr(exact, "SMALL_WORK", 0)
     loaded = None
     if torch_threads is not None:
         loaded = SimpleNamespace(get_num_threads=lambda: torch_threads)
@@ -64,7 +64,7 @@ def test_as_many_threads_as_were_asked_for(
         started.append(threads)
         return ThreadPoolExecutor(threads)
 
-    monkeypatch.setattr(kernels, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(exact, "ThreadPoolExecutor", pool)
     own: list[bool] = []
     main = get_ident()
     in_threads(lambda _: own.append(get_ident() == main), np.ones(100))
@@ -81,7 +81,7 @@ def test_indices_are_narrow_where_they_can_be() -> None:
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SMALL_WORK", 0)
+    monkeypatch.setattr(exact, "SMALL_WORK", 0)
 
     def fail(_: slice) -> None:
         raise ValueError("broken")

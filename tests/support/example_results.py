@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from h2gcn.experiments import Cell, published
-from h2gcn.experiments.analysis.cells import mark_best, measured, not_run
-from h2gcn.experiments.definition.experiments import EXPERIMENTS, Experiment
+from h2gcn.experiments.analysis import mark_best, measured, not_run
+from h2gcn.experiments.definition import EXPERIMENTS, Experiment
 
 EVIL = "</script><img src=x onerror=alert(1)>\"'&`{{x}}"
 """A name that breaks whatever forgets to escape it."""

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from h2gcn import Graph, exact_rings, theory
 from h2gcn.datasets import PRESETS, generate_graph
-from h2gcn.datasets.synthetic.attachment import circular_compatibility
+from h2gcn.datasets.synthetic import circular_compatibility
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.theorems import leads_of, theory_result
 from h2gcn.homophily.measures import edge_homophily, node_homophily

@@ -1,19 +1,16 @@
-from .catalogue import (
+from .loading import (
     DATASETS as DATASETS,
     SYN_CORA as SYN_CORA,
     DatasetInfo as DatasetInfo,
-)
-from .loading import (
     data_root as data_root,
     is_dataset as is_dataset,
     load_dataset as load_dataset,
 )
 from .raw_files import known_checksums as known_checksums
-from .synthetic import (
-    PRESETS as PRESETS,
+from .synthetic import PRESETS as PRESETS, generate_graph as generate_graph
+from .synthetic_features import (
     BenchmarkFeatures as BenchmarkFeatures,
     FeatureSource as FeatureSource,
     GaussianFeatures as GaussianFeatures,
     ProductsFeatures as ProductsFeatures,
-    generate_graph as generate_graph,
 )

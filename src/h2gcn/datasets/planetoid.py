@@ -1,21 +1,37 @@
-"""The Planetoid files of Cora, Citeseer and Pubmed: matrices and lists in pickles."""
+"""The Planetoid files of Cora, Citeseer and Pubmed: matrices and lists in pickles.
+
+A pickle can run any program when it is read, and a few bytes of one can ask for any
+amount of memory. Planetoid's hold numpy arrays, scipy matrices and a dictionary of
+lists. So the steps of a pickle are looked at first, and only then taken; what it
+builds are blanks of our own, not objects of numpy, whose fields it could forge; and
+arrays are made of the blanks once their types and lengths fit.
+"""
 
 from __future__ import annotations
 
+import io
+import pickle
+import pickletools
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.datasets.geom_gcn import read_split_files
-from h2gcn.datasets.pickles import read_array, read_lists, read_matrix
-from h2gcn.datasets.raw_files import reading
+from h2gcn.datasets.raw_files import MOST_COLUMNS, reading
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph, Split
 from h2gcn.io import adjacency_from_edges
 
-__all__ = ["read_planetoid"]
+__all__ = [
+    "read_array",
+    "read_lists",
+    "read_matrix",
+    "read_planetoid",
+]
 
 
 def read_planetoid(folder: Path, prefix: str) -> Graph:
@@ -96,3 +112,241 @@ def _read_test_nodes(path: Path, first: int, count: int) -> NDArray[np.int64]:
                 f"{last}. Got {len(test)} nodes."
             )
     return test
+
+
+# ------------------------------------------------------------------------------ pickles
+
+MOST_STEPS = 5_000_000
+"""Of a pickle; the longest of Planetoid's has 178,216."""
+
+_STEPS = {
+    *("PROTO", "FRAME", "STOP", "MARK", "POP", "MEMOIZE", "PUT", "BINPUT"),
+    *("LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "NONE", "NEWTRUE", "NEWFALSE"),
+    *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "STRING"),
+    *("BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"),
+    *("BINBYTES", "SHORT_BINBYTES", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2"),
+    *("TUPLE3", "EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_DICT", "DICT"),
+    *("SETITEM", "SETITEMS", "GLOBAL", "STACK_GLOBAL", "REDUCE", "NEWOBJ", "BUILD"),
+}
+"""What pickles of arrays, lists and dictionaries take, in the words of pickletools."""
+
+_NUMBERS = re.compile(r"b1|[iu][1248]|f[248]")
+"""The types that an array may have."""
+
+
+class _Blank:
+    """What stands for a thing that a pickle names; it keeps what it is given.
+
+    A pickle can set fields of any object, of a class too, unless the object itself
+    takes what it is given: so every blank has `__setstate__`.
+    """
+
+    __slots__ = ("arguments", "state")
+
+    def __init__(self, *arguments: object) -> None:
+        self.arguments, self.state = arguments, None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class _Type(_Blank):
+    """A blank for numpy.dtype."""
+
+    __slots__ = ()
+
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type of numbers that is meant."""
+        name = self.arguments[0] if self.arguments else None
+        order = "=" if self.state is None else self.state[1]
+        if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
+            raise InputError(f"an array must hold numbers. Got type {str(name)[:80]}.")
+        if not isinstance(order, str) or order not in ("<", ">", "=", "|"):
+            raise InputError("the byte order of an array must be <, >, = or |.")
+        return np.dtype(name).newbyteorder(order)  # type: ignore[arg-type]
+
+
+class _Array(_Blank):
+    """A blank for numpy's function that makes an empty array."""
+
+    __slots__ = ()
+
+    def array(self) -> NDArray[Any]:
+        """Return the array, made of the bytes that are there."""
+        if not isinstance(self.state, tuple) or len(self.state) != 5:
+            raise InputError("an array has no content.")
+        _, shape, kind, by_columns, content = self.state
+        if isinstance(content, str):  # of Python 2: a byte is a character
+            content = content.encode("latin1")
+        if not isinstance(kind, _Type) or not isinstance(content, bytes):
+            raise InputError("an array must be bytes of one type.")
+        dtype = kind.dtype()
+        sizes = _sizes(shape)
+        wanted = dtype.itemsize
+        for size in sizes:
+            wanted *= size
+        if wanted != len(content):
+            raise InputError(
+                f"an array of shape {sizes} takes {wanted:,} bytes. "
+                f"Got {len(content):,}."
+            )
+        flat = np.frombuffer(content, dtype=dtype)
+        array = flat.reshape(sizes, order="F" if by_columns else "C")
+        return array.astype(dtype.newbyteorder("="))
+
+
+class _Matrix(_Blank):
+    """A blank for scipy's csr_matrix."""
+
+    __slots__ = ()
+
+    def csr(self) -> CSR:
+        """Return the matrix, once nothing of it is taken on trust."""
+        state = getattr(self, "state", None)
+        parts = state if isinstance(state, dict) else {}
+        data, indices, indptr = (
+            part.array() if isinstance(part := parts.get(name), _Array) else None
+            for name in ("data", "indices", "indptr")
+        )
+        if data is None or indices is None or indptr is None:
+            raise InputError("a matrix must have data, indices and indptr.")
+        shape = _sizes(parts.get("_shape", parts.get("shape")))
+        if len(shape) != 2 or shape[1] > MOST_COLUMNS:
+            raise InputError(
+                f"a matrix must have two sides, and at most {MOST_COLUMNS:,} columns. "
+                f"Got shape {shape}."
+            )
+        if not indices.dtype.kind == indptr.dtype.kind == "i":
+            raise InputError("the indices of a matrix must be integers.")
+        if shape[0] + 1 != len(indptr):
+            raise InputError(
+                f"a matrix of {shape[0]:,} rows has {shape[0] + 1:,} pointers to rows. "
+                f"Got {len(indptr):,}."
+            )
+        matrix = sp.csr_matrix((data, indices, indptr), shape=shape)
+        matrix.check_format(full_check=True)
+        if not np.isfinite(matrix.data).all():
+            raise InputError("a matrix must hold finite numbers.")
+        return CSR(matrix)
+
+
+class _Dict(_Blank):
+    """A blank for collections.defaultdict: what it is called with is not used."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: object) -> Any:
+        return {}
+
+
+class _Mark(_Blank):
+    """Stands for classes that pickles name and have no reason to call."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: object) -> Any:
+        raise InputError("the pickle builds a thing that is none of arrays and lists.")
+
+
+_BLANKS: dict[tuple[str, str], type] = {
+    ("numpy", "ndarray"): _Mark,
+    ("numpy", "dtype"): _Type,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy._core.multiarray", "_reconstruct"): _Array,
+    ("scipy.sparse.csr", "csr_matrix"): _Matrix,
+    ("scipy.sparse._csr", "csr_matrix"): _Matrix,
+    ("collections", "defaultdict"): _Dict,
+    ("__builtin__", "list"): _Mark,
+    ("builtins", "list"): _Mark,
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Builds blanks, and nothing else that has a name."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return the blank for what a pickle names, if there is one."""
+        try:
+            return _BLANKS[module, name]
+        except KeyError:
+            raise InputError(
+                f"the pickle names {module}.{name}, which no array needs; it was "
+                "not read"
+            ) from None
+
+
+def read_matrix(path: Path) -> CSR:
+    """Read a pickled scipy matrix, or a numpy array of two dimensions."""
+    with reading(path):
+        read = _unpickle(path)
+        if isinstance(read, _Matrix):
+            return read.csr()
+        if isinstance(read, _Array) and (array := read.array()).ndim == 2:
+            return CSR(array)
+        raise InputError("it must hold a matrix.")
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Read a pickled numpy array of two dimensions."""
+    with reading(path):
+        read = _unpickle(path)
+        if isinstance(read, _Array) and (array := read.array()).ndim == 2:
+            return array
+        raise InputError("it must hold an array of two dimensions.")
+
+
+def read_lists(path: Path) -> dict[int, list[int]]:
+    """Read a pickled dictionary from integers to lists of integers."""
+    with reading(path):
+        read = _unpickle(path)
+        if not isinstance(read, dict) or not all(
+            type(key) is int and type(row) is list for key, row in read.items()
+        ):
+            raise InputError("it must hold a dictionary of lists.")
+        # A list that is there once can be named a million times.
+        if sum(map(len, read.values())) > path.stat().st_size:
+            raise InputError("its lists are longer together than the file.")
+        if not all(type(value) is int for row in read.values() for value in row):
+            raise InputError("its lists must hold integers.")
+        return read
+
+
+def _unpickle(path: Path) -> Any:
+    content = path.read_bytes()
+    try:
+        _look_at(content)
+        # From memory, where nobody can read more than there is.
+        return _Unpickler(io.BytesIO(content), encoding="latin1").load()
+    except InputError:
+        raise
+    except (pickle.UnpicklingError, AttributeError, EOFError, ValueError) as error:
+        raise InputError(f"not a pickle of arrays ({error})") from None
+
+
+def _look_at(content: bytes) -> None:
+    """Raise where a step is none of those that arrays and lists take."""
+    named = 0
+    for count, (step, argument, _) in enumerate(pickletools.genops(content)):
+        if step.name not in _STEPS:
+            raise InputError(
+                f"the pickle takes the step {step.name}, which no array needs; it was "
+                "not read"
+            )
+        if count > MOST_STEPS:
+            raise InputError(f"a pickle must have at most {MOST_STEPS:,} steps.")
+        if "PUT" in step.name or step.name == "MEMOIZE":
+            named += 1
+            # The table of what is named is as long as its largest number.
+            if argument is not None and not 0 <= int(argument) <= named:
+                raise InputError(
+                    f"the pickle calls its thing {named:,} number {argument:,}; it was "
+                    "not read"
+                )
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """Return the shape of an array, if it is one."""
+    whole = isinstance(shape, tuple) and len(shape) <= 8
+    if not whole or not all(type(one) is int and 0 <= one < 2**40 for one in shape):
+        raise InputError("the shape of an array must be counts.")
+    return tuple(shape)

@@ -1,7 +1,3 @@
-from .adjacency import (
-    adjacency_from_edges as adjacency_from_edges,
-    from_scipy as from_scipy,
-)
 from .dispatch import read_graph as read_graph
 from .edge_list import read_edge_list as read_edge_list
 from .files import (
@@ -13,20 +9,22 @@ from .files import (
     check_suffix as check_suffix,
     clear_beside as clear_beside,
     clear_unfinished as clear_unfinished,
+    existing_file as existing_file,
     keep as keep,
     lock as lock,
     locked as locked,
     new_folder as new_folder,
+    plain_path as plain_path,
     sync_folder as sync_folder,
+    usable_path as usable_path,
     whole_file as whole_file,
     write_whole as write_whole,
 )
-from .mistakes import (
-    existing_file as existing_file,
-    listed as listed,
-    plain_path as plain_path,
-    usable_path as usable_path,
+from .graph_parts import (
+    adjacency_from_edges as adjacency_from_edges,
+    from_scipy as from_scipy,
 )
+from .mistakes import listed as listed
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml
 from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
 from .own_json import (

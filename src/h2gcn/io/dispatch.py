@@ -10,8 +10,8 @@ from h2gcn._validation import check_type
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
-from h2gcn.io.files import cannot_read
-from h2gcn.io.mistakes import Mistakes, usable_path
+from h2gcn.io.files import cannot_read, usable_path
+from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt

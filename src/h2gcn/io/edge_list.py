@@ -12,9 +12,14 @@ import numpy as np
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph
-from h2gcn.io.adjacency import adjacency_from_edges
-from h2gcn.io.mistakes import existing_file, not_utf8, one_line, quoted
-from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
+from h2gcn.io.files import existing_file
+from h2gcn.io.graph_parts import (
+    adjacency_from_edges,
+    doubtful_labels,
+    order_classes,
+    structural_features,
+)
+from h2gcn.io.mistakes import excerpt, not_utf8, one_line
 from h2gcn.io.tables import END_NAMES, ID_NAMES, text_array, text_codes
 from h2gcn.sparse import check_room, gigabytes
 
@@ -147,7 +152,7 @@ def _read_pairs(
     if width < 2:
         raise InputError(
             f"{file}: each line must hold {first} and {second}. Got "
-            f"{quoted(opening.decode(errors='replace'))} instead."
+            f"{excerpt(opening.decode(errors='replace'))} instead."
         )
     try:
         table = pacsv.read_csv(

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and locks on files and folders."""
+"""Paths that can be used, files that are written whole or not at all, and locks."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from h2gcn.exceptions import InputError
-from h2gcn.io.mistakes import usable_path
+from h2gcn.io.mistakes import one_line
 
 try:
     import fcntl
@@ -28,11 +29,14 @@ __all__ = [
     "check_suffix",
     "clear_beside",
     "clear_unfinished",
+    "existing_file",
     "keep",
     "lock",
     "locked",
     "new_folder",
+    "plain_path",
     "sync_folder",
+    "usable_path",
     "whole_file",
     "write_whole",
 ]
@@ -44,6 +48,64 @@ _NO_LOCKS = (
 """What a file system says that has no locks."""
 _ENDINGS = (Exception, GeneratorExit, KeyboardInterrupt, SystemExit)
 """How a program can end or go on that has time to clean up; a kill leaves none."""
+_OTHER_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+"""What a path may lead to that is no file."""
+
+
+def usable_path(path: str | Path) -> Path:
+    """Return a path, "~" resolved, that the system can look at, else raise.
+
+    Nothing need be there. Names that are too long, folders that may not be looked
+    into and homes of nobody are refused.
+    """
+    try:
+        found = Path(path).expanduser()
+        found.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    except OSError as error:
+        # Only the end of a name that is too long for a message as well.
+        name = str(path) if len(str(path)) <= 200 else "…" + str(path)[-60:]
+        raise InputError(f"{name}: cannot be read ({error.strerror}).") from None
+    except (RuntimeError, ValueError) as error:  # no such home; a null character
+        raise InputError(f"{str(path)!r} is no path ({one_line(error)}).") from None
+    return found
+
+
+def plain_path(path: str | Path) -> Path:
+    """Return the path of a file, or of none yet, that can be opened, else raise.
+
+    Pipes and devices are refused before they are opened: they may never end.
+    """
+    file = usable_path(path)
+    if file.exists():
+        kind = stat.S_IFMT(file.stat().st_mode)
+        if kind != stat.S_IFREG:
+            what = _OTHER_KINDS.get(kind, "something else")
+            raise InputError(f"{file}: this is {what}, not a file.")
+    return file
+
+
+def existing_file(path: str | Path) -> Path:
+    """Return the path of a file that is there and holds something, else raise."""
+    file = plain_path(path)
+    try:
+        if not file.exists():
+            raise InputError(f"{file}: there is no such file.")
+        with file.open("rb") as handle:
+            if not handle.read(1):
+                raise InputError(f"{file}: the file is empty.")
+    except OSError as error:
+        raise InputError(
+            f"{file}: the file cannot be read ({error.strerror})."
+        ) from None
+    return file
 
 
 def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None:

@@ -1,8 +1,7 @@
-"""What is wrong with an input: checks that all readers make, and their words."""
+"""What is wrong with an input, in words that all readers share."""
 
 from __future__ import annotations
 
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,10 @@ from h2gcn.exceptions import InputError
 __all__ = [
     "Mistakes",
     "check_parts",
-    "existing_file",
+    "excerpt",
     "listed",
     "not_utf8",
     "one_line",
-    "plain_path",
-    "quoted",
-    "usable_path",
 ]
 
 SHOWN = 5
@@ -79,77 +75,18 @@ class Mistakes:
         raise InputError("; ".join([*opening, said[-1]]))
 
 
-_OTHER_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-
-
-def usable_path(path: str | Path) -> Path:
-    """Return a path, "~" resolved, that the system can look at, else raise.
-
-    Nothing need be there. Names that are too long, folders that may not be looked
-    into and homes of nobody are refused.
-    """
-    try:
-        found = Path(path).expanduser()
-        found.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return found
-    except OSError as error:
-        # Only the end of a name that is too long for a message as well.
-        name = str(path) if len(str(path)) <= 200 else "…" + str(path)[-60:]
-        raise InputError(f"{name}: cannot be read ({error.strerror}).") from None
-    except (RuntimeError, ValueError) as error:  # no such home; a null character
-        raise InputError(f"{str(path)!r} is no path ({one_line(error)}).") from None
-    return found
-
-
-def plain_path(path: str | Path) -> Path:
-    """Return the path of a file, or of none yet, that can be opened, else raise.
-
-    Pipes and devices are refused before they are opened: they may never end.
-    """
-    file = usable_path(path)
-    if file.exists():
-        kind = stat.S_IFMT(file.stat().st_mode)
-        if kind != stat.S_IFREG:
-            what = _OTHER_KINDS.get(kind, "something else")
-            raise InputError(f"{file}: this is {what}, not a file.")
-    return file
-
-
-def existing_file(path: str | Path) -> Path:
-    """Return the path of a file that is there and holds something, else raise."""
-    file = plain_path(path)
-    try:
-        if not file.exists():
-            raise InputError(f"{file}: there is no such file.")
-        with file.open("rb") as handle:
-            if not handle.read(1):
-                raise InputError(f"{file}: the file is empty.")
-    except OSError as error:
-        raise InputError(
-            f"{file}: the file cannot be read ({error.strerror})."
-        ) from None
-    return file
-
-
 def one_line(error: object, limit: int = 200) -> str:
     """Return the words of a parser's exception on one line, cut at `limit`."""
     words = " ".join(str(error).split()).rstrip(".")
     return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
-def quoted(value: object, limit: int = 100) -> str:
+def excerpt(value: object, limit: int = 100) -> str:
     """Return a value of a file for a message: as `repr`, and cut where it is long.
 
     Examples
     --------
-    >>> quoted("a cell"), quoted("9" * 1000, limit=5)
+    >>> excerpt("a cell"), excerpt("9" * 1000, limit=5)
     ("'a cell'", "'9999…' (1,000 characters)")
     """
     text = str(value)
@@ -160,7 +97,7 @@ def quoted(value: object, limit: int = 100) -> str:
 
 def listed(names: Sequence[str], limit: int = 12) -> str:
     """Return names for a message: quoted, and not all where there are many."""
-    shown = ", ".join(map(quoted, names[:limit]))
+    shown = ", ".join(map(excerpt, names[:limit]))
     rest = len(names) - limit
     return f"{shown} and {rest} more" if rest > 0 else shown
 

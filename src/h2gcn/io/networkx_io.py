@@ -15,15 +15,17 @@ from numpy.typing import NDArray
 from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, Graph
-from h2gcn.io.adjacency import adjacency_from_edges, carried_note
-from h2gcn.io.mistakes import existing_file, one_line, quoted
-from h2gcn.io.node_data import (
+from h2gcn.io.files import existing_file
+from h2gcn.io.graph_parts import (
+    adjacency_from_edges,
+    carried_note,
     doubtful_labels,
     encode_labels,
     fit_layout,
     structural_features,
     text_values,
 )
+from h2gcn.io.mistakes import excerpt, one_line
 from h2gcn.io.tables import split_names
 from h2gcn.sparse import check_room
 
@@ -194,22 +196,22 @@ def _features(
             continue
         if odd is not None:
             raise InputError(
-                f"Node attribute {key!r} must be numbers. Got {quoted(odd)} instead."
+                f"Node attribute {key!r} must be numbers. Got {excerpt(odd)} instead."
             )
         widths = [np.size(v) if v is not None else -1 for v in values]
         if len(set(widths)) > 1:
             at = next(i for i, w in enumerate(widths) if w != max(widths))
             raise InputError(
                 f"Node attribute {key!r} must be there at each node, of one length. "
-                f"Node {quoted(nodes[at])} has {quoted(values[at])} instead."
+                f"Node {excerpt(nodes[at])} has {excerpt(values[at])} instead."
             )
         block = _as_numbers(values).reshape(len(nodes), -1)
         finite = np.isfinite(block).all(axis=1)
         if not finite.all():
             at = int(np.argmin(finite))
             raise InputError(
-                f"Node attribute {key!r} must be finite. Node {quoted(nodes[at])} has "
-                f"{quoted(values[at])} instead."
+                f"Node attribute {key!r} must be finite. Node {excerpt(nodes[at])} has "
+                f"{excerpt(values[at])} instead."
             )
         blocks.append(block)
         single = np.ndim(values[0]) == 0

@@ -25,10 +25,15 @@ from h2gcn.graph import (
     Split,
     check_split_count,
 )
-from h2gcn.io.adjacency import adjacency_from_edges, from_scipy
-from h2gcn.io.files import atomic_write, check_suffix
-from h2gcn.io.mistakes import check_parts, existing_file, listed, one_line
-from h2gcn.io.node_data import check_features_room, encode_labels, fit_layout
+from h2gcn.io.files import atomic_write, check_suffix, existing_file
+from h2gcn.io.graph_parts import (
+    adjacency_from_edges,
+    check_features_room,
+    encode_labels,
+    fit_layout,
+    from_scipy,
+)
+from h2gcn.io.mistakes import check_parts, listed, one_line
 from h2gcn.sparse import check_room
 
 __all__ = ["Archive", "read_npz", "write_npz"]

@@ -16,8 +16,7 @@ import numpy as np
 
 from h2gcn._validation import shortened
 from h2gcn.exceptions import InputError
-from h2gcn.io.files import cannot_read
-from h2gcn.io.mistakes import plain_path
+from h2gcn.io.files import cannot_read, plain_path
 
 __all__ = ["Count", "Finite", "conform", "decode", "parse_json", "read_own", "shown"]
 

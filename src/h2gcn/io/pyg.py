@@ -18,9 +18,15 @@ from numpy.typing import NDArray
 from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, EdgeColumns, Graph, Split, check_split_count
-from h2gcn.io.adjacency import adjacency_from_edges, carried_note
-from h2gcn.io.mistakes import check_parts, existing_file, one_line, quoted
-from h2gcn.io.node_data import check_features_room, encode_labels, fit_layout
+from h2gcn.io.files import existing_file
+from h2gcn.io.graph_parts import (
+    adjacency_from_edges,
+    carried_note,
+    check_features_room,
+    encode_labels,
+    fit_layout,
+)
+from h2gcn.io.mistakes import check_parts, excerpt, one_line
 from h2gcn.sparse import available_memory, gigabytes
 
 if TYPE_CHECKING:
@@ -257,7 +263,7 @@ def _check_archive(file: Path) -> bool:
             for member in archive.infolist():
                 if member.compress_type != zipfile.ZIP_STORED:
                     raise InputError(
-                        f"{file}: {quoted(member.filename)} is compressed, and "
+                        f"{file}: {excerpt(member.filename)} is compressed, and "
                         "torch.save compresses nothing; it was not loaded."
                     )
                 is_pickle = member.filename.endswith("data.pkl")

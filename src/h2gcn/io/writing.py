@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
-from h2gcn.io.files import atomic_write, check_suffix, new_folder
-from h2gcn.io.mistakes import listed, usable_path
+from h2gcn.io.files import atomic_write, check_suffix, new_folder, usable_path
+from h2gcn.io.mistakes import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa

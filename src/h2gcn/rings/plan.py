@@ -11,7 +11,7 @@ import torch
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.rings import blocked as blocked_ring, exact
-from h2gcn.rings.blocked import BlockedRing, ComputedRing
+from h2gcn.rings.blocked import BlockedRing, ComputedRing, store_ring
 from h2gcn.rings.exact import capped_ring, exact_rings, normalised_ring
 from h2gcn.rings.footprint import (
     SLACK,
@@ -23,7 +23,6 @@ from h2gcn.rings.footprint import (
     piece_bytes,
     piece_size,
 )
-from h2gcn.rings.stored import store_ring
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
 __all__ = [

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Drawing
 from h2gcn.diagnosis.display import _luminance
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Figure
-from h2gcn.experiments.definition.experiments import EXPERIMENTS
+from h2gcn.experiments.definition import EXPERIMENTS
 from h2gcn.experiments.display import figures
 from h2gcn.experiments.display.figures import _SETTINGS, STYLES, _draw, styles_of
 from support.example_results import EVIL, as_paper, figure

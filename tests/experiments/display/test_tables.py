@@ -13,7 +13,7 @@ from rich.console import Console
 
 from h2gcn.experiments import Cell, Result, Table, show as show_table
 from h2gcn.experiments.definition import Published
-from h2gcn.experiments.display import table_text as words, tables
+from h2gcn.experiments.display import tables
 from support.example_results import EVIL, as_paper, cell, result, small, table
 
 Render = Callable[[dict[str, Any], Any], str]
@@ -110,22 +110,22 @@ def read_csv(text: str) -> list[dict[str, str]]:
 )
 def test_a_cell_in_words(given: dict[str, Any], expected: tuple[str, ...]) -> None:
     one, where = Cell.from_json(given), Table.from_json(table({}, []))
-    told = (words.ours, words.papers, words.verdict)
+    told = (tables.ours, tables.papers, tables.verdict)
     assert tuple(tell(one, where) for tell in told) == expected
 
 
 def test_a_graph_is_not_better_with_more_nodes() -> None:
     where = Table("t", "T", ("nodes",), (), corner="dataset")
     more = Cell(3330, paper=Published(3327.0, None), verdict="better", difference=3.0)
-    assert words.category(more, where) == "differs"
-    assert words.verdict(more, where) == "differs by +3.00"
-    assert (words.ours(more, where), words.papers(more, where)) == ("3,330", "3,327")
+    assert tables.category(more, where) == "differs"
+    assert tables.verdict(more, where) == "differs by +3.00"
+    assert (tables.ours(more, where), tables.papers(more, where)) == ("3,330", "3,327")
     fewer = replace(more, verdict="worse", difference=-3)
-    assert words.verdict(fewer, where) == "differs by −3"
+    assert tables.verdict(fewer, where) == "differs by −3"
     unjudged = replace(more, verdict="none")
-    assert words.category(unjudged, where) == "differs"
-    assert words.category(replace(more, verdict="within"), where) == "within"
-    assert words.category(Cell(5), where) == "none"
+    assert tables.category(unjudged, where) == "differs"
+    assert tables.category(replace(more, verdict="within"), where) == "within"
+    assert tables.category(Cell(5), where) == "none"
 
 
 # -------------------------------------------------------------------------- all forms

@@ -17,8 +17,8 @@ import pytest
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments import RayPool, Run
-from h2gcn.experiments.running import ray_pool
-from h2gcn.experiments.running.local_pool import execute
+from h2gcn.experiments.running import pools
+from h2gcn.experiments.running.pools import execute
 from h2gcn.experiments.running.runs import FORMAT, read_records
 from support.toy_runs import toy
 from support.webkb import write_tiny_webkb
@@ -221,7 +221,7 @@ def test_a_cluster_that_is_not_there(where: str) -> None:
 def test_what_is_there_is_not_ray(
     speaks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_pool, "_SECONDS_TO_REACH", 0.2)
+    monkeypatch.setattr(pools, "_SECONDS_TO_REACH", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -258,14 +258,14 @@ def test_a_cluster_under_the_address_of_the_machine_is_told_of(
         def init(self, **_: object) -> None:
             pass
 
-    monkeypatch.setattr(ray_pool, "_check_answer", lambda *_: None)
+    monkeypatch.setattr(pools, "_check_answer", lambda *_: None)
     with pytest.warns(H2GCNWarning, match="Ray listens to others too"):
-        ray_pool._connect(Ray(), "127.0.0.1:6379")
-    ray_pool._connect(Ray(), "192.0.2.7:6379")
+        pools._connect(Ray(), "127.0.0.1:6379")
+    pools._connect(Ray(), "192.0.2.7:6379")
 
 
 def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_pool, "find_spec", lambda _: None)
+    monkeypatch.setattr(pools, "find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"pip install 'h2gcn\[ray\]'"):
         RayPool()
 
@@ -285,7 +285,7 @@ def test_what_sigterm_does_stays_as_the_program_has_it() -> None:
 
     signal.signal(signal.SIGTERM, ours)
     try:
-        ray_pool._connect(Ray(), "auto")
+        pools._connect(Ray(), "auto")
         assert signal.getsignal(signal.SIGTERM) is ours
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

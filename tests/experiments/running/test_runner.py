@@ -20,7 +20,7 @@ from h2gcn import NodeClassifier, __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Event, LocalPool, Run, Store, run_plan
 from h2gcn.experiments.running.graphs import open_graph
-from h2gcn.experiments.running.local_pool import Record, count_by_degree, execute
+from h2gcn.experiments.running.pools import Record, count_by_degree, execute
 from h2gcn.experiments.running.runs import FORMAT, key_of, read_records
 from support.toy_runs import play, toy
 from support.webkb import write_tiny_webkb

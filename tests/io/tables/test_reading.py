@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import TableOptions, read_graph, read_tables, write_tables
-from h2gcn.io.tables.table_file import open_table
+from h2gcn.io.tables.columns import open_table
 
 NODES = "id,label,age,city\n007,cat,1.5,Rome\nb,,2,Oslo\nc,dog,3,\n"
 EDGES = "source,target\n007,b\nb,c\n"

@@ -15,5 +15,10 @@ from .result_files import (
     read_results as read_results,
     write_result as write_result,
 )
-from .table_text import category as category, ours as ours, verdict as verdict
-from .tables import markdown_grid as markdown_grid, show as show
+from .tables import (
+    category as category,
+    markdown_grid as markdown_grid,
+    ours as ours,
+    show as show,
+    verdict as verdict,
+)

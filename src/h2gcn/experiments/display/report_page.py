@@ -14,9 +14,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from h2gcn import __version__
 from h2gcn.diagnosis import STEPS, heat_palette, number
-from h2gcn.experiments.display import table_text as words
+from h2gcn.experiments.display import tables as words
 from h2gcn.experiments.display.figures import describe, svg_text, why_no_figures
-from h2gcn.experiments.display.table_text import cell_notes, reading
+from h2gcn.experiments.display.tables import cell_notes, reading
 from h2gcn.experiments.results import Cell, Figure, Result, Table
 
 __all__ = ["count_cells", "render_html", "summary_line"]

@@ -7,8 +7,7 @@ from .graphs import (
     on_available_graphs as on_available_graphs,
     open_graph as open_graph,
 )
-from .local_pool import LocalPool as LocalPool
-from .ray_pool import RayPool as RayPool
+from .pools import LocalPool as LocalPool, RayPool as RayPool
 from .runner import Event as Event, Pool as Pool, run_plan as run_plan
 from .runs import (
     Run as Run,

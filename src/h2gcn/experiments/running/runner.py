@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from h2gcn.experiments.running.local_pool import LocalPool, Record
+from h2gcn.experiments.running.pools import LocalPool, Record
 from h2gcn.experiments.running.runs import Run, Store
 
 __all__ = ["Event", "Outcome", "Pool", "is_done", "run_plan"]

@@ -1,10 +1,10 @@
 from .columns import (
     END_NAMES as END_NAMES,
     ID_NAMES as ID_NAMES,
+    TABLE_SUFFIXES as TABLE_SUFFIXES,
     TableOptions as TableOptions,
     split_names as split_names,
     text_array as text_array,
     text_codes as text_codes,
 )
 from .reading import read_tables as read_tables
-from .table_file import TABLE_SUFFIXES as TABLE_SUFFIXES

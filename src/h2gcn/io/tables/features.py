@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
-from h2gcn.io.mistakes import Mistakes, existing_file, listed, one_line, quoted
-from h2gcn.io.node_data import check_features_room, worth_sparse
-from h2gcn.io.tables.columns import Roles, as_text, text_codes
-from h2gcn.io.tables.table_file import TableFile
+from h2gcn.io.files import existing_file
+from h2gcn.io.graph_parts import check_features_room, worth_sparse
+from h2gcn.io.mistakes import Mistakes, excerpt, listed, one_line
+from h2gcn.io.tables.columns import Roles, TableFile, as_text, text_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -239,11 +239,11 @@ def _numeric_columns(
                 mistakes.add(file.path, words)
                 continue
             notes.append(
-                f"column {quoted(name)} holds text and is not used; "
+                f"column {excerpt(name)} holds text and is not used; "
                 f"categorical=[{name!r}] one-hot encodes it"
             )
         else:
-            notes.append(f"column {quoted(name)} holds {kind} and is not used")
+            notes.append(f"column {excerpt(name)} holds {kind} and is not used")
     return tuple(numeric), tuple(notes)
 
 
@@ -295,7 +295,7 @@ def first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
 def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
     cell = column[row].as_py()
     return (
-        f"{file.path}: column {quoted(name)} holds numbers, but {quoted(cell)} at "
+        f"{file.path}: column {excerpt(name)} holds numbers, but {excerpt(cell)} at "
         f"{file.place(row)}; mend it, or make it a category with "
         f"categorical=[{name!r}].{_comma_hint(cell)}"
     )
@@ -309,9 +309,9 @@ def _not_numeric(file: TableFile, name: str, column: pa.ChunkedArray, kind: str)
     if others.any():
         row = int(np.argmax(others))
         cell = column[row].as_py()
-        found += f": {quoted(cell)} at {file.place(row)}"
+        found += f": {excerpt(cell)} at {file.place(row)}"
         hint = _comma_hint(cell)
-    return f"{file.path}: the feature column {quoted(name)} holds {found}.{hint}"
+    return f"{file.path}: the feature column {excerpt(name)} holds {found}.{hint}"
 
 
 def _comma_hint(cell: str) -> str:
@@ -359,11 +359,11 @@ def _not_finite(
     file: TableFile, table: pa.Table, roles: Roles, name: str, row: int, hint: str
 ) -> str:
     value = table[name][row].as_py()
-    found = "a missing value" if value is None else quoted(value)
-    node = "" if roles.id is None else f", node {quoted(table[roles.id][row].as_py())}"
+    found = "a missing value" if value is None else excerpt(value)
+    node = "" if roles.id is None else f", node {excerpt(table[roles.id][row].as_py())}"
     return (
-        f"{file.path}: column {quoted(name)} must hold a finite number in each row, of "
-        f"32 bits. Got {found} at {file.place(row)}{node}.{hint}"
+        f"{file.path}: column {excerpt(name)} must hold a finite number in each row, "
+        f"of 32 bits. Got {found} at {file.place(row)}{node}.{hint}"
     )
 
 

@@ -11,21 +11,22 @@ from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
-from h2gcn.io.mistakes import Mistakes, listed, quoted
-from h2gcn.io.node_data import doubtful_labels, order_classes, structural_features
+from h2gcn.io.graph_parts import doubtful_labels, order_classes, structural_features
+from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.tables.columns import (
     Roles,
+    TableFile,
     TableOptions,
     as_text,
     as_written,
     choose_roles,
+    open_table,
     split_names,
     text_array,
     text_codes,
 )
 from h2gcn.io.tables.edges import read_edges
 from h2gcn.io.tables.features import Filler, map_features, read_features
-from h2gcn.io.tables.table_file import TableFile, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,9 +213,9 @@ def _check_ids(file: TableFile, name: str, ids: pa.ChunkedArray) -> None:
     again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
     first = int(np.argmax(codes == codes[again]))
     one, other = ids[first].as_py(), ids[again].as_py()
-    what = f"the node id {quoted(one)} is there twice"
+    what = f"the node id {excerpt(one)} is there twice"
     if one != other:
-        both = f"{quoted(one)} and {quoted(other)}"
+        both = f"{excerpt(one)} and {excerpt(other)}"
         what = f"the node ids {both} differ only by blanks around them"
     raise InputError(
         f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}."

@@ -16,15 +16,14 @@ from h2gcn.experiments import (
     Ranked,
     Store,
     TuneProgress,
+    definition,
     find_grid,
     search,
     tune,
+    tuning,
 )
-from h2gcn.experiments.definition import settings as settings_module
 from h2gcn.experiments.running.runs import read_records
-from h2gcn.experiments.tuning import searching as tuning
-from h2gcn.experiments.tuning.searching import Space
-from h2gcn.experiments.tuning.trials import Trials, rank
+from h2gcn.experiments.tuning import Space, Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
 from support.graphs import one_way
@@ -90,7 +89,7 @@ def scores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[[Callable[[Stub], float]], None]:
     """Replace classifiers by stubs; return what sets their score."""
-    monkeypatch.setattr(settings_module, "NodeClassifier", Stub)
+    monkeypatch.setattr(definition, "NodeClassifier", Stub)
     monkeypatch.setattr(Stub, "fits", 0)
 
     def set_score(score: Callable[[Stub], float]) -> None:

@@ -1,4 +1,4 @@
-"""The paper's grids: the settings of its App. F, all of them allowed."""
+"""The paper's experiments as data, its grids, and what `h2gcn train` starts from."""
 
 import itertools
 from collections.abc import Mapping
@@ -9,9 +9,128 @@ import pytest
 from h2gcn import NodeClassifier
 from h2gcn.datasets import DATASETS
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import classifier_of, find_grid, find_preset, flatten
-from h2gcn.experiments.definition.settings import OWN_PATIENCE, nest
+from h2gcn.experiments import (
+    classifier_of,
+    find_experiments,
+    find_grid,
+    find_preset,
+    find_protocol,
+    flatten,
+)
+from h2gcn.experiments.definition import (
+    EXPERIMENTS,
+    ORDER,
+    OWN_PATIENCE,
+    PROTOCOLS,
+    _data,
+    nest,
+    published_rows,
+)
 from h2gcn.models import ALIASES, MODELS
+
+PAPER, STANDARD, QUICK = (PROTOCOLS[name] for name in ("paper", "standard", "quick"))
+
+
+def n_runs(name: str, protocol: str = "standard") -> int:
+    """Return how many runs the table of an experiment reports."""
+    experiment, how = EXPERIMENTS[name], PROTOCOLS[protocol]
+    units = [u for c in experiment.shown(how) for u in experiment.units(c, how)]
+    return len(units) * len(experiment.models)
+
+
+def test_the_sizes_are_those_of_the_paper() -> None:
+    assert n_runs("syn-cora") == n_runs("syn-products") == 33 * 8
+    assert n_runs("ablation") == 36 * 11
+    assert n_runs("table-1") == 2 * 3 * 7
+    assert n_runs("degree") == 2 * 3 * 2
+    # Ten benchmarks of ten splits, cornell beside its file of 2020, cora-full's three.
+    assert n_runs("real") == (10 * 10 + 3) * 12
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_rows_and_columns_are_those_of_the_papers_table(name: str) -> None:
+    experiment = EXPERIMENTS[name]
+    assert set(experiment.models) <= set(MODELS)
+    if name == "degree":
+        return
+    paper = published_rows(experiment.paper)
+    assert set(experiment.models) == set(paper)
+    for row in paper.values():
+        assert set(row) == set(experiment.columns) - {"cornell"}
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_figures_show_models_of_the_table(name: str) -> None:
+    for _, models in EXPERIMENTS[name].figures.values():
+        assert set(models) <= set(EXPERIMENTS[name].models)
+
+
+def test_graphs_are_named_by_benchmark_homophily_and_number() -> None:
+    units = EXPERIMENTS["syn-cora"].units("0.10", STANDARD)
+    assert units == [(f"syn-cora/h0.10-r{i}", 0) for i in (1, 2, 3)]
+    units = EXPERIMENTS["syn-products"].units("1.00", QUICK)
+    assert units == [("syn-products-2000/h1.00-r1", 0)]
+    assert EXPERIMENTS["real"].units("texas", QUICK) == [("texas", 0), ("texas", 1)]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_setting_of_a_plan_is_one_that_its_model_takes(
+    name: str, protocol: str
+) -> None:
+    experiment, how = EXPERIMENTS[name], PROTOCOLS[protocol]
+    for column in experiment.shown(how):
+        dataset = experiment.units(column, how)[0][0]
+        for model in experiment.models:
+            settings = how.settings(dataset, model)
+            assert settings
+            for setting in settings:
+                NodeClassifier(model, **setting).check_params()
+
+
+def test_the_paper_protocol_is_the_grid_as_it_is() -> None:
+    for model in ("h2gcn-1", "gcn", "gat"):
+        for dataset in ("cora", "syn-cora/h0.10-r1"):
+            assert PAPER.settings(dataset, model) == find_grid(dataset, model)
+
+
+def test_the_standard_protocol_waits_where_the_paper_trains_to_the_end() -> None:
+    assert {s["patience"] for s in STANDARD.settings("cora", "h2gcn-1")} == {100}
+    assert {s["patience"] for s in STANDARD.settings("cora", "gcn")} == {40, 100, 200}
+    assert all("patience" not in s for s in STANDARD.settings("texas", "h2gcn-1"))
+    assert all("patience" not in s for s in STANDARD.settings("cora", "graphsage"))
+    (setting,) = STANDARD.settings("syn-cora/h0.10-r1", "h2gcn-1")
+    assert (setting["dropout"], setting["patience"]) == (0.0, 100)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_quick_protocol_tries_one_setting_and_few_epochs(model: str) -> None:
+    for dataset in ("cora", "syn-products-2000/h0.10-r1"):
+        (setting,) = QUICK.settings(dataset, model)
+        assert setting["epochs"] <= 100
+
+
+def test_all_is_every_experiment_once() -> None:
+    assert find_experiments("all") == list(ORDER)
+    assert set(ORDER) == {*EXPERIMENTS, "ranks", "statistics", "theory"}
+    assert find_experiments("real") == ["real"]
+
+
+def test_an_unknown_experiment_offers_the_nearest() -> None:
+    with pytest.raises(
+        InputError, match=r"there is no experiment 'sin-cora'\. Did you mean 'syn-cora'"
+    ):
+        find_experiments("sin-cora")
+
+
+def test_an_unknown_protocol_offers_the_nearest() -> None:
+    rule = r"The 'protocol' parameter .* must be paper, standard, quick\. "
+    with pytest.raises(InputError, match=rule):
+        find_protocol("quik")
+
+
+# -------------------------------------------------------------------- the paper's grids
+
 
 FAMILIES = (*DATASETS, "syn-cora/h0.10-r1", "syn-products/h0.10-r1", "my graph")
 
@@ -276,3 +395,45 @@ def test_a_model_that_no_grid_names_is_tried_as_it_is(
 def test_a_misspelt_model_is_not_a_new_one() -> None:
     with pytest.raises(InputError, match="Did you mean 'gcn-cheby'"):
         find_grid("texas", "gcn-chebi")
+
+
+# ------------------------------------------------------------------------------ presets
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", [*DATASETS, "syn-cora/h0.10-r1", "syn-products"])
+def test_every_preset_is_one_that_the_model_takes(name: str, model: str) -> None:
+    NodeClassifier(model, **find_preset(name, model)).check_params()
+
+
+def test_every_setting_is_of_a_model_and_a_benchmark_that_exist() -> None:
+    assert set(_data("presets.json")) <= {*DATASETS, "syn-cora", "syn-products"}
+    for settings in _data("presets.json").values():
+        assert set(settings) <= set(MODELS)
+
+
+def test_a_benchmark_brings_its_scaling_and_metric() -> None:
+    assert find_preset("minesweeper", "h2gcn-1")["metric"] == "roc_auc"
+    assert find_preset("cora", "h2gcn-1")["scaling"] == "rows"
+    assert find_preset("syn-products", "h2gcn-1")["scaling"] == "none"
+
+
+def test_an_untuned_benchmark_gets_the_first_of_the_grid_with_patience() -> None:
+    preset = find_preset("tolokers", "h2gcn-1")
+    assert preset["patience"] == 100
+    assert (preset["activation"], preset["dropout"]) == ("relu", 0.0)
+
+
+@pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-s0", "h2gcn-r2"])
+def test_the_papers_choices_hold_for_all_graphs_of_a_synthetic_benchmark(
+    model: str,
+) -> None:
+    assert find_preset("syn-cora/h0.10-r1", model)["dropout"] == 0.0
+    assert find_preset("syn-cora/h0.90-r2", model)["dropout"] == 0.0
+    assert find_preset("syn-products", model)["dropout"] == 0.5
+    assert find_preset("syn-cora/h0.90-r2", "gcn")["hidden_channels"] == 32
+
+
+def test_a_preset_can_be_changed_without_harm() -> None:
+    find_preset("cora", "h2gcn-1")["dropout"] = 0.9
+    assert find_preset("cora", "h2gcn-1")["dropout"] == 0.5

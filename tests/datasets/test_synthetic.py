@@ -9,9 +9,17 @@ import scipy.sparse as sp
 from scipy.stats import chisquare
 
 from h2gcn import Graph
-from h2gcn.datasets import PRESETS, BenchmarkFeatures, GaussianFeatures, generate_graph
-from h2gcn.datasets.synthetic import attachment, generator as synthetic
-from h2gcn.datasets.synthetic.attachment import circular_compatibility, generate_edges
+from h2gcn.datasets import (
+    PRESETS,
+    BenchmarkFeatures,
+    GaussianFeatures,
+    generate_graph,
+    synthetic,
+)
+from h2gcn.datasets.synthetic import (
+    circular_compatibility,
+    generate_edges,
+)
 from h2gcn.exceptions import InputError
 
 FEW = GaussianFeatures(n_features=4)
@@ -101,7 +109,7 @@ LAWS = {
 @pytest.mark.parametrize("law", LAWS)
 def test_graphs_come_with_the_probability_of_the_rule(law, patience, monkeypatch):
     # No patience: what is drawn after the first repeated node comes from the list.
-    monkeypatch.setattr(attachment._Urns, "patience", patience)
+    monkeypatch.setattr(synthetic._Urns, "patience", patience)
     labels, h, m, start = LAWS[law]
     expected = all_graphs(labels, h, m, start)
     assert sum(expected.values()) == pytest.approx(1)

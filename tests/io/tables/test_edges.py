@@ -12,7 +12,7 @@ import pytest
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, Graph, edge_aggregates
 from h2gcn.io import TableOptions, read_graph
-from h2gcn.io.tables import edge_columns as room
+from h2gcn.io.tables import edges as room
 
 NODES = "id,f\na,1\nb,2\nc,3\n"
 PAYMENTS = (

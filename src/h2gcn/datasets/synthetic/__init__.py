@@ -1,5 +1,0 @@
-"""The paper's synthetic graphs: edges by attachment, features drawn or borrowed."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

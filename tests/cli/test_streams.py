@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 from h2gcn.cli import main, program
-from h2gcn.cli.console import LONGEST, say, table, tell
+from h2gcn.cli.console import (
+    LONGEST,
+    fitting,
+    guarded_streams,
+    printable,
+    say,
+    table,
+    tell,
+)
 from h2gcn.cli.predict import guarded
-from h2gcn.cli.streams import fitting, guarded_streams, printable
 from h2gcn.models import MODELS
 from support.commands import Run, fails
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from h2gcn.cli.streams import shown
+from h2gcn.cli.console import shown
 from h2gcn.diagnosis import (
     LARGE_RINGS,
     ClassShare,

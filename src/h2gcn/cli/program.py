@@ -26,13 +26,17 @@ from h2gcn.cli import (
     train,
     tune,
 )
-from h2gcn.cli.console import INTERRUPTED, KEPT, say, sigterm_as_ctrl_c, tell
-from h2gcn.cli.streams import (
+from h2gcn.cli.console import (
+    INTERRUPTED,
+    KEPT,
     NOBODY_READS,
     OutputError,
     end_streams,
     guarded_streams,
     open_streams,
+    say,
+    sigterm_as_ctrl_c,
+    tell,
 )
 from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError

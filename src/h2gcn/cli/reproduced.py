@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from h2gcn import __version__
-from h2gcn.cli.console import say, tell
+from h2gcn.cli.console import live_bar, say, tell
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from h2gcn.experiments import Event, Pool, Protocol, Result, Run, Store
 
 __all__ = ["Reproduction", "plan_bar", "words_of"]
@@ -173,15 +175,7 @@ def plan_bar(title: str, *, show: bool) -> Iterator[Callable[[Event], None]]:
     if not sys.stderr.isatty():
         yield _Lines(title)
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[words]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with live_bar("{task.fields[words]}") as bar:
         tasks: list[TaskID] = []
 
         def update(event: Event) -> None:

@@ -22,10 +22,10 @@ from h2gcn.cli.console import (
     progress_bar,
     say,
     say_what_was_read,
-    show_leaderboard,
     table,
     tell,
 )
+from h2gcn.cli.wording import as_flags
 from h2gcn.diagnosis import number, reliability_svg
 from h2gcn.estimator import (
     AUTO,
@@ -413,7 +413,7 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
     )
     for board in result.get("leaderboards", ()):
-        show_leaderboard(Leaderboard.from_json(board))
+        _show_leaderboard(Leaderboard.from_json(board))
     if result["config"]["scaling"] == "auto" and _is_scaled(result["model"]):
         took = result["splits"][0]["scaling"]
         tell(f"scaling of the features: {took}, by auto (--scaling sets another)")
@@ -452,6 +452,31 @@ def show(result: Mapping[str, Any], graph: Graph) -> None:
         _show_confusion(result["confusion"], result["per_class"])
     for remark in result["remarks"]:
         tell(f"Note: {remark}.")
+
+
+def _show_leaderboard(board: Leaderboard) -> None:
+    """Print how the members of auto stand, and what that says."""
+    heads = ("", "answers", SCORES[board.metric], "log-loss", "behind", "seconds")
+    rows = [
+        (
+            row.name,
+            f"{100 * row.weight:.0f} %" if row.weight else "",
+            percent(row.score),
+            "" if row.log_loss is None else f"{row.log_loss:.3f}",
+            board.behind(row) if row.gap else "",
+            f"{row.seconds:.1f}",
+        )
+        for row in board.rows
+        if row.log_loss is not None
+    ]
+    rows.append(("always the largest class", "", percent(board.majority), "", "", ""))
+    table(f"leaderboard, on {board.held_out}", heads, rows)
+    for row in board.rows:
+        if row.note:
+            tell(f"{row.name}: {as_flags(row.note)}")
+    for sentence in (board.answering, board.graph, board.caution):
+        if sentence:
+            tell(sentence)
 
 
 def _probability_line(result: Mapping[str, Any]) -> str:

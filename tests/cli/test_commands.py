@@ -64,7 +64,7 @@ def test_training_on_ones_own_data_loads_no_experiments(
 import sys
 from h2gcn.cli import main
 code = main(["train", *sys.argv[1:], "--epochs", "2", "--quiet", "--json"])
-loaded = [name for name in sys.modules if name.startswith("h2gcn.experiments")]
+loaded = [name for name in sys.modules if name.startswith("h2gcn.experiments.")]
 sys.exit(code or ", ".join(loaded) or 0)
 """
     for more in (["--model", "mlp"], ["--settings", str(settings)]):

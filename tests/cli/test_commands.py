@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h2gcn import __version__
+from h2gcn import __version__, estimator
 from h2gcn.cli.console import sigterm_as_ctrl_c
 from h2gcn.estimator import load_bundle
 from h2gcn.graph import ReadRecord
@@ -887,10 +887,8 @@ def test_sigterm_does_what_ctrl_c_does(
 def test_sigterm_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
     monkeypatch.setattr(
-        runs, "check_fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+        estimator, "check_fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
     )
     code, out, notes = run("train", folder, "-q")
     assert (code, out, notes) == (143, "", "h2gcn: interrupted\n")
@@ -997,9 +995,7 @@ def test_a_label_column_of_ids(run: Run, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_the_splits_that_are_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
-    evaluate, calls = runs.evaluate, []
+    evaluate, calls = estimator.evaluate, []
 
     def interrupt(*arguments: object) -> object:
         calls.append(arguments)
@@ -1007,7 +1003,7 @@ def test_ctrl_c_keeps_the_splits_that_are_done(
             raise KeyboardInterrupt
         return evaluate(*arguments)
 
-    monkeypatch.setattr(runs, "evaluate", interrupt)
+    monkeypatch.setattr(estimator, "evaluate", interrupt)
     command = ("train", folder, "--split", "all", *QUICK)
     code, out, notes = run(*command, "--json")
     assert code == 130
@@ -1228,12 +1224,10 @@ def test_all_splits_are_checked_before_the_first_is_trained_and_once(
 def test_ctrl_c_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "check_fit", interrupt)
+    monkeypatch.setattr(estimator, "check_fit", interrupt)
     code, out, notes = run("train", folder, "-q")
     assert (code, out) == (130, "")
     assert notes == "h2gcn: interrupted\n"

@@ -127,7 +127,7 @@ def command(
     import warnings
 
     from h2gcn.cli.console import KEPT, say_what_was_read, tell_json
-    from h2gcn.cli.runs import find_splits
+    from h2gcn.cli.train import find_splits
     from h2gcn.cli.tuned import (
         Folder,
         Tuning,

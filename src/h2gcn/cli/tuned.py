@@ -19,7 +19,7 @@ from h2gcn.cli.console import (
     table,
     tell,
 )
-from h2gcn.cli.runs import SplitRun
+from h2gcn.cli.train import SplitRun
 from h2gcn.estimator import (
     NodeClassifier,
     check_target,

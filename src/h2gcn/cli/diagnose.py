@@ -38,6 +38,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": ""}
 _Justify = Literal["left", "right"]
 
 
+@src.with_tables
 def command(
     source: src.Source = None,
     as_json: Annotated[
@@ -53,21 +54,7 @@ def command(
         bool,
         typer.Option("--no-fit", help="Measure only: no quick fit of cheap models."),
     ] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    id_column: src.IdColumn = None,
-    label_column: src.LabelColumn = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    feature: src.Feature = None,
-    categorical: src.Categorical = None,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    undirected: src.Undirected = False,
-    fill_missing: src.FillMissing = False,
-    edge_feature: src.EdgeFeature = None,
-    edge_categorical: src.EdgeCategorical = None,
+    tables: src.Tables = src.Tables(),
 ) -> None:
     """Say what kind of graph SOURCE is, and what to do with it.
 
@@ -81,20 +68,8 @@ def command(
 
     if html is not None:
         check_suffix(html, (".html", ".htm"))
-    options = src.table_options(
-        id_column,
-        label_column,
-        feature,
-        categorical,
-        source_column,
-        target_column,
-        drop_unknown,
-        undirected,
-        fill_missing,
-        edge_feature,
-        edge_categorical,
-    )
-    graph = src.load_source(source, nodes, edges, options, features, trust_data)
+    options = tables.options()
+    graph = src.load_source(source, tables, options)
     quick = None
     if not no_fit and graph.labelled.size:
         from h2gcn.estimator import quick_fit

@@ -129,7 +129,10 @@ def command(
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
     check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
-    src.check_not_read(out, source, nodes, edges, features)
+    tables = src.Tables(
+        nodes=nodes, edges=edges, features=features, trust_data=trust_data
+    )
+    src.check_not_read(out, source, tables)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)
@@ -144,9 +147,7 @@ def command(
         target_column=target_column or options.target_column,
         label_required=False,
     )
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
-    )
+    graph = src.load_source(source, tables, options, memory_limit)
     wanted = (graph.y < 0) | every_node
     if not wanted.any():
         raise InputError(

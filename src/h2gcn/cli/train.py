@@ -48,6 +48,7 @@ from h2gcn.cli.options import (
     Seed,
     check_given,
     find_settings,
+    in_panel,
     in_range,
     machine,
     merge,
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SplitRun", "command", "find_splits"]
 
-_SETTINGS = "Settings of one model (default: the dataset's preset)"
+_setting = in_panel("Settings of one model (default: the dataset's preset)")
 N_RANDOM_SPLITS = 10
 """How many splits `--split all` draws for data that bring none."""
 MAX_CLASSES_SHOWN = 12
@@ -72,10 +73,7 @@ HARDLY = 0.1
 """A class of whose test nodes a smaller share was found is told."""
 
 
-def _setting(help_text: str) -> Any:
-    return typer.Option(help=help_text, rich_help_panel=_SETTINGS, show_default=False)
-
-
+@src.with_tables
 def command(
     source: src.Source = None,
     out: Annotated[
@@ -138,21 +136,7 @@ def command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
     ] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    id_column: src.IdColumn = None,
-    label_column: src.LabelColumn = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    feature: src.Feature = None,
-    categorical: src.Categorical = None,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    undirected: src.Undirected = False,
-    fill_missing: src.FillMissing = False,
-    edge_feature: src.EdgeFeature = None,
-    edge_categorical: src.EdgeCategorical = None,
+    tables: src.Tables = src.Tables(),
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -184,11 +168,8 @@ def command(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="An option of the model's own; repeat for more.",
-            rich_help_panel=_SETTINGS,
-            show_default=False,
+        _setting(
+            "An option of the model's own; repeat for more.", metavar="NAME=VALUE"
         ),
     ] = None,
     batch_size: BatchSize = None,
@@ -244,27 +225,13 @@ def command(
         )
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
-    options = src.table_options(
-        id_column,
-        label_column,
-        feature,
-        categorical,
-        source_column,
-        target_column,
-        drop_unknown,
-        undirected,
-        fill_missing,
-        edge_feature,
-        edge_categorical,
-    )
+    options = tables.options()
     if out is not None:
         estimator.check_target(out)
         if not force:
             _check_new(out, resume)
     checkpoints = _find_checkpoints(checkpoint, resume, checkpoint_minutes)
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
-    )
+    graph = src.load_source(source, tables, options, memory_limit)
     if base is None:
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)

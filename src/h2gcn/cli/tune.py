@@ -36,6 +36,7 @@ from h2gcn.cli.options import (
     Seed,
     check_given,
     find_settings,
+    in_panel,
     machine,
     merge,
 )
@@ -46,12 +47,11 @@ if TYPE_CHECKING:
     from h2gcn.estimator import NodeClassifier
     from h2gcn.experiments import Ranked, Setting, TuneProgress
     from h2gcn.graph import Graph, Split
-    from h2gcn.io import TableOptions
 
 __all__ = ["TuneFolder", "command"]
 
 N_TRIALS, N_SPLITS = 50, 3
-_SETTINGS = "Settings (of every run, instead of the grid's)"
+_setting = in_panel("Settings (of every run, instead of the grid's)")
 MAX_SHOWN, MAX_COLUMNS = 15, 5
 """Of the ranking's rows, and of the settings that have a column of their own."""
 _FLAGS = {
@@ -69,10 +69,7 @@ _FLAGS = {
 }
 
 
-def _setting(help_text: str) -> Any:
-    return typer.Option(help=help_text, rich_help_panel=_SETTINGS, show_default=False)
-
-
+@src.with_tables
 def command(
     source: src.Source = None,
     out: Annotated[
@@ -115,21 +112,7 @@ def command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
     ] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    id_column: src.IdColumn = None,
-    label_column: src.LabelColumn = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    feature: src.Feature = None,
-    categorical: src.Categorical = None,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    undirected: src.Undirected = False,
-    fill_missing: src.FillMissing = False,
-    edge_feature: src.EdgeFeature = None,
-    edge_categorical: src.EdgeCategorical = None,
+    tables: src.Tables = src.Tables(),
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -190,22 +173,8 @@ def command(
         TuneFolder(out).check()
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
-    options = src.table_options(
-        id_column,
-        label_column,
-        feature,
-        categorical,
-        source_column,
-        target_column,
-        drop_unknown,
-        undirected,
-        fill_missing,
-        edge_feature,
-        edge_categorical,
-    )
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
-    )
+    options = tables.options()
+    graph = src.load_source(source, tables, options, memory_limit)
     folder = TuneFolder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:
@@ -237,8 +206,7 @@ def command(
     if as_json:
         tell_json(result)
     else:
-        paths = {"--nodes": nodes, "--edges": edges, "--features": features}
-        again = _source_arguments(source, paths, options)
+        again = _source_arguments(source, tables)
         _show(result, graph, " ".join([again, *_machine_arguments(here)]))
     return KEPT if work.interrupted else None
 
@@ -620,10 +588,14 @@ def _say_saved(
     tell(f"h2gcn train {source} --model {result['model']} --settings {best}{seed}")
 
 
-def _source_arguments(
-    source: str | None, paths: Mapping[str, Path | None], options: TableOptions
-) -> str:
+def _source_arguments(source: str | None, tables: src.Tables) -> str:
     """Return the arguments that name a graph, to be copied into another command."""
+    paths = {
+        "--nodes": tables.nodes,
+        "--edges": tables.edges,
+        "--features": tables.features,
+    }
+    options = tables.options()
     words = [] if source is None else [source]
     for flag, path in paths.items():
         words += [] if path is None else [flag, str(path)]

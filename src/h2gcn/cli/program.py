@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
@@ -79,6 +79,10 @@ for _module in (
     _text = (inspect.getdoc(_module.command) or "").split("\n\n")
     _help = "\n\n".join(" ".join(paragraph.split()) for paragraph in _text)
     _name = _module.__name__.rpartition(".")[2]
+    # Once and not each time that typer looks at them, which it often does.
+    _module.command.__annotations__ = get_type_hints(
+        _module.command, include_extras=True
+    )
     app.command(_name, cls=_Command, help=_help)(_module.command)
 
 # The base of all that typer's parser raises; its home differs by version.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h2gcn import __version__
+from h2gcn import __version__, estimator
 from h2gcn.cli.console import sigterm_as_ctrl_c
 from h2gcn.estimator import load_bundle
 from h2gcn.graph import ReadRecord
@@ -64,7 +64,7 @@ def test_training_on_ones_own_data_loads_no_experiments(
 import sys
 from h2gcn.cli import main
 code = main(["train", *sys.argv[1:], "--epochs", "2", "--quiet", "--json"])
-loaded = [name for name in sys.modules if name.startswith("h2gcn.experiments")]
+loaded = [name for name in sys.modules if name.startswith("h2gcn.experiments.")]
 sys.exit(code or ", ".join(loaded) or 0)
 """
     for more in (["--model", "mlp"], ["--settings", str(settings)]):
@@ -887,10 +887,8 @@ def test_sigterm_does_what_ctrl_c_does(
 def test_sigterm_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
     monkeypatch.setattr(
-        runs, "check_fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
+        estimator, "check_fit", lambda *_: os.kill(os.getpid(), signal.SIGTERM)
     )
     code, out, notes = run("train", folder, "-q")
     assert (code, out, notes) == (143, "", "h2gcn: interrupted\n")
@@ -997,9 +995,7 @@ def test_a_label_column_of_ids(run: Run, tmp_path: Path) -> None:
 def test_ctrl_c_keeps_the_splits_that_are_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
-    evaluate, calls = runs.evaluate, []
+    evaluate, calls = estimator.evaluate, []
 
     def interrupt(*arguments: object) -> object:
         calls.append(arguments)
@@ -1007,7 +1003,7 @@ def test_ctrl_c_keeps_the_splits_that_are_done(
             raise KeyboardInterrupt
         return evaluate(*arguments)
 
-    monkeypatch.setattr(runs, "evaluate", interrupt)
+    monkeypatch.setattr(estimator, "evaluate", interrupt)
     command = ("train", folder, "--split", "all", *QUICK)
     code, out, notes = run(*command, "--json")
     assert code == 130
@@ -1228,12 +1224,10 @@ def test_all_splits_are_checked_before_the_first_is_trained_and_once(
 def test_ctrl_c_before_anything_is_done(
     run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from h2gcn.cli import runs
-
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "check_fit", interrupt)
+    monkeypatch.setattr(estimator, "check_fit", interrupt)
     code, out, notes = run("train", folder, "-q")
     assert (code, out) == (130, "")
     assert notes == "h2gcn: interrupted\n"
@@ -1549,16 +1543,20 @@ def test_notes_of_the_readers_name_flags(run: Run, folder: Path) -> None:
     assert "categorical=" not in notes
 
 
-def test_help_waits_for_no_library() -> None:
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_waits_for_no_library(arguments: list[str]) -> None:
     program = (
         "import sys\n"
         "from h2gcn.cli import entry_point\n"
-        "sys.argv = ['h2gcn', '--help']\n"
+        "heavy = ('numpy', 'scipy', 'torch', 'pyarrow', 'sklearn', 'matplotlib')\n"
         "try: entry_point()\n"
-        "finally: print([m for m in ('numpy', 'torch', 'pyarrow') if m in sys.modules])"
+        "finally: print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines()[-1] == "[]"
 

@@ -14,7 +14,7 @@ from hypothesis import assume, given, strategies as st
 from h2gcn import Graph, Split, load_dataset
 from h2gcn.cli import main
 from h2gcn.cli.console import percent as score
-from h2gcn.cli.diagnosis_text import show
+from h2gcn.cli.diagnose import show
 from h2gcn.diagnosis import ClassShare, diagnose, heat_palette, number, render_html
 from h2gcn.diagnosis.advice import _ring, judge
 from h2gcn.diagnosis.diagnosing import MEASURES, DegreeBin

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from h2gcn import Graph
-from h2gcn.cli.diagnosis_text import show
+from h2gcn.cli.diagnose import show
 from h2gcn.diagnosis import QuickFit, QuickScore, diagnose, render_html
 from h2gcn.diagnosis.advice import place_sentences, recommend
 from h2gcn.estimator import quick_fit

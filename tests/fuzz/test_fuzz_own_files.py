@@ -33,7 +33,7 @@ import h2gcn.estimator.automatic
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.auto import Member
 from h2gcn.cli.options import find_settings
-from h2gcn.cli.tuned import Folder
+from h2gcn.cli.tune import TuneFolder
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments import (
     Run,
@@ -412,7 +412,7 @@ def read_settings(file: Path) -> None:
 
 
 def read_best(file: Path) -> None:
-    Folder(file.parent).check_search("mlp", 0, graph())
+    TuneFolder(file.parent).check_search("mlp", 0, graph())
 
 
 BEST = {

@@ -1,25 +1,26 @@
-"""How commands show things, and how Ctrl-C ends them."""
+"""How commands show things, what their streams take, and how Ctrl-C ends them."""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import sys
 import threading
 import time
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from h2gcn.cli.streams import printable, shown
 from h2gcn.cli.wording import as_flags
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
-    from h2gcn.auto import Leaderboard, Progress
+    from h2gcn.auto import Progress as ContestProgress
     from h2gcn.experiments import TuneProgress
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch
@@ -27,17 +28,25 @@ if TYPE_CHECKING:
 __all__ = [
     "INTERRUPTED",
     "KEPT",
+    "NOBODY_READS",
     "SCORES",
+    "OutputError",
     "contest_bar",
     "download_bar",
+    "end_streams",
+    "fitting",
     "fitting_status",
+    "guarded_streams",
+    "live_bar",
     "notes_of",
+    "open_streams",
     "percent",
+    "printable",
     "progress_bar",
     "runs_bar",
     "say",
     "say_what_was_read",
-    "show_leaderboard",
+    "shown",
     "sigterm_as_ctrl_c",
     "table",
     "tell",
@@ -115,6 +124,19 @@ def fitting_status() -> Iterator[Callable[[str], None] | None]:
         yield lambda name: status.update(f"quick fit: {name}")
 
 
+def live_bar(*columns: str | ProgressColumn) -> Progress:
+    """Return a bar for stderr that leaves no trace: title, bar, and some columns."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    title = TextColumn("{task.description}", markup=False)
+    told = [TextColumn(one) if isinstance(one, str) else one for one in columns]
+    console = Console(stderr=True)
+    return Progress(
+        title, BarColumn(bar_width=None), *told, console=console, transient=True
+    )
+
+
 @contextmanager
 def progress_bar(
     title: str, epochs: int, *, show: bool
@@ -123,17 +145,10 @@ def progress_bar(
     if not show or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("epoch {task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("{task.fields[scores]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    epochs_done = "epoch {task.completed:.0f}/{task.total:.0f}"
+    with live_bar(epochs_done, "{task.fields[scores]}", TimeRemainingColumn()) as bar:
         task = bar.add_task(printable(title), total=epochs, scores="")
 
         def update(epoch: Epoch) -> None:
@@ -149,22 +164,9 @@ def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import DownloadColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with live_bar(DownloadColumn(), TimeRemainingColumn()) as bar:
         tasks: dict[str, TaskID] = {}
 
         def update(file: str, done: int, total: int) -> None:
@@ -180,24 +182,16 @@ def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
 @contextmanager
 def contest_bar(
     title: str, *, show: bool
-) -> Iterator[Callable[[Progress], None] | None]:
+) -> Iterator[Callable[[ContestProgress], None] | None]:
     """Show the member that is fitted, and the time left, on a terminal."""
     if not show or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[member]}"),
-        TextColumn("at most {task.fields[left]} s left"),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    left = "at most {task.fields[left]} s left"
+    with live_bar("{task.fields[member]}", left) as bar:
         task = bar.add_task(printable(title), total=1, member="", left="")
 
-        def update(at: Progress) -> None:
+        def update(at: ContestProgress) -> None:
             bar.update(
                 task,
                 completed=at.number - 1,
@@ -209,48 +203,17 @@ def contest_bar(
         yield update
 
 
-def show_leaderboard(board: Leaderboard) -> None:
-    """Print how the members of auto stand, and what that says."""
-    heads = ("", "answers", SCORES[board.metric], "log-loss", "behind", "seconds")
-    rows = [
-        (
-            row.name,
-            f"{100 * row.weight:.0f} %" if row.weight else "",
-            percent(row.score),
-            "" if row.log_loss is None else f"{row.log_loss:.3f}",
-            board.behind(row) if row.gap else "",
-            f"{row.seconds:.1f}",
-        )
-        for row in board.rows
-        if row.log_loss is not None
-    ]
-    rows.append(("always the largest class", "", percent(board.majority), "", "", ""))
-    table(f"leaderboard, on {board.held_out}", heads, rows)
-    for row in board.rows:
-        if row.note:
-            tell(f"{row.name}: {as_flags(row.note)}")
-    for sentence in (board.answering, board.graph, board.caution):
-        if sentence:
-            tell(sentence)
-
-
 @contextmanager
 def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], None]]:
     """Show runs done, the best score so far and the time left on a terminal."""
     if not show or not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("run {task.completed:.0f}/{task.total:.0f}"),
-        TextColumn("best {task.fields[best]} %"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    runs_done = "run {task.completed:.0f}/{task.total:.0f}"
+    best = "best {task.fields[best]} %"
+    with live_bar(runs_done, best, TimeRemainingColumn()) as bar:
         tasks: list[TaskID] = []
 
         def update(runs: TuneProgress) -> None:
@@ -306,6 +269,189 @@ def percent(value: float | None, deviation: float | None = None) -> str:
         return NONE
     text = rounded(100 * value, 2, 100)
     return text if deviation is None else f"{text} ± {rounded(100 * deviation, 2, 100)}"
+
+
+SIGNS = {
+    **dict.fromkeys("–—−‐‑─━╴╶╸╺", "-"),
+    **{"→": "->", "←": "<-", "≥": ">=", "≤": "<=", "±": "+-", "≈": "~", "∝": "~"},
+    **{"…": "...", "×": "x", "✗": "x", "✓": "v", "·": "*", "•": "*", "█": "#"},
+    **{"¹": "^1", "²": "^2", "³": "^3", "⁴": "^4", "⁶": "^6", "⁻": "^-", "½": "1/2"},
+    **{"₀": "0", "₁": "1", "₂": "2", "ᵀ": "^T", "ᵏ": "^k", "ᐟ": "/", "√": "sqrt "},
+    **{"‖": "||", "│": "|", "┃": "|", "∈": " in ", "∪": " or ", "Σ": "sum "},
+    **{"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon"},
+    **{"λ": "lambda", "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau"},
+    **{"χ": "chi", "Â": "A^", "Ã": "A~", "Ĥ": "H^", "Ê": "E^", "č": "c", "ć": "c"},
+    **{"\u0302": "^", "\u0303": "~", "\u0305": "-"},
+    **{"‘": "'", "’": "'", "“": '"', "”": '"', "⌈": "ceil(", "⌉": ")", "�": "?"},
+}
+"""The signs that we print, in ASCII; all others are shown as escapes."""
+
+_JOINERS = "\u200c\u200d"
+"""They have no width and steer nothing, and Persian, Hindi and emoji need them."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with escapes in place of what could steer a terminal.
+
+    Parameters
+    ----------
+    text
+        Of anybody: a label, an id, the name of a column or of a file.
+    keep
+        Further characters that stay, such as the line breaks of a cell.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[31mb\n"))
+    a\x1b[31mb\n
+    """
+    if text.isprintable():
+        return text
+    kept = _JOINERS + keep
+    return "".join(c if c.isprintable() or c in kept else _escape(c) for c in text)
+
+
+def fitting(text: str, encoding: str | None) -> str:
+    """Return a text in the characters of an encoding: signs in ASCII, else escapes.
+
+    Parameters
+    ----------
+    text
+        What is to be written.
+    encoding
+        That of the stream; None takes everything.
+
+    Examples
+    --------
+    >>> fitting("81.2 ± 0.3", "ascii")
+    '81.2 +- 0.3'
+    """
+    if encoding is None or _fits(text, encoding):
+        return text
+    return "".join(
+        c if _fits(c, encoding) else SIGNS.get(c) or _escape(c) for c in text
+    )
+
+
+def shown(text: str, keep: str = "") -> str:
+    """Return anybody's text as stdout can show it, before it is laid out in a table.
+
+    Parameters
+    ----------
+    text, keep
+        As of `printable`.
+    """
+    return fitting(printable(text, keep), getattr(sys.stdout, "encoding", None))
+
+
+def _fits(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+NOBODY_READS = 141
+"""Exit code where the reader of a pipe is gone, as shells have it."""
+
+
+class OutputError(Exception):
+    """The output cannot be written.
+
+    Not an OSError: those that print for us, and those that write files, would take it
+    for one of theirs.
+
+    Parameters
+    ----------
+    error
+        Why not.
+    """
+
+    def __init__(self, error: OSError | ValueError) -> None:
+        super().__init__(f"stdout cannot be written ({_reason(error)})")
+        self.nobody_reads = getattr(error, "errno", None) == errno.EPIPE
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+class _Guarded:
+    """A stream that takes every text.
+
+    Parameters
+    ----------
+    stream
+        Of text; all but writing is left to it.
+    needed
+        Whether it is a failure that it cannot be written; else what is written to
+        it is lost, as there is nowhere else to say so.
+    """
+
+    def __init__(self, stream: TextIO, *, needed: bool) -> None:
+        self._stream, self._needed = stream, needed
+
+    def write(self, text: str) -> int:
+        """Write a text, in characters that the stream has."""
+        try:
+            self._stream.write(fitting(text, self._stream.encoding))
+        except (OSError, ValueError) as error:
+            self._lost(error)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        try:
+            self._stream.flush()
+        except (OSError, ValueError) as error:
+            self._lost(error)
+
+    def _lost(self, error: OSError | ValueError) -> None:
+        if self._needed:
+            raise OutputError(error) from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """Have stdout and stderr take every text, as long as a command runs."""
+    before = sys.stdout, sys.stderr
+    out: Any = _Guarded(sys.stdout, needed=True)
+    err: Any = _Guarded(sys.stderr, needed=False)
+    sys.stdout, sys.stderr = out, err
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def open_streams() -> None:
+    """Open those of the three streams that were closed, on nothing.
+
+    Else the next file that is opened would have the number of stdout, and what
+    libraries print would go there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
+
+
+def end_streams() -> None:
+    """Drop what cannot be written, so that Python does not complain as it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
 
 
 INTERRUPTED = 128 + signal.SIGINT

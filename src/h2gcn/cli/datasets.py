@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from h2gcn.cli.console import table, tell, tell_json
+
 if TYPE_CHECKING:
     from h2gcn.datasets import DatasetInfo
 
@@ -24,7 +26,6 @@ def command(
     ] = False,
 ) -> None:
     """List the benchmarks that commands know by name."""
-    from h2gcn.cli.console import table, tell, tell_json
     from h2gcn.datasets import DATASETS, data_root, known_checksums
     from h2gcn.io import cannot_read
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from h2gcn.cli.console import progress_bar, table, tell
 from h2gcn.cli.options import in_range
 
 __all__ = ["command"]
@@ -34,7 +35,6 @@ def command(
     import numpy as np
     import torch
 
-    from h2gcn.cli.console import progress_bar, table, tell
     from h2gcn.datasets import PRESETS, GaussianFeatures, generate_graph
     from h2gcn.estimator import NodeClassifier
     from h2gcn.experiments import published

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from h2gcn.cli.console import download_bar
+from h2gcn.cli.console import download_bar, tell, tell_json
 from h2gcn.cli.options import TrustData, in_range
 
 __all__ = ["command"]
@@ -85,7 +85,6 @@ def command(
 
     from h2gcn import __version__
     from h2gcn._validation import check_choice, check_real
-    from h2gcn.cli.console import tell, tell_json
     from h2gcn.datasets import (
         PRESETS,
         BenchmarkFeatures,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,19 +41,21 @@ __all__ = [
     "Seed",
     "Source",
     "SourceColumn",
+    "Tables",
     "TargetColumn",
     "TrustData",
     "Undirected",
     "check_given",
     "check_not_read",
     "find_settings",
+    "in_panel",
     "in_range",
     "large",
     "load_source",
     "machine",
     "merge",
     "parse_options",
-    "table_options",
+    "with_tables",
 ]
 
 
@@ -85,15 +90,17 @@ Seed = Annotated[
 ]
 
 
-def large(help_text: str, **more: Any) -> Any:
-    """Return an option of the panel about large graphs."""
-    shown: dict[str, Any] = {
-        "rich_help_panel": "Large graphs",
-        "show_default": False,
-    } | more
-    return typer.Option(help=help_text, **shown)
+def in_panel(panel: str) -> Callable[..., Any]:
+    """Return what makes the options of a panel of the help, of their help texts."""
+
+    def option(help_text: str, **more: Any) -> Any:
+        shown: dict[str, Any] = {"rich_help_panel": panel, "show_default": False}
+        return typer.Option(help=help_text, **shown | more)
+
+    return option
 
 
+large = in_panel("Large graphs")
 BatchSize = Annotated[
     int | None,
     large("Training nodes a step, with the rows that they need; else all."),
@@ -403,48 +410,71 @@ Undirected = Annotated[
 ]
 
 
-def table_options(
-    id_column: str | None,
-    label_column: str | None,
-    feature: list[str] | None,
-    categorical: list[str] | None,
-    source_column: str | None,
-    target_column: str | None,
-    drop_unknown: bool,
-    undirected: bool,
-    fill_missing: bool,
-    edge_feature: list[str] | None,
-    edge_categorical: list[str] | None,
-) -> TableOptions:
-    """Return how the tables are to be read."""
-    from h2gcn.io import TableOptions
+@dataclass(frozen=True)
+class Tables:
+    """Where tables are and how they are read: options that several commands have."""
 
-    return TableOptions(
-        id_column=id_column,
-        label_column=label_column,
-        feature_columns=tuple(feature) if feature else None,
-        categorical=tuple(categorical or ()),
-        source_column=source_column,
-        target_column=target_column,
-        drop_unknown=drop_unknown,
-        undirected=undirected,
-        fill_missing=fill_missing,
-        edge_features=tuple(edge_feature) if edge_feature else None,
-        edge_categorical=tuple(edge_categorical or ()),
-    )
+    nodes: Nodes = None
+    edges: Edges = None
+    id_column: IdColumn = None
+    label_column: LabelColumn = None
+    features: Features = None
+    trust_data: TrustData = False
+    feature: Feature = None
+    categorical: Categorical = None
+    source_column: SourceColumn = None
+    target_column: TargetColumn = None
+    drop_unknown: DropUnknown = False
+    undirected: Undirected = False
+    fill_missing: FillMissing = False
+    edge_feature: EdgeFeature = None
+    edge_categorical: EdgeCategorical = None
+
+    def options(self) -> TableOptions:
+        """Return how the tables are to be read."""
+        from h2gcn.io import TableOptions
+
+        return TableOptions(
+            id_column=self.id_column,
+            label_column=self.label_column,
+            feature_columns=tuple(self.feature) if self.feature else None,
+            categorical=tuple(self.categorical or ()),
+            source_column=self.source_column,
+            target_column=self.target_column,
+            drop_unknown=self.drop_unknown,
+            undirected=self.undirected,
+            fill_missing=self.fill_missing,
+            edge_features=tuple(self.edge_feature) if self.edge_feature else None,
+            edge_categorical=tuple(self.edge_categorical or ()),
+        )
 
 
-def check_not_read(
-    out: Path,
-    source: str | None,
-    nodes: Path | None,
-    edges: Path | None,
-    features: Path | None,
-) -> None:
+def with_tables(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Have a command take every field of `Tables` as an option of its own.
+
+    They stand where its parameter `tables` stands, which is what it gets of them.
+    """
+    own = inspect.signature(command, eval_str=True)
+    fields = inspect.signature(Tables, eval_str=True).parameters
+    taken: list[inspect.Parameter] = []
+    for name, parameter in own.parameters.items():
+        taken += fields.values() if name == "tables" else [parameter]
+
+    @wraps(command)
+    def spread(**given: Any) -> Any:
+        tables = Tables(**{name: given.pop(name) for name in fields})
+        return command(**given, tables=tables)
+
+    spread.__annotations__ = {one.name: one.annotation for one in taken}
+    vars(spread)["__signature__"] = own.replace(parameters=taken)
+    return spread
+
+
+def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
     """Refuse to write a file in the place of one that the same command reads."""
     from h2gcn.io import usable_path
 
-    given = [source, nodes, edges, features]
+    given = [source, tables.nodes, tables.edges, tables.features]
     read = [usable_path(path) for path in given if path is not None]
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
     target = usable_path(out)
@@ -454,14 +484,23 @@ def check_not_read(
 
 def load_source(
     source: str | None,
-    nodes: Path | None,
-    edges: Path | None,
+    tables: Tables,
     options: TableOptions,
-    features: Path | None = None,
-    trust_data: bool = False,
     memory_limit: float | None = None,
 ) -> Graph:
-    """Read the graph: a benchmark by name, else a file, a folder or two tables."""
+    """Read the graph: a benchmark by name, else a file, a folder or two tables.
+
+    Parameters
+    ----------
+    source
+        A name, a file or a folder, if there is one.
+    tables
+        What else the command line says of it.
+    options
+        How tables are read: as it says, or as they were for training.
+    memory_limit
+        Gigabytes that may be used; None is what is free.
+    """
     from h2gcn._validation import check_real, nearest
     from h2gcn.datasets import DATASETS, is_dataset, load_dataset
     from h2gcn.io import read_graph, usable_path
@@ -469,28 +508,32 @@ def load_source(
 
     if memory_limit is not None:
         check_real("NodeClassifier", "memory_limit", memory_limit, "(0, inf)")
-    if source is not None and nodes is None and edges is None:
+    if source is not None and tables.nodes is None and tables.edges is None:
         # A folder that is called as a dataset is meant by ./texas.
         if is_dataset(source) or source.startswith("syn-cora"):
-            if features is not None:
+            if tables.features is not None:
                 raise InputError(
                     f"{source} is a dataset with features of its own; --features is "
                     "for tables"
                 )
             with download_bar() as progress:
                 return load_dataset(
-                    source, trust_data=trust_data or None, progress=progress
+                    source, trust_data=tables.trust_data or None, progress=progress
                 )
         if not usable_path(source).exists() and not Path(source).suffix:
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."
                 f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."
             )
-    if trust_data:
+    if tables.trust_data:
         raise InputError(
             "--trust-data is for datasets: files of your own have no known checksums"
         )
     with room_within(memory_limit):
         return read_graph(
-            source, nodes=nodes, edges=edges, options=options, features=features
+            source,
+            nodes=tables.nodes,
+            edges=tables.edges,
+            options=options,
+            features=tables.features,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,17 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2gcn.cli import options as src
+from h2gcn.cli.console import notes_of, percent, say, tell, tell_json
 from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
+from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
-    from h2gcn.cli.deciding import Said
+    from h2gcn.estimator import DecisionRule, NodeClassifier
+    from h2gcn.graph import Graph
+
+    Said = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]
+    """Some nodes, [m], the class said of each, [m], and probabilities, [m, C]."""
 
 __all__ = ["command", "guarded"]
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+FORMS = "macro_f1, f1=CLASS, top=K:CLASS or costs=FILE.csv"
+BLOCK = 65_536
+"""Nodes that are written at once."""
 
 
 def command(
@@ -105,13 +116,7 @@ def command(
     import numpy as np
 
     from h2gcn import __version__
-    from h2gcn.cli.console import notes_of, percent, say, tell, tell_json
-    from h2gcn.cli.deciding import decide_and_join, parse_decision
-    from h2gcn.estimator import (
-        load_bundle,
-        translate_labels,
-    )
-    from h2gcn.exceptions import H2GCNWarning, InputError
+    from h2gcn.estimator import load_bundle, translate_labels
     from h2gcn.io import (
         TableOptions,
         check_suffix,
@@ -124,10 +129,13 @@ def command(
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
     check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
-    src.check_not_read(out, source, nodes, edges, features)
+    tables = src.Tables(
+        nodes=nodes, edges=edges, features=features, trust_data=trust_data
+    )
+    src.check_not_read(out, source, tables)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
-    rule = None if decision is None else parse_decision(decision, classifier)
+    rule = None if decision is None else _parse_decision(decision, classifier)
     here = machine(ring_store, memory_limit)
     classifier.move(device, batch_size=batch_size, **here)
     options = TableOptions.from_json(classifier.tables_)
@@ -139,9 +147,7 @@ def command(
         target_column=target_column or options.target_column,
         label_required=False,
     )
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
-    )
+    graph = src.load_source(source, tables, options, memory_limit)
     wanted = (graph.y < 0) | every_node
     if not wanted.any():
         raise InputError(
@@ -167,7 +173,7 @@ def command(
     def blocks() -> Iterator[Said]:
         # Each node is wanted, or has a label to compare with, or both.
         nonlocal agreed
-        for block, said, shares in decide_and_join(classifier, graph, rule, wanted):
+        for block, said, shares in _decide_and_join(classifier, graph, rule, wanted):
             agreed += int((said == expected[block]).sum())
             kept = wanted[block]
             yield block[kept], said[kept], shares[kept]
@@ -214,6 +220,112 @@ def command(
             f"nodes that it was chosen on, against {percent(rule.usual)} % by the "
             "likeliest class"
         )
+
+
+def _parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:
+    """Return the decision that --decision names.
+
+    Parameters
+    ----------
+    text
+        One of `FORMS`.
+    classifier
+        Fitted; it has the classes, and the validation nodes.
+    """
+    kind, _, value = text.partition("=")
+    if text == "macro_f1":
+        return classifier.decide("macro_f1")
+    if kind == "f1" and value:
+        return classifier.decide("f1", label=value)
+    if kind == "top" and value:
+        count, _, label = value.partition(":")
+        if count.isdecimal() and len(count) <= 12 and int(count) and label:
+            return classifier.decide("top", k=int(count), label=label)
+        raise InputError(
+            f"--decision top=K:CLASS needs a number of nodes and a class. "
+            f"Got {text[:60]!r}."
+        )
+    if kind == "costs" and value:
+        names = [str(label) for label in classifier.classes_]
+        return classifier.decide("costs", costs=_read_costs(Path(value), names))
+    raise InputError(f"--decision must be {FORMS}. Got {text!r}.")
+
+
+def _read_costs(path: Path, names: list[str]) -> NDArray[np.float64]:
+    """Read costs: a row for each true class, a column for each that is said."""
+    import numpy as np
+
+    from h2gcn.io import cannot_read, existing_file
+
+    try:
+        with existing_file(path).open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path}: not a CSV file in UTF-8") from None
+    said = [cell.strip() for cell in rows[0][1:]] if rows else []
+    true = [row[0].strip() for row in rows[1:]]
+    for what, found in (("column", said), ("row", true)):
+        if sorted(found) != sorted(names):
+            raise InputError(
+                f"{path}: must have one {what} for each of the classes "
+                f"{', '.join(names)}. Got {', '.join(found) or 'none'} instead."
+            )
+    costs = np.empty((len(names), len(names)))
+    for label, row in zip(true, rows[1:], strict=True):
+        if len(row) != len(names) + 1:
+            raise InputError(
+                f"{path}: the row {label} has {len(row) - 1} costs, not {len(names)}"
+            )
+        for other, cell in zip(said, row[1:], strict=True):
+            try:
+                costs[names.index(label), names.index(other)] = float(cell)
+            except ValueError:
+                raise InputError(
+                    f"{path}: the cost of {other} for {label} must be a number. "
+                    f"Got {cell!r}."
+                ) from None
+    return costs
+
+
+def _decide_and_join(
+    classifier: NodeClassifier,
+    graph: Graph,
+    rule: DecisionRule | None,
+    wanted: NDArray[np.bool_],
+) -> Iterator[Said]:
+    """Return all nodes with what is said of them, a block after the other.
+
+    A rule that compares nodes is for those that are wanted, and only they are returned:
+    their probabilities are in memory all at once.
+
+    Parameters
+    ----------
+    classifier
+        Fitted.
+    graph
+        What is predicted.
+    rule
+        By what to choose labels; None is as in training.
+    wanted
+        Which nodes are to be written, [n].
+    """
+    import numpy as np
+
+    from h2gcn.graph import slices
+
+    if rule is None or rule.by_rows:
+        for block, logits in classifier.predict_blocks(graph):
+            shares = classifier.probabilities_of(logits)
+            said = logits.argmax(axis=1) if rule is None else rule(shares)
+            yield block, said, shares
+        return
+    nodes = np.flatnonzero(wanted)
+    shares = classifier.predict_proba(graph, nodes)
+    said = rule(shares)
+    for part in slices(len(nodes), BLOCK):
+        yield nodes[part], said[part], shares[part]
 
 
 def guarded(texts: NDArray[Any]) -> NDArray[Any]:

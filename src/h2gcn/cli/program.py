@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
@@ -26,13 +26,17 @@ from h2gcn.cli import (
     train,
     tune,
 )
-from h2gcn.cli.console import INTERRUPTED, KEPT, say, sigterm_as_ctrl_c, tell
-from h2gcn.cli.streams import (
+from h2gcn.cli.console import (
+    INTERRUPTED,
+    KEPT,
     NOBODY_READS,
     OutputError,
     end_streams,
     guarded_streams,
     open_streams,
+    say,
+    sigterm_as_ctrl_c,
+    tell,
 )
 from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError
@@ -75,6 +79,10 @@ for _module in (
     _text = (inspect.getdoc(_module.command) or "").split("\n\n")
     _help = "\n\n".join(" ".join(paragraph.split()) for paragraph in _text)
     _name = _module.__name__.rpartition(".")[2]
+    # Once and not each time that typer looks at them, which it often does.
+    _module.command.__annotations__ = get_type_hints(
+        _module.command, include_extras=True
+    )
     app.command(_name, cls=_Command, help=_help)(_module.command)
 
 # The base of all that typer's parser raises; its home differs by version.

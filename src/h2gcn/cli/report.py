@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from h2gcn.cli.console import say, tell, tell_json
+
 __all__ = ["command"]
 
 
@@ -32,7 +34,6 @@ def command(
     and what failed. The page needs no network and no other file.
     """
     from h2gcn import __version__
-    from h2gcn.cli.console import say, tell, tell_json
     from h2gcn.experiments import (
         count_cells,
         read_results,

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn import __version__, estimator, experiments, homophily, io, models
 from h2gcn.cli import options as src
+from h2gcn.cli.console import (
+    KEPT,
+    SCORES,
+    percent,
+    progress_bar,
+    runs_bar,
+    say,
+    say_what_was_read,
+    table,
+    tell,
+    tell_json,
+)
 from h2gcn.cli.options import (
     BatchSize,
     Device,
@@ -18,21 +36,40 @@ from h2gcn.cli.options import (
     Seed,
     check_given,
     find_settings,
+    in_panel,
     machine,
     merge,
 )
+from h2gcn.cli.train import SplitRun, find_splits
 from h2gcn.exceptions import H2GCNWarning, InputError
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from h2gcn.estimator import NodeClassifier
+    from h2gcn.experiments import Ranked, Setting, TuneProgress
+    from h2gcn.graph import Graph, Split
+
+__all__ = ["TuneFolder", "command"]
 
 N_TRIALS, N_SPLITS = 50, 3
-_SETTINGS = "Settings (of every run, instead of the grid's)"
+_setting = in_panel("Settings (of every run, instead of the grid's)")
+MAX_SHOWN, MAX_COLUMNS = 15, 5
+"""Of the ranking's rows, and of the settings that have a column of their own."""
+_FLAGS = {
+    "id_column": "--id-column",
+    "label_column": "--label-column",
+    "feature_columns": "--feature-column",
+    "categorical": "--categorical",
+    "edge_features": "--edge-feature",
+    "edge_categorical": "--edge-categorical",
+    "source_column": "--source-column",
+    "target_column": "--target-column",
+    "drop_unknown": "--drop-unknown",
+    "fill_missing": "--fill-missing",
+    "undirected": "--undirected",
+}
 
 
-def _setting(help_text: str) -> Any:
-    return typer.Option(help=help_text, rich_help_panel=_SETTINGS, show_default=False)
-
-
+@src.with_tables
 def command(
     source: src.Source = None,
     out: Annotated[
@@ -75,21 +112,7 @@ def command(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
     ] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    id_column: src.IdColumn = None,
-    label_column: src.LabelColumn = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    feature: src.Feature = None,
-    categorical: src.Categorical = None,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    undirected: src.Undirected = False,
-    fill_missing: src.FillMissing = False,
-    edge_feature: src.EdgeFeature = None,
-    edge_categorical: src.EdgeCategorical = None,
+    tables: src.Tables = src.Tables(),
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[
         int | None, _setting("Epochs that the stopping rule waits.")
@@ -124,23 +147,9 @@ def command(
     by Ctrl-C, SIGTERM or otherwise. Data that bring no split are split
     60/20/20, each class alike, as many times as --splits says.
     """
-    import warnings
-
-    from h2gcn.cli.console import KEPT, say_what_was_read, tell_json
-    from h2gcn.cli.runs import find_splits
-    from h2gcn.cli.tuned import (
-        Folder,
-        Tuning,
-        machine_arguments,
-        result_of,
-        show,
-        source_arguments,
-    )
-    from h2gcn.estimator import AUTO, check_labels, other_scalings
-    from h2gcn.experiments import classifier_of, distinct, find_grid, without_test
     from h2gcn.graph import MAX_SPLITS
 
-    if model == AUTO:
+    if model == estimator.AUTO:
         raise InputError(
             "--model auto has nothing to tune: it is a fixed dozen of models, and "
             "'h2gcn train' takes it as it is. Name one of 'h2gcn models'."
@@ -161,55 +170,44 @@ def command(
     here = machine(ring_store, memory_limit)
     check_given(model, given)
     if out is not None:
-        Folder(out).check()
+        TuneFolder(out).check()
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
-    options = src.table_options(
-        id_column,
-        label_column,
-        feature,
-        categorical,
-        source_column,
-        target_column,
-        drop_unknown,
-        undirected,
-        fill_missing,
-        edge_feature,
-        edge_categorical,
-    )
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
-    )
-    folder = Folder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
+    options = tables.options()
+    graph = src.load_source(source, tables, options, memory_limit)
+    folder = TuneFolder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:
         folder.check_search(model, seed, graph)
     numbers = range(_count_splits(n_splits, len(graph.splits)))
     # By the name that was asked for: one's own file may be called texas.npz.
-    scalings = other_scalings(graph.x) if scaling is None else ()
-    found = find_grid(source or "", model, scalings)
-    grid = distinct(merge(setting, given, {}) for setting in found)
+    scalings = estimator.other_scalings(graph.x) if scaling is None else ()
+    found = experiments.find_grid(source or "", model, scalings)
+    grid = experiments.distinct(merge(setting, given, {}) for setting in found)
     for setting in grid:
-        classifier = classifier_of(model, setting, device=device or "auto", **here)
+        classifier = experiments.classifier_of(
+            model, setting, device=device or "auto", **here
+        )
         classifier.check_params(graph.n_classes)
-    check_labels(graph)
+    estimator.check_labels(graph)
     if metric == "roc_auc" and graph.n_classes != 2:
         # Otherwise every single run would fail, and be kept.
         raise InputError(
             f"--metric roc_auc: for two classes. {graph.name} has {graph.n_classes}."
         )
-    splits = [without_test(split) for split in find_splits(graph, numbers, seed)]
+    splits = [
+        experiments.without_test(split) for split in find_splits(graph, numbers, seed)
+    ]
     if not quiet:
         say_what_was_read(graph, splits)
     work = Tuning(graph, model, splits, seed, device or "auto", folder, quiet, here)
     work.rank(grid, n_trials)
-    result = result_of(work, search, saved=work.save())
+    result = _result_of(work, search, saved=work.save())
     if as_json:
         tell_json(result)
     else:
-        paths = {"--nodes": nodes, "--edges": edges, "--features": features}
-        again = source_arguments(source, paths, options)
-        show(result, graph, " ".join([again, *machine_arguments(here)]))
+        again = _source_arguments(source, tables)
+        _show(result, graph, " ".join([again, *_machine_arguments(here)]))
     return KEPT if work.interrupted else None
 
 
@@ -224,13 +222,408 @@ def _count_splits(asked: int | None, own: int) -> int:
 
 def _check_search(search: str, trials: int | None) -> int | None:
     """Return how many settings to try, None for those of the grid."""
-    from h2gcn.experiments import check_optuna
-
     if search not in ("grid", "optuna"):
         raise InputError(f"--search must be grid or optuna. Got {search!r}.")
     if search == "optuna":
-        check_optuna()
+        experiments.check_optuna()
         return trials or N_TRIALS
     if trials is not None:
         raise InputError("--trials is for --search optuna; the grid is tried whole.")
     return None
+
+
+@dataclass(frozen=True)
+class TuneFolder:
+    """Where the runs, the winner's settings and its model are."""
+
+    path: Path
+
+    @property
+    def trials(self) -> Path:
+        """Every run, as JSON lines."""
+        return self.path / "trials.jsonl"
+
+    @property
+    def best(self) -> Path:
+        """The settings of the winner."""
+        return self.path / "best.json"
+
+    @property
+    def model(self) -> Path:
+        """The model of the winner."""
+        return self.path / "model"
+
+    def check(self) -> None:
+        """Refuse a folder that cannot be used, before the work is done."""
+        io.check_not_stdout(self.path, "tuning needs a folder")
+        io.usable_path(self.path)
+        if not self.path.parent.is_dir():
+            parent = self.path.parent
+            raise InputError(f"{self.path}: the folder {parent} does not exist")
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: is a file; a folder is needed")
+        if not self.path.is_dir():
+            return
+        # What a program left that was killed is gone once these two are looked at.
+        io.clear_unfinished(self.best)
+        estimator.check_target(self.model)
+        ours = {self.trials, self.best, self.model}
+        if set(self.path.iterdir()) - ours:
+            raise InputError(
+                f"{self.path}: holds other files; tuning needs a folder of its own"
+            )
+
+    def check_search(self, model: str, seed: int, graph: Graph) -> None:
+        """Refuse a folder that holds the best of another search than this one."""
+        from h2gcn.graph import fingerprint
+
+        best = self.read_best()
+        card = best.get("dataset")
+        before = {
+            "graph": card.get("checksum") if isinstance(card, dict) else None,
+            "model": _resolved(best.get("model")),
+            "seed": best.get("seed"),
+        }
+        now = {
+            "graph": fingerprint(graph)[:16],
+            "model": _resolved(model),
+            "seed": seed,
+        }
+        for name, value in before.items():
+            if value is not None and value != now[name]:
+                raise InputError(
+                    f"{self.path}: holds the best of another search (its {name} is "
+                    f"{str(value)[:60]}, not {now[name]}); --force replaces it, "
+                    "another --out keeps it"
+                )
+
+    def read_best(self) -> dict[str, Any]:
+        """Return what best.json holds; nothing if it is not there, or no JSON."""
+        try:
+            best = io.parse_json(io.read_own(self.best), self.best)
+        except InputError:
+            return {}
+        return best if isinstance(best, dict) else {}
+
+
+def _resolved(model: Any) -> Any:
+    """Return a model's own name where it is called by another."""
+    return models.ALIASES.get(model, model) if isinstance(model, str) else None
+
+
+@dataclass
+class Tuning:
+    """Tuning of one model on one graph, kept in one folder."""
+
+    graph: Graph
+    model: str
+    splits: Sequence[Split]
+    seed: int
+    device: str
+    folder: TuneFolder
+    quiet: bool
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the classifiers about this machine, which settings leave out."""
+    last: TuneProgress | None = None
+    """How far it is, or came."""
+    ranking: list[Ranked] = field(default_factory=list)
+    """The settings done so far, the best first."""
+    interrupted: bool = False
+    """Whether it was ended before all was done."""
+
+    def rank(self, grid: Sequence[Setting], n_trials: int | None) -> None:
+        """Run the grid, or a search of so many settings; the best comes first.
+
+        The best so far is saved whenever there is a new one, whatever ends the
+        program. Ctrl-C ends the search, if there is a best.
+        """
+        title = f"{self.graph.name} {self.model}"
+        with (
+            io.new_folder(self.folder.path),
+            experiments.Store(self.folder.trials) as store,
+            runs_bar(title, show=not self.quiet) as bar,
+        ):
+
+            def on_run(progress: TuneProgress) -> None:
+                if self.last is None and progress.found and not self.quiet:
+                    found, total = progress.found, progress.total
+                    say(f"{found} of {total} runs are there from before")
+                self.last = progress
+                bar(progress)
+
+            given: dict[str, Any] = {"seed": self.seed, "store": store}
+            given |= {"device": self.device, "machine": self.machine}
+            given |= {"on_run": on_run, "on_ranking": self._keep}
+            what = (self.graph, self.model, grid, self.splits)
+            try:
+                if n_trials is None:
+                    self.ranking = experiments.tune(*what, **given)
+                else:
+                    self.ranking = experiments.search(*what, n_trials=n_trials, **given)
+            except KeyboardInterrupt:
+                if len(store):
+                    say(
+                        f"interrupted; {len(store)} finished runs are in "
+                        f"{self.folder.trials}; the same command goes on from there"
+                    )
+                if not self.ranking or self.ranking[0].mean is None:
+                    raise
+                self.interrupted = True
+        if self.ranking[0].mean is None:
+            raise InputError(f"no setting can be used: {self.ranking[0].error}")
+
+    def save(self) -> bool:
+        """Save the winner, and that it is the winner; return whether it is saved.
+
+        After an interruption nothing is fitted for it any more.
+        """
+        winner = self.ranking[0]
+        if not self.interrupted:
+            try:
+                if not self._is_saved(winner):
+                    self._save(winner, self._fit(winner, show=not self.quiet))
+                if self.folder.read_best().get("interrupted"):
+                    self._write_best(winner, interrupted=False)
+            except KeyboardInterrupt:
+                say("interrupted; the same command goes on from there")
+                self.interrupted = True
+        return self._is_saved(winner)
+
+    def _keep(self, ranking: list[Ranked], fitted: NodeClassifier | None) -> None:
+        """Save the best so far."""
+        self.ranking = ranking
+        if ranking[0].mean is not None and not self._is_saved(ranking[0]):
+            # A bar is on the screen already, and there is room for one.
+            self._save(ranking[0], fitted or self._fit(ranking[0], show=False))
+
+    def _fit(self, winner: Ranked, *, show: bool) -> NodeClassifier:
+        """Fit the winner on the first split."""
+        more = {**self.machine, "device": self.device, "random_state": self.seed}
+        fitted = experiments.classifier_of(self.model, winner.setting, **more)
+        title = f"{self.graph.name} {self.model} the best setting"
+        with progress_bar(title, fitted.epochs, show=show) as on_epoch:
+            fitted.fit(self.graph, self.splits[0], on_epoch=on_epoch)
+        if fitted.interrupted_:
+            raise KeyboardInterrupt
+        return fitted
+
+    def _save(self, winner: Ranked, fitted: NodeClassifier) -> None:
+        """Save a model, and its settings."""
+        val = estimator.evaluate(fitted, self.graph, fitted.split_.val)
+        run = SplitRun(0, fitted, val, None, fitted.seconds_)
+        # Removed first and written last, so that it never names another setting than
+        # the model's.
+        self.folder.best.unlink(missing_ok=True)
+        run.save(self.folder.model, self.graph)
+        self._write_best(winner, interrupted=True)
+
+    def _write_best(self, winner: Ranked, *, interrupted: bool) -> None:
+        """Write the settings of the winner; `interrupted` until all is done."""
+        best = {
+            "model": self.model,
+            "settings": winner.setting,
+            "interrupted": interrupted,
+            "validation": {
+                "metric": experiments.classifier_of(self.model, winner.setting).metric,
+                "mean": winner.mean,
+                "std": winner.deviation,
+                "n": winner.n,
+            },
+            "runs": winner.runs,
+            "seed": self.seed,
+            "dataset": homophily.graph_card(self.graph),
+            "version": __version__,
+        }
+        with io.atomic_write(self.folder.best) as beside:
+            text = json.dumps(best, indent=1, ensure_ascii=False, allow_nan=False)
+            beside.write_text(text + "\n", encoding="utf-8")
+
+    def _is_saved(self, winner: Ranked) -> bool:
+        if self.folder.read_best().get("runs") != list(winner.runs):
+            return False
+        try:
+            tables = estimator.read_manifest(self.folder.model).extra["tables"]
+        except (InputError, KeyError):
+            return False
+        return bool(tables == self.graph.record.tables)
+
+
+def _result_of(work: Tuning, search: str, *, saved: bool) -> dict[str, Any]:
+    """Return all results as one object for JSON; scores are fractions of 1."""
+    ranking = work.ranking
+    best = experiments.classifier_of(work.model, ranking[0].setting)
+    assert work.last is not None
+    return {
+        "dataset": work.graph.name,
+        "model": work.model,
+        "search": search,
+        "metric": best.metric,
+        "splits": len(work.splits),
+        "scaling_auto": _scaling_auto(work.graph, ranking),
+        "seed": work.seed,
+        "runs": {"found": work.last.found, "new": work.last.done - work.last.found},
+        "runs_missing": work.last.total - work.last.done,
+        "interrupted": work.interrupted,
+        "best": _row(1, ranking[0]),
+        "ranking": [_row(place, result) for place, result in enumerate(ranking, 1)],
+        "folder": str(work.folder.path),
+        "saved": saved,
+        "graph": homophily.graph_card(work.graph),
+        "version": __version__,
+    }
+
+
+def _row(place: int, result: Ranked) -> dict[str, Any]:
+    score = {"mean": result.mean, "std": result.deviation, "n": result.n}
+    row = {"rank": place, "settings": dict(result.setting), "val_score": score}
+    row |= {"seconds": round(result.seconds, 3), "runs": list(result.runs)}
+    return row if result.error is None else row | {"error": result.error}
+
+
+def _show(result: Mapping[str, Any], graph: Graph, source: str) -> None:
+    """Print the ranking, what was saved, and how to go on.
+
+    Parameters
+    ----------
+    result
+        What `_result_of` returns.
+    graph
+        The graph.
+    source
+        The arguments that name it.
+    """
+    ranking = result["ranking"]
+    # With all that was left to the model: a search sets what the grid does not.
+    settings = [
+        experiments.flatten(
+            experiments.classifier_of(
+                result["model"], row["settings"]
+            ).resolved_params()
+        )
+        for row in ranking
+    ]
+    names, cells = _columns(settings)
+    rows = [
+        (
+            row["rank"],
+            *cell,
+            percent(row["val_score"]["mean"]),
+            percent(row["val_score"]["std"]),
+            f"{row['seconds']:.1f}",
+        )
+        for row, cell in zip(ranking, cells, strict=True)
+    ]
+    score = f"val {SCORES[result['metric']]}"
+    title = (
+        f"{result['model']} on {result['dataset']}: {len(ranking)} setting(s), "
+        f"validation nodes of {result['splits']} split(s)"
+    )
+    if result["interrupted"]:
+        tell(
+            f"interrupted, with {result['runs_missing']} runs to go: this is the "
+            "ranking so far"
+        )
+    columns = ("#", *names, score, "±", "s")
+    table(title, columns, rows[:MAX_SHOWN], text=2 if names == ["setting"] else 0)
+    folder = Path(result["folder"])
+    if len(rows) > MAX_SHOWN:
+        tell(f"{len(rows) - MAX_SHOWN} more in {folder / 'trials.jsonl'}")
+    if result["scaling_auto"] is not None:
+        tell(f"the scaling auto is {result['scaling_auto']} here")
+    failed = [row["error"] for row in ranking if "error" in row]
+    if failed:
+        tell(f"{len(failed)} failed, as the last one: {failed[-1]}")
+    _say_saved(result, folder, graph, source)
+
+
+def _scaling_auto(graph: Graph, ranking: Sequence[Ranked]) -> str | None:
+    """Return what "auto" means here, if that and another scaling were tried."""
+    tried = {result.setting.get("scaling", "auto") for result in ranking}
+    return (
+        estimator.choose_scaling(graph.x)
+        if "auto" in tried and len(tried) > 1
+        else None
+    )
+
+
+def _columns(
+    settings: Sequence[Mapping[str, Any]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return names and cells of what varies; in one column where it is too much."""
+    first = settings[0]
+    varied = [
+        name
+        for name in first
+        if any(setting.get(name) != first[name] for setting in settings)
+    ]
+    cells = [[_text(setting.get(name)) for name in varied] for setting in settings]
+    if len(varied) > MAX_COLUMNS:
+        texts = [
+            ", ".join(map(" ".join, zip(varied, cell, strict=True))) for cell in cells
+        ]
+        return ["setting"], [[text] for text in texts]
+    # On two lines, so that a usual terminal has room for all columns.
+    return [name.replace("_", "\n") for name in varied], cells
+
+
+def _say_saved(
+    result: Mapping[str, Any], folder: Path, graph: Graph, source: str
+) -> None:
+    if not result["saved"]:
+        tell(
+            f"saved to {folder}: trials.jsonl (every run); the model of rank 1 is not "
+            "fitted yet, the same command does it"
+        )
+        return
+    tell(
+        f"saved to {folder}: best.json (the settings of rank 1), model (fitted with "
+        "them on split 0), trials.jsonl (every run)"
+    )
+    n_unlabelled = graph.n_nodes - graph.labelled.size
+    best, model = (shlex.quote(str(folder / name)) for name in ("best.json", "model"))
+    if n_unlabelled:
+        tell(f"{n_unlabelled:,} nodes have no label: h2gcn predict {model} …")
+    tell("No test node was looked at; for the score on those:")
+    seed = f" --seed {result['seed']}" if result["seed"] else ""
+    tell(f"h2gcn train {source} --model {result['model']} --settings {best}{seed}")
+
+
+def _source_arguments(source: str | None, tables: src.Tables) -> str:
+    """Return the arguments that name a graph, to be copied into another command."""
+    paths = {
+        "--nodes": tables.nodes,
+        "--edges": tables.edges,
+        "--features": tables.features,
+    }
+    options = tables.options()
+    words = [] if source is None else [source]
+    for flag, path in paths.items():
+        words += [] if path is None else [flag, str(path)]
+    for name, flag in _FLAGS.items():
+        value = getattr(options, name)
+        if value is True:
+            words.append(flag)
+        elif value:
+            for text in [value] if isinstance(value, str) else value:
+                words += [flag, text]
+    return shlex.join(words)
+
+
+def _machine_arguments(given: Mapping[str, Any]) -> list[str]:
+    """Return the options about this machine, to be copied into another command."""
+    return [
+        f"--{name.replace('_', '-')} {shlex.quote(str(value))}"
+        for name, value in given.items()
+        if value is not None
+    ]
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if not isinstance(value, float):
+        return str(value)
+    if 0 < value < 0.001:
+        digits, _, exponent = f"{value:.1e}".partition("e")
+        return f"{digits.removesuffix('.0')}e{int(exponent)}"
+    return f"{value:.2g}"

@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 from h2gcn.cli import main, program
-from h2gcn.cli.console import LONGEST, say, table, tell
+from h2gcn.cli.console import (
+    LONGEST,
+    fitting,
+    guarded_streams,
+    printable,
+    say,
+    table,
+    tell,
+)
 from h2gcn.cli.predict import guarded
-from h2gcn.cli.streams import fitting, guarded_streams, printable
 from h2gcn.models import MODELS
 from support.commands import Run, fails
 
@@ -297,7 +304,7 @@ def test_the_traceback_is_shown_to_who_asks_for_it(
     code, _, err = run("models")
     assert code == 70
     assert err.startswith("h2gcn: Traceback (most recent call last):\n")
-    assert "test_streams.py" in err
+    assert "test_console.py" in err
     assert "\x1b" not in err
     assert err.splitlines()[-1].startswith("h2gcn: error: nobody foresaw this")
 

@@ -16,10 +16,12 @@ from h2gcn.models import NodeModule
 README = Path(__file__).parents[1] / "README.md"
 PROBABILITIES = README.parent / "docs" / "probabilities.md"
 AUTO = README.parent / "docs" / "auto.md"
+EVALUATE = README.parent / "docs" / "evaluate.md"
+PAGES = (README, PROBABILITIES, AUTO, EVALUATE)
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
-TEXT = "".join(page.read_text() for page in (README, PROBABILITIES, AUTO))
+TEXT = "".join(page.read_text() for page in PAGES)
 BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
 
 
@@ -108,19 +110,25 @@ def test_auto_on_the_command_line(workplace: Path) -> None:
     assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
 
 
+def test_evaluation_on_the_command_line(workplace: Path) -> None:
+    for line in BLOCKS["evaluate command"].splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert "By class" in (workplace / "scores.html").read_text("utf-8")
+
+
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["python", "arrays", "probabilities", "rules", "auto"])
+@pytest.mark.parametrize(
+    "name", ["python", "arrays", "probabilities", "rules", "auto", "evaluate"]
+)
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", TEXT)) == 5
+    assert len(re.findall(r"```python", TEXT)) == 6
 
 
-@pytest.mark.parametrize(
-    "page", [README, PROBABILITIES, AUTO], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert targets

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from h2gcn import __version__
 from h2gcn.auto.contest import Contest, by_node
-from h2gcn.diagnosis import NONE, rounded
+from h2gcn.diagnosis import find_template, points
 from h2gcn.exceptions import InputError
 from h2gcn.io import conform
 from h2gcn.training import score
@@ -274,23 +273,12 @@ def render_leaderboard(
     reliability
         A picture of it, as SVG; empty for none.
     """
-    environment = Environment(
-        loader=PackageLoader("h2gcn.auto"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("leaderboard.html").render(
+    return find_template("leaderboard.html", "h2gcn.auto").render(
         board=board,
         name=name,
         facts=facts,
         reliability=Markup(reliability),
         score_name=NAMES[board.metric],
-        percent=_percent,
+        percent=points,
         version=__version__,
     )
-
-
-def _percent(value: float | None) -> str:
-    return NONE if value is None else rounded(100 * value, 2, 100)

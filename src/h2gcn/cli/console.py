@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from _thread import interrupt_main
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -46,6 +46,8 @@ __all__ = [
     "runs_bar",
     "say",
     "say_what_was_read",
+    "show_card",
+    "show_confusion",
     "shown",
     "sigterm_as_ctrl_c",
     "table",
@@ -55,6 +57,9 @@ __all__ = [
 
 SCORES = {"accuracy": "%", "macro_f1": "macro F1 %", "roc_auc": "ROC-AUC %"}
 """How the columns of each metric are headed."""
+
+MAX_CLASSES_SHOWN = 12
+"""Classes of a confusion matrix that is printed, at most."""
 
 LONGEST = 4000
 """Characters of a line on stderr, at most: a cell of a table may have any number."""
@@ -230,6 +235,43 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
         yield update
 
 
+def show_card(card: Mapping[str, Any]) -> None:
+    """Print in a line what graph it is."""
+    from h2gcn.diagnosis import number
+
+    tell(
+        f"{card['name']}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
+        f"{card['labelled']:,} labelled, {card['classes']} classes, "
+        f"h = {number(card['h'], 2)}, checksum {card['checksum']}"
+    )
+
+
+def show_confusion(
+    confusion: Mapping[str, Any],
+    found: Sequence[float | None],
+    right: Sequence[float | None],
+) -> None:
+    """Print a confusion matrix, unless it is of many classes.
+
+    Parameters
+    ----------
+    confusion
+        `classes` and `counts`, a row for each true class.
+    found, right
+        The recall and the precision of each class, [C].
+    """
+    names = confusion["classes"]
+    if len(names) > MAX_CLASSES_SHOWN:
+        return
+    rows: list[tuple[object, ...]] = [
+        (name, *counts, percent(share))
+        for name, counts, share in zip(names, confusion["counts"], found, strict=True)
+    ]
+    rows.append(("right %", *map(percent, right), ""))
+    columns = ("", *names, "found %")
+    table("true class (row), predicted (column)", columns, rows)
+
+
 def table(
     title: str,
     columns: Sequence[str],
@@ -263,12 +305,11 @@ def table(
 
 def percent(value: float | None, deviation: float | None = None) -> str:
     """Return a fraction of 1 as percent, with its deviation if there is one."""
-    from h2gcn.diagnosis import NONE, rounded
+    from h2gcn.diagnosis import points
 
-    if value is None:
-        return NONE
-    text = rounded(100 * value, 2, 100)
-    return text if deviation is None else f"{text} ± {rounded(100 * deviation, 2, 100)}"
+    if value is None or deviation is None:
+        return points(value)
+    return f"{points(value)} ± {points(deviation)}"
 
 
 SIGNS = {

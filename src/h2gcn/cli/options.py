@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ from h2gcn.cli.console import download_bar
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
+    from h2gcn.estimator import NodeClassifier
     from h2gcn.graph import Graph
     from h2gcn.io import TableOptions
 
@@ -47,10 +48,12 @@ __all__ = [
     "Undirected",
     "check_given",
     "check_not_read",
+    "check_page",
     "find_settings",
     "in_panel",
     "in_range",
     "large",
+    "load_as_trained",
     "load_source",
     "machine",
     "merge",
@@ -482,6 +485,15 @@ def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
         raise InputError(f"{out}: this command reads it; --out must be another file")
 
 
+def check_page(page: Path) -> None:
+    """Refuse a page that cannot be written, before the work is done."""
+    from h2gcn.io import check_suffix, usable_path
+
+    check_suffix(page, (".html", ".htm"))
+    if not usable_path(page).parent.is_dir():
+        raise InputError(f"{page}: the folder {page.parent} does not exist")
+
+
 def load_source(
     source: str | None,
     tables: Tables,
@@ -537,3 +549,40 @@ def load_source(
             options=options,
             features=tables.features,
         )
+
+
+def load_as_trained(
+    classifier: NodeClassifier,
+    source: str | None,
+    tables: Tables,
+    memory_limit: float | None = None,
+    *,
+    label_required: bool,
+) -> Graph:
+    """Read a graph for a saved model: tables as they were read for its training.
+
+    Parameters
+    ----------
+    classifier
+        Loaded.
+    source, memory_limit
+        As of `load_source`.
+    tables
+        What the command line adds: where they are, ends of edges, the label, what is
+        dropped and filled.
+    label_required
+        Whether a table without the label column of training is a mistake.
+    """
+    from h2gcn.io import TableOptions
+
+    options = TableOptions.from_json(classifier.tables_)
+    options = replace(
+        options,
+        drop_unknown=options.drop_unknown or tables.drop_unknown,
+        fill_missing=options.fill_missing or tables.fill_missing,
+        source_column=tables.source_column or options.source_column,
+        target_column=tables.target_column or options.target_column,
+        label_column=tables.label_column or options.label_column,
+        label_required=label_required,
+    )
+    return load_source(source, tables, options, memory_limit)

@@ -111,14 +111,12 @@ def command(
     """
     import time
     import warnings
-    from dataclasses import replace
 
     import numpy as np
 
     from h2gcn import __version__
     from h2gcn.estimator import load_bundle, translate_labels
     from h2gcn.io import (
-        TableOptions,
         check_suffix,
         listed,
         usable_path,
@@ -130,7 +128,14 @@ def command(
     start = time.perf_counter()
     check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
     tables = src.Tables(
-        nodes=nodes, edges=edges, features=features, trust_data=trust_data
+        nodes=nodes,
+        edges=edges,
+        features=features,
+        trust_data=trust_data,
+        source_column=source_column,
+        target_column=target_column,
+        drop_unknown=drop_unknown,
+        fill_missing=fill_missing,
     )
     src.check_not_read(out, source, tables)
     usable_path(model_dir)
@@ -138,16 +143,9 @@ def command(
     rule = None if decision is None else _parse_decision(decision, classifier)
     here = machine(ring_store, memory_limit)
     classifier.move(device, batch_size=batch_size, **here)
-    options = TableOptions.from_json(classifier.tables_)
-    options = replace(
-        options,
-        drop_unknown=options.drop_unknown or drop_unknown,
-        fill_missing=options.fill_missing or fill_missing,
-        source_column=source_column or options.source_column,
-        target_column=target_column or options.target_column,
-        label_required=False,
+    graph = src.load_as_trained(
+        classifier, source, tables, memory_limit, label_required=False
     )
-    graph = src.load_source(source, tables, options, memory_limit)
     wanted = (graph.y < 0) | every_node
     if not wanted.any():
         raise InputError(

@@ -18,6 +18,7 @@ from h2gcn.cli import (
     datasets,
     demo,
     diagnose,
+    evaluate,
     generate,
     models,
     predict,
@@ -72,7 +73,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _module in (
-    *(demo, diagnose, train, predict, tune, generate),
+    *(demo, diagnose, train, evaluate, predict, tune, generate),
     *(reproduce, report, datasets, models),
 ):
     # Lines of a paragraph are joined: their breaks would be kept on a screen.

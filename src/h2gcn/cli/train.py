@@ -34,6 +34,8 @@ from h2gcn.cli.console import (
     progress_bar,
     say,
     say_what_was_read,
+    show_card,
+    show_confusion,
     table,
     tell,
     tell_json,
@@ -68,7 +70,6 @@ __all__ = ["SplitRun", "command", "find_splits"]
 _setting = in_panel("Settings of one model (default: the dataset's preset)")
 N_RANDOM_SPLITS = 10
 """How many splits `--split all` draws for data that bring none."""
-MAX_CLASSES_SHOWN = 12
 HARDLY = 0.1
 """A class of whose test nodes a smaller share was found is told."""
 
@@ -218,7 +219,7 @@ def command(
         if own:
             raise InputError("--option is for one model, and --model is auto.")
         if page is not None:
-            _check_page(page)
+            src.check_page(page)
     else:
         _check_for_auto(
             model, {"time-limit": time_limit, "refit": refit or None, "page": page}
@@ -289,13 +290,6 @@ def _check_for_auto(model: str, given: dict[str, object]) -> None:
             raise InputError(f"--{name} is for --model auto. This is {model}.")
 
 
-def _check_page(page: Path) -> None:
-    """Refuse a page that cannot be written, before the work is done."""
-    io.check_suffix(page, (".html", ".htm"))
-    if not io.usable_path(page).parent.is_dir():
-        raise InputError(f"{page}: the folder {page.parent} does not exist")
-
-
 def _check_new(out: Path, resume: bool) -> None:
     """Refuse to replace a model, unless it is one that `--resume` goes on from."""
     if not estimator.holds_model(out):
@@ -364,11 +358,7 @@ class SplitRun:
 
 def _judge_runs(runs: Sequence[SplitRun]) -> Judgement:
     """Judge the model by its test nodes; where there are none, by validation nodes."""
-    params = runs[0].classifier.params_
-    calibrated = params["calibrate"] and all(
-        run.classifier.calibration_ for run in runs
-    )
-    balanced = params["class_weight"] == "balanced" and not calibrated
+    balanced = any(estimator.is_balanced(run.classifier) for run in runs)
     tests = [run.test for run in runs if run.test is not None]
     if tests:
         return estimator.Judgement.of(tests, "test nodes", balanced=balanced)
@@ -689,12 +679,7 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
 
 def _show(result: Mapping[str, Any], graph: Graph) -> None:
     """Print the results as tables."""
-    card = result["graph"]
-    tell(
-        f"{graph.name}: {card['nodes']:,} nodes, {card['edges']:,} edges, "
-        f"{card['labelled']:,} labelled, {card['classes']} classes, "
-        f"h = {diagnosis.number(card['h'], 2)}, checksum {card['checksum']}"
-    )
+    show_card(result["graph"])
     for board in result.get("leaderboards", ()):
         _show_leaderboard(auto.Leaderboard.from_json(board))
     if result["config"]["scaling"] == "auto" and _is_scaled(result["model"]):
@@ -731,8 +716,10 @@ def _show(result: Mapping[str, Any], graph: Graph) -> None:
     table(f"test nodes of {len(result['splits'])} split(s)", ("", "%"), summary)
     if result["test_log_loss"]["n"]:
         tell(_probability_line(result))
-    if "confusion" in result and graph.n_classes <= MAX_CLASSES_SHOWN:
-        _show_confusion(result["confusion"], result["per_class"])
+    if "confusion" in result:
+        rows = result["per_class"]
+        found, right = ([row[key] for row in rows] for key in ("recall", "precision"))
+        show_confusion(result["confusion"], found, right)
     for remark in result["remarks"]:
         tell(f"Note: {remark}.")
 
@@ -775,18 +762,6 @@ def _probability_line(result: Mapping[str, Any]) -> str:
         f"probabilities: log-loss {loss}, Brier {brier}, calibration error {error} "
         f"(chance alone gives {chance})"
     )
-
-
-def _show_confusion(
-    confusion: Mapping[str, Any], classes: Sequence[Mapping[str, Any]]
-) -> None:
-    rows: list[tuple[object, ...]] = [
-        (row["class"], *counts, percent(row["recall"]))
-        for row, counts in zip(classes, confusion["counts"], strict=True)
-    ]
-    rows.append(("right %", *(percent(row["precision"]) for row in classes), ""))
-    columns = ("", *confusion["classes"], "found %")
-    table("true class (row), predicted (column)", columns, rows)
 
 
 def _warn_of_missed_classes(result: Mapping[str, Any]) -> None:

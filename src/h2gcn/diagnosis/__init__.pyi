@@ -11,6 +11,7 @@ from .display import (
     degree_range as degree_range,
     direction_rows as direction_rows,
     expectation as expectation,
+    find_template as find_template,
     heat_palette as heat_palette,
     measure_rows as measure_rows,
     quick_heads as quick_heads,
@@ -24,5 +25,6 @@ from .numbers import (
     NONE as NONE,
     number as number,
     percent as percent,
+    points as points,
     rounded as rounded,
 )

@@ -27,6 +27,7 @@ __all__ = [
     "degree_range",
     "direction_rows",
     "expectation",
+    "find_template",
     "measure_rows",
     "number",
     "percent",
@@ -37,6 +38,9 @@ __all__ = [
     "render_html",
     "ring_rows",
 ]
+
+HOME = "h2gcn.diagnosis"
+"""The room whose templates all pages may use."""
 
 NEIGHBOURS = {
     "informative": "neighbours informative",
@@ -244,7 +248,7 @@ def render_html(diagnosis: Diagnosis) -> str:
     All names that come from the data are escaped.
     """
     top = _heat_top(diagnosis)
-    return _template("diagnosis.html").render(
+    return find_template("diagnosis.html").render(
         diagnosis=diagnosis,
         version=__version__,
         palette=heat_palette(),
@@ -257,13 +261,25 @@ def render_html(diagnosis: Diagnosis) -> str:
     )
 
 
-def _template(name: str) -> Template:
-    """Return a template, which knows how a diagnosis is put into words."""
-    # Who reads the diagnosis in a terminal does not wait for it.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+def find_template(name: str, room: str = HOME) -> Template:
+    """Return a template, which knows how a diagnosis is put into words.
 
+    What it is filled with is escaped.
+
+    Parameters
+    ----------
+    name
+        Of its file in the folder `templates` of the room. It may include those of
+        this room, such as `page.css`.
+    room
+        Such as "h2gcn.auto".
+    """
+    # Who reads the diagnosis in a terminal does not wait for it.
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    homes = dict.fromkeys((room, HOME))
     environment = Environment(
-        loader=PackageLoader("h2gcn.diagnosis"),
+        loader=ChoiceLoader([PackageLoader(home) for home in homes]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -506,7 +522,7 @@ def reliability_svg(bins: Sequence[Bin], title: str = "Reliability") -> str:
         )
         for one, told, true in filled
     ]
-    return _template("reliability.svg").render(
+    return find_template("reliability.svg").render(
         title=title,
         label=f"{title}. {said or 'No nodes'}.",
         points=points,

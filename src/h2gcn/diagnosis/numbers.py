@@ -4,7 +4,7 @@ One rule for all of them: what is not exactly 0 or 1 (100 %) is never shown as s
 Where rounding would do that, the bound is shown instead, ">0.99" or "<1%".
 """
 
-__all__ = ["NONE", "number", "percent", "percents", "rounded"]
+__all__ = ["NONE", "number", "percent", "percents", "points", "rounded"]
 
 NONE = "–"
 """What is shown where there is no value."""
@@ -50,6 +50,17 @@ def number(value: float | None, digits: int = 3) -> str:
     ('0.25', '<0.001', '0.000', '–')
     """
     return NONE if value is None else rounded(value, digits)
+
+
+def points(share: float | None) -> str:
+    """Return a share in percent without the sign, for a column of them.
+
+    Examples
+    --------
+    >>> points(0.574), points(0.99999), points(None)
+    ('57.40', '>99.99', '–')
+    """
+    return NONE if share is None else rounded(100 * share, 2, 100)
 
 
 def percent(share: float, digits: int = 0) -> str:

@@ -5,6 +5,28 @@ from .classifier import (
     load_bundle as load_bundle,
     save_bundle as save_bundle,
 )
+from .cross_validation import (
+    CrossValidation as CrossValidation,
+    FoldScores as FoldScores,
+    cross_validate as cross_validate,
+)
+from .evaluation import (
+    ClassScores as ClassScores,
+    Estimate as Estimate,
+    GroupScores as GroupScores,
+    ScoreCard as ScoreCard,
+    SetCoverage as SetCoverage,
+    TimeScores as TimeScores,
+    is_balanced as is_balanced,
+)
+from .evaluation_page import (
+    class_rows as class_rows,
+    group_rows as group_rows,
+    render_scores as render_scores,
+    score_lines as score_lines,
+    score_rows as score_rows,
+    set_line as set_line,
+)
 from .inputs import (
     KnownLabels as KnownLabels,
     Scaler as Scaler,

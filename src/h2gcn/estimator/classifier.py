@@ -32,6 +32,7 @@ from h2gcn._validation import (
 )
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
+from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
 from h2gcn.estimator.inputs import (
     KnownLabels,
     Scaler,
@@ -860,14 +861,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "classes_")
         check_is_graph("score", graph)
-        index = self._unseen(graph) if nodes is None else check_nodes(graph, nodes)
-        if len(np.unique(index)) < len(index):
-            raise InputError(
-                "'nodes' must name each node once, to score by. The labels are the "
-                "graph's own, and are not given."
-            )
-        if index.size == 0:
-            raise InputError(f"{graph.name}: there is no labelled node to score by")
+        index, *_ = nodes_to_score(self.seen_, graph, nodes)
         y = match_labels(graph, index, self.classes_)
         found = score(self.metric, y, self.predict_logits(graph, index))
         if np.isnan(found):
@@ -878,30 +872,60 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _unseen(self, graph: Graph) -> NDArray[np.int64]:
-        """Return the labelled nodes to score by where none are named."""
-        if self.seen_ is None:
-            warnings.warn(
-                "this model was saved without a word of which nodes it was trained on: "
-                "all labelled nodes are scored, and any training nodes with them",
-                H2GCNWarning,
-                stacklevel=3,
-            )
-            return graph.labelled
-        index, left_out = self.seen_.unseen(graph)
-        if left_out and not index.size:
-            raise InputError(
-                f"{graph.name}: training saw all labelled nodes; name those in 'nodes' "
-                "that are to be scored all the same"
-            )
-        if left_out and not self.seen_.is_of(graph):
-            warnings.warn(
-                f"{left_out:,} nodes of {graph.name} have ids that training saw, and "
-                "are not scored, unless 'nodes' names them",
-                H2GCNWarning,
-                stacklevel=3,
-            )
-        return index
+    def evaluate(
+        self,
+        graph: Graph,
+        nodes: ArrayLike | None = None,
+        *,
+        all_nodes: bool = False,
+        times: ArrayLike | None = None,
+        alpha: float = 0.1,
+        resamples: int | None = None,
+        seed: int = 0,
+    ) -> ScoreCard:
+        """Return every measure with its interval and floor, by class, degree and time.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        nodes
+            As of `score`: by default, nodes that training did not see.
+        all_nodes
+            Score all labelled nodes, those that training saw with them.
+        times
+            Dates (datetime64) or numbers to group the nodes by, [n].
+        alpha
+            The share that the sets of `predict_set` may miss, whose coverage is
+            counted.
+        resamples
+            How often nodes are drawn for the intervals; None is 1,000, of more than
+            100,000 nodes 200.
+        seed
+            Of these draws.
+
+        Examples
+        --------
+        >>> from h2gcn.datasets import generate_graph
+        >>> graph = generate_graph(n_nodes=300, homophily=0.1, seed=0)
+        >>> clf = NodeClassifier("mlp", epochs=50, random_state=0).fit(graph)
+        >>> card = clf.evaluate(graph)
+        >>> card.rule, card.nodes, round(card.measures["accuracy"].floor, 2)
+        ('test', 150, 0.2)
+        """
+        check_is_fitted(self, "classes_")
+        check_is_graph("evaluate", graph)
+        check_bool("evaluate", "all_nodes", all_nodes)
+        found = nodes_to_score(self.seen_, graph, nodes, all_nodes=all_nodes)
+        return score_model(
+            self,
+            graph,
+            found,
+            times=times,
+            alpha=alpha,
+            resamples=resamples,
+            seed=seed,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""

@@ -42,6 +42,7 @@ __all__ = [
     "Judgement",
     "ProbabilityScores",
     "check_nodes",
+    "degree_groups",
     "evaluate",
     "finite_blocks",
     "join_blocks",
@@ -53,6 +54,15 @@ __all__ = [
 
 DEGREES = ((0, 1), (2, 4), (5, 15), (16, None))
 """Fewest and most neighbours of each group of nodes; None is any number."""
+
+
+def degree_groups(
+    degrees: NDArray[np.integer],
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield the name of each group of `DEGREES`, and which nodes are in it, [m]."""
+    for low, high in DEGREES:
+        inside = (degrees >= low) & (degrees <= (np.inf if high is None else high))
+        yield f"{low}+" if high is None else f"{low}–{high}", inside
 
 
 @dataclass(frozen=True)
@@ -157,9 +167,7 @@ class ProbabilityScores:
         areas = average_precision(y, probabilities)
         classes = range(probabilities.shape[1])
         by_degree = []
-        for low, high in DEGREES:
-            inside = (degrees >= low) & (degrees <= (np.inf if high is None else high))
-            name = f"{low}+" if high is None else f"{low}–{high}"
+        for name, inside in degree_groups(degrees):
             group = reliability_bins(y[inside], probabilities[inside])
             by_degree.append(GroupCalibration.of(name, int(inside.sum()), group))
         return cls(
@@ -405,7 +413,8 @@ class Evaluation:
     roc_auc
         For two classes, else None.
     majority
-        Accuracy of always guessing the most frequent class of these nodes.
+        Accuracy of always guessing one class: that which was largest in training
+        where it was named, else the most frequent class of these nodes.
     confusion
         Counts [C, C]: row = true class, column = predicted class.
     probabilities
@@ -419,6 +428,58 @@ class Evaluation:
     majority: float
     confusion: NDArray[np.int64]
     probabilities: ProbabilityScores
+
+    @classmethod
+    def of(
+        cls,
+        y: NDArray[np.int64],
+        logits: NDArray[np.float32],
+        probabilities: NDArray[np.floating],
+        degrees: NDArray[np.integer],
+        largest: int | None = None,
+    ) -> Evaluation:
+        """Score what was said of some nodes.
+
+        Parameters
+        ----------
+        y
+            Their classes, [m], at least one.
+        logits, probabilities
+            [m, C].
+        degrees
+            How many neighbours each node has, [m].
+        largest
+            The class that always guessing guesses; None is the largest of these.
+        """
+        n_classes = logits.shape[1]
+        confusion = confusion_matrix(y, logits.argmax(axis=1), n_classes)
+        area = roc_auc(y, logits) if n_classes == 2 else float("nan")
+        counts = np.bincount(y, minlength=n_classes)
+        guessed = counts.max() if largest is None else counts[largest]
+        return cls(
+            nodes=len(y),
+            accuracy=float(np.trace(confusion) / len(y)),
+            macro_f1=macro_f1(confusion),
+            roc_auc=_or_none(area),
+            majority=float(guessed / len(y)),
+            confusion=confusion,
+            probabilities=ProbabilityScores.of(y, probabilities, degrees),
+        )
+
+    @property
+    def measures(self) -> dict[str, float | None]:
+        """The scores by name, `roc_auc` of two classes only; None without a value."""
+        told = self.probabilities
+        area = {"roc_auc": self.roc_auc} if len(self.confusion) == 2 else {}
+        return {
+            "accuracy": self.accuracy,
+            "macro_f1": self.macro_f1,
+            **area,
+            "pr_auc": told.mean_pr_auc,
+            "log_loss": told.log_loss,
+            "brier": told.brier,
+            "calibration_error": told.calibration_error,
+        }
 
 
 def evaluate(
@@ -436,21 +497,10 @@ def evaluate(
         Their indices, [m], at least one.
     """
     y = match_labels(graph, nodes, classifier.classes_)
-    n_classes = len(classifier.classes_)
     blocks = classifier.predict_blocks(graph, nodes)
-    logits = join_blocks(blocks, len(nodes), n_classes)
-    confusion = confusion_matrix(y, logits.argmax(axis=1), n_classes)
-    area = roc_auc(y, logits) if n_classes == 2 else float("nan")
-    shares, degrees = classifier.probabilities_of(logits), np.diff(graph.adj.indptr)
-    return Evaluation(
-        nodes=len(nodes),
-        accuracy=float(np.trace(confusion) / len(nodes)),
-        macro_f1=macro_f1(confusion),
-        roc_auc=_or_none(area),
-        majority=float(np.bincount(y).max() / len(y)),
-        confusion=confusion,
-        probabilities=ProbabilityScores.of(y, shares, degrees[nodes]),
-    )
+    logits = join_blocks(blocks, len(nodes), len(classifier.classes_))
+    shares = classifier.probabilities_of(logits)
+    return Evaluation.of(y, logits, shares, graph.degrees[nodes])
 
 
 @dataclass(frozen=True)

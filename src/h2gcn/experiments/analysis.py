@@ -7,7 +7,6 @@ on validation nodes. Tables and figures are made of cells.
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ from h2gcn.experiments.definition import (
 )
 from h2gcn.experiments.results import Cell, Figure, Row, Series, Table
 from h2gcn.experiments.running import Run
+from h2gcn.training import mean_interval
 
 __all__ = [
     "GROUPS",
@@ -69,7 +69,6 @@ Records = Mapping[str, Mapping[str, Any]]
 Reported = Mapping[tuple[str, str], Sequence[Run]]
 """The runs of each model and column."""
 
-CONFIDENCE = 0.95
 ROUNDING = 0.005
 """Half of the last decimal of the paper's figures."""
 
@@ -149,10 +148,7 @@ def paired_interval(
 ) -> tuple[float, float]:
     """Return the confidence interval of the mean of paired differences.
 
-    Student's t over the graphs or splits that both were run on; without at least two
-    pairs it is unbounded. Splits of one graph share most of their training nodes, so
-    their differences vary less than those of new data would; Nadeau and Bengio
-    (Machine Learning 52, 2003) add `overlap` to 1 / n for it.
+    See `h2gcn.training.mean_interval`: over the graphs or splits that both were run on.
 
     Parameters
     ----------
@@ -161,14 +157,7 @@ def paired_interval(
     overlap
         Test nodes per training node of splits of one graph, 0 for separate graphs.
     """
-    differences = np.subtract(first, second)
-    n = differences.size
-    if n < 2:
-        return -math.inf, math.inf
-    error = float(differences.std(ddof=1)) * math.sqrt(1 / n + overlap)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1)) * error
-    mean = float(differences.mean())
-    return mean - reach, mean + reach
+    return mean_interval(np.subtract(first, second), overlap)
 
 
 def pairs(first: Cell, second: Cell) -> tuple[list[float], list[float]]:

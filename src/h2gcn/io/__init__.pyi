@@ -1,4 +1,4 @@
-from .dispatch import read_graph as read_graph
+from .dispatch import find_node_table as find_node_table, read_graph as read_graph
 from .edge_list import read_edge_list as read_edge_list
 from .files import (
     atomic_write as atomic_write,
@@ -37,7 +37,11 @@ from .own_json import (
     shown as shown,
 )
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
-from .tables import TableOptions as TableOptions, read_tables as read_tables
+from .tables import (
+    TableOptions as TableOptions,
+    read_tables as read_tables,
+    read_times as read_times,
+)
 from .writing import (
     write_prediction_blocks as write_prediction_blocks,
     write_predictions as write_predictions,

@@ -17,7 +17,7 @@ from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
 from h2gcn.io.tables import TABLE_SUFFIXES, TableOptions, read_tables
 
-__all__ = ["read_graph"]
+__all__ = ["find_node_table", "read_graph"]
 
 _SUFFIXES = (".npz", ".graphml", ".pt", ".edgelist", ".txt")
 
@@ -121,6 +121,24 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
 def _with_options(graph: Graph, options: TableOptions) -> Graph:
     """Return a graph that remembers how it was read."""
     return replace(graph, record=replace(graph.record, tables=options.to_json()))
+
+
+def find_node_table(source: str | Path | None, nodes: str | Path | None = None) -> Path:
+    """Return the node table of what a graph is read from, or raise if there is none.
+
+    Parameters
+    ----------
+    source, nodes
+        As of `read_graph`, one of them.
+    """
+    if nodes is not None:
+        return usable_path(nodes)
+    if source is not None and usable_path(source).is_dir():
+        return _table(usable_path(source), "nodes")
+    raise InputError(
+        f"{_told(source)} has no node table to take a column of: that takes a folder "
+        "with nodes.* and edges.*, or nodes=… and edges=…."
+    )
 
 
 def _table(folder: Path, stem: str) -> Path:

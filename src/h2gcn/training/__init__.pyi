@@ -14,6 +14,13 @@ from .checkpoint import (
     signed as signed,
     to_bytes as to_bytes,
 )
+from .intervals import (
+    CONFIDENCE as CONFIDENCE,
+    bootstrap as bootstrap,
+    mean_interval as mean_interval,
+    percentiles as percentiles,
+    wilson as wilson,
+)
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,

@@ -25,6 +25,7 @@ __all__ = [
     "ReliabilityBin",
     "accuracy",
     "average_precision",
+    "bin_numbers",
     "brier",
     "calibration_error",
     "chance_error",
@@ -32,12 +33,14 @@ __all__ = [
     "confusion_matrix",
     "fit_temperature",
     "log_loss",
+    "log_losses",
     "macro_f1",
     "per_class",
     "pr_auc",
     "reliability_bins",
     "roc_auc",
     "score",
+    "squared_errors",
 ]
 
 METRICS = ("accuracy", "macro_f1", "roc_auc")
@@ -149,10 +152,15 @@ def log_loss(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     >>> round(log_loss(np.array([0, 1]), np.array([[0.5, 0.5], [0.75, 0.25]])), 4)
     1.0397
     """
-    if not len(y):
-        return float("nan")
+    return float(log_losses(y, probabilities).mean()) if len(y) else float("nan")
+
+
+def log_losses(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> NDArray[np.float64]:
+    """Return −log of what the true class of each node got, [m]."""
     given = probabilities[np.arange(len(y)), y].astype(np.float64)
-    return float(-np.log(np.clip(given, LEAST, 1.0)).mean())
+    return np.asarray(-np.log(np.clip(given, LEAST, 1.0)))
 
 
 def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
@@ -161,13 +169,18 @@ def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     For two classes that of class 1, from 0 to 1; for more the sum over all classes,
     from 0 to 2, as scikit-learn has it.
     """
-    if not len(y):
-        return float("nan")
+    return float(squared_errors(y, probabilities).mean()) if len(y) else float("nan")
+
+
+def squared_errors(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> NDArray[np.float64]:
+    """Return the part that each node has in the Brier score, [m]."""
     given = probabilities[np.arange(len(y)), y].astype(np.float64)
     # The square of what others got, and of what is missing to 1.
     squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
-    off = (squares - given**2 + (1 - given) ** 2).mean()
-    return float(off / 2 if probabilities.shape[1] == 2 else off)
+    off = squares - given**2 + (1 - given) ** 2
+    return np.asarray(off / 2 if probabilities.shape[1] == 2 else off)
 
 
 def average_precision(
@@ -256,11 +269,16 @@ def class_bins(
     return _bins(probabilities[:, index], y == index, n_bins)
 
 
+def bin_numbers(told: Probabilities, n_bins: int = BINS) -> NDArray[np.int64]:
+    """Return in which of the bins from 0 to 1 each probability is, [m]."""
+    place = np.clip(np.ceil(told.astype(np.float64) * n_bins) - 1, 0, n_bins - 1)
+    return np.asarray(place, dtype=np.int64)
+
+
 def _bins(
     told: Probabilities, came_true: NDArray[np.bool_], n_bins: int
 ) -> list[ReliabilityBin]:
-    place = np.clip(np.ceil(told.astype(np.float64) * n_bins) - 1, 0, n_bins - 1)
-    index = place.astype(np.int64)
+    index = bin_numbers(told, n_bins)
     counts, sums, hits = (
         np.bincount(index, weights=weights, minlength=n_bins)
         for weights in (None, told.astype(np.float64), came_true.astype(np.float64))

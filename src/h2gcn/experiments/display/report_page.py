@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from h2gcn import __version__
-from h2gcn.diagnosis import STEPS, heat_palette, number
+from h2gcn.diagnosis import STEPS, find_template, heat_palette, number
 from h2gcn.experiments.display import tables as words
 from h2gcn.experiments.display.figures import describe, svg_text, why_no_figures
 from h2gcn.experiments.display.tables import cell_notes, reading
@@ -32,15 +30,8 @@ def render_html(results: Sequence[Result]) -> str:
     results
         What experiments left.
     """
-    environment = Environment(
-        loader=PackageLoader("h2gcn.experiments.display"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     script, cards = _script(), card_views(results)
-    return environment.get_template("report.html").render(
+    return find_template("report.html", "h2gcn.experiments.display").render(
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,

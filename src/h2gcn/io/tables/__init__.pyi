@@ -7,4 +7,4 @@ from .columns import (
     text_array as text_array,
     text_codes as text_codes,
 )
-from .reading import read_tables as read_tables
+from .reading import read_tables as read_tables, read_times as read_times

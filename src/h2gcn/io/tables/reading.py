@@ -21,6 +21,7 @@ from h2gcn.io.tables.columns import (
     as_written,
     choose_roles,
     open_table,
+    require_column,
     split_names,
     text_array,
     text_codes,
@@ -31,7 +32,7 @@ from h2gcn.io.tables.features import Filler, map_features, read_features
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableOptions", "read_tables"]
+__all__ = ["TableOptions", "read_tables", "read_times"]
 
 
 def read_tables(
@@ -232,3 +233,40 @@ def _labels(
         return codes, None
     classes, rank = order_classes(values)
     return np.where(codes >= 0, rank[codes], -1), classes
+
+
+def read_times(path: str | Path, column: str) -> NDArray[Any]:
+    """Return a column of a node table as times: dates, or numbers as they are, [n].
+
+    Parameters
+    ----------
+    path
+        The table; its rows are the nodes of the graph, in their order.
+    column
+        Its name. Dates are those that Arrow knows, such as `2024-03-01` and
+        `2024-03-01 12:30:00`; a missing one is NaT, a missing number NaN.
+    """
+    import pyarrow as pa
+
+    file = open_table(path)
+    require_column(file, column)
+    cells = file.read([column])[column]
+    kind = cells.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        dates = cells.cast(pa.timestamp("ms"), safe=False)
+        return np.asarray(dates.to_numpy(), dtype="M8[ms]")
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    other = next((str(cell) for cell in cells.to_pylist() if not _is_time(cell)), "")
+    raise InputError(
+        f"{file.path}: column {excerpt(column)} must hold dates, such as 2024-03-01, "
+        f"or numbers, to be a time. Got {excerpt(other) if other else 'nothing'}."
+    )
+
+
+def _is_time(cell: object) -> bool:
+    """Return whether a cell that is not read as a time could be one, or is empty."""
+    try:
+        return cell is None or np.datetime64(str(cell)) is not None
+    except ValueError:
+        return False

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from h2gcn.cli.console import table, tell, tell_json
+from h2gcn.cli.options import AsJson
 
 if TYPE_CHECKING:
     from h2gcn.datasets import DatasetInfo
@@ -21,9 +20,7 @@ def _has(root: Path, info: DatasetInfo) -> bool:
 
 
 def command(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the benchmarks that commands know by name."""
     from h2gcn.datasets import DATASETS, data_root, known_checksums

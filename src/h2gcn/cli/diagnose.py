@@ -41,9 +41,7 @@ _Justify = Literal["left", "right"]
 @src.with_tables
 def command(
     source: src.Source = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: src.AsJson = False,
     html: Annotated[
         Path | None,
         typer.Option(

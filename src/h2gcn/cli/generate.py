@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from h2gcn.cli.console import download_bar, tell, tell_json
-from h2gcn.cli.options import TrustData, in_range
+from h2gcn.cli.options import AsJson, TrustData, in_range
 
 __all__ = ["command"]
 
@@ -76,9 +76,7 @@ def command(
         float, typer.Option(help="Share of nodes whose label is left out.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(help="The same seed gives the same graph.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Grow a graph by the paper's rule: preferential attachment with a taste."""
     import numpy as np

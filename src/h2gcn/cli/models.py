@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2gcn.cli.console import table, tell, tell_json
+from h2gcn.cli.options import AsJson
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ def command(
         str | None,
         typer.Argument(metavar="NAME", help="One model, in full.", show_default=False),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the models and their options, and which of the paper's designs each follows.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "AsJson",
     "BatchSize",
     "Categorical",
     "Device",
@@ -37,6 +38,7 @@ __all__ = [
     "MemoryLimit",
     "Model",
     "Nodes",
+    "Quiet",
     "RingCap",
     "RingStore",
     "Seed",
@@ -75,6 +77,10 @@ def in_range(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], 
     return check
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
+]
 DEFAULT_MODEL = "h2gcn-1"
 Model = Annotated[
     str | None,

@@ -54,9 +54,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: src.AsJson = False,
     guard_cells: Annotated[
         bool,
         typer.Option(
@@ -84,13 +82,7 @@ def command(
     ] = None,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            help="auto, cpu, cuda or mps (default: auto).",
-            show_default=False,
-        ),
-    ] = None,
+    device: src.Device = None,
 ) -> None:
     """Predict the unlabelled nodes of SOURCE with the model in DIR.
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from h2gcn.cli.console import say, tell, tell_json
+from h2gcn.cli.options import AsJson
 
 __all__ = ["command"]
 
@@ -24,9 +25,7 @@ def command(
             help="The .html file to write or replace; RESULTS/report.html if none.",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make one HTML page of all results in the folder RESULTS.
 

@@ -131,12 +131,8 @@ def command(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
-    ] = False,
+    as_json: src.AsJson = False,
+    quiet: src.Quiet = False,
     tables: src.Tables = src.Tables(),
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[

@@ -106,12 +106,8 @@ def command(
         ),
     ] = None,
     seed: Seed = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
-    ] = False,
+    as_json: src.AsJson = False,
+    quiet: src.Quiet = False,
     tables: src.Tables = src.Tables(),
     epochs: Annotated[int | None, _setting("At most so many epochs.")] = None,
     patience: Annotated[

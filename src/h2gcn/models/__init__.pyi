@@ -1,6 +1,8 @@
 from .base import (
+    ExactSum as ExactSum,
     ModelSpec as ModelSpec,
     NodeModule as NodeModule,
+    Summand as Summand,
     tensor_problem as tensor_problem,
 )
 from .gcn import GCN as GCN

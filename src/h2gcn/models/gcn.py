@@ -5,14 +5,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    ExactSum,
+    NodeModule,
+    Summand,
+    by_distance,
+    check_sizes,
+    drop,
+    follow,
+    input_rows,
+    pick,
+)
+from h2gcn.ring_table import Input
 from h2gcn.rings import normalise
-from h2gcn.sparse import DroppedOperator, Operator, Target
+from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target
 
 __all__ = [
     "GCN",
@@ -279,3 +292,28 @@ class SGC(NodeModule):
         for _ in range(self.power - 1):
             scores = a_hat @ scores
         return last @ scores + self.bias
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum over nodes and columns, by distance."""
+        weight = self.weight.detach().cpu().numpy().astype(np.float64)
+        bias = self.bias.detach().cpu().numpy().astype(np.float64)
+        walk = np.array([node]), np.ones(1)
+        powers = [(walk[0], np.zeros(1))]
+        for step in range(1, self.power + 1):
+            walk = follow(operators[0], walk)
+            powers.append((walk[0], walk[1] if step == self.power else 0 * walk[1]))
+        parts = [Summand(bias, "bias")]
+        for name, (nodes, shares) in by_distance(powers):
+            rows = input_rows(x, nodes)
+            of_column = (shares @ rows)[:, None] * weight
+            by_node = shares[:, None] * (rows @ weight)
+            parts.append(
+                Summand(by_node.sum(axis=0), name, "", of_column, nodes, by_node)
+            )
+        how = (
+            "exact by distance, by neighbour and by column: the model is linear in "
+            "the features"
+        )
+        return ExactSum(tuple(parts), how)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    ExactSum,
+    NodeModule,
+    Summand,
+    by_distance,
+    check_sizes,
+    drop,
+    follow,
+    input_rows,
+    pick,
+)
+from h2gcn.ring_table import Input
+from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
 __all__ = ["GPRGNN"]
 
@@ -128,3 +141,33 @@ class GPRGNN(NodeModule):
         for weight in reversed(gamma[1:-1]):
             total = weight * z + a_hat @ total
         return gamma[0] * pick(z, index) + last @ total
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum over nodes, by distance."""
+        first, shift, second, bias = (
+            weight.detach().cpu().numpy().astype(np.float64)
+            for weight in (
+                *(self.first, self.first_bias, self.second, self.second_bias),
+            )
+        )
+        gamma = self.gamma.detach().cpu().numpy().astype(np.float64)
+        walk = np.array([node]), np.ones(1)
+        powers = [(walk[0], gamma[0] * walk[1])]
+        for weight in gamma[1:]:
+            walk = follow(operators[0], walk)
+            powers.append((walk[0], weight * walk[1]))
+        parts = []
+        for name, (nodes, shares) in by_distance(powers):
+            hidden = torch.from_numpy(input_rows(x, nodes) @ first + shift)
+            z = ACTIVATIONS[self.activation](hidden).numpy() @ second + bias
+            by_node = shares[:, None] * z
+            parts.append(
+                Summand(by_node.sum(axis=0), name, nodes=nodes, by_node=by_node)
+            )
+        how = (
+            "exact by distance and by neighbour; not by column: what each node says is "
+            "found by a network of two layers"
+        )
+        return ExactSum(tuple(parts), how)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -11,8 +13,19 @@ from torch.nn import functional
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
-from h2gcn.ring_table import TableInput
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    ExactSum,
+    NodeModule,
+    Summand,
+    Weighted,
+    check_sizes,
+    dense_row,
+    follow,
+    input_rows,
+    pick,
+)
+from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import exact_rings, normalise, normalise_directed
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
@@ -334,6 +347,81 @@ class H2GCN(NodeModule):
             rings = part.view(-1, width if k else 1, p, self.out_channels).unbind(1)
             blocks += [ring.transpose(0, 1).reshape(p, -1) for ring in rings]
         return torch.cat(blocks, dim=1)
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum | None:
+        """Return the logits as a sum over paths of rings and the nodes at their ends.
+
+        Without an activation also by column. Where every round embeds there is no
+        sum, nor is there anything to split of an embedding that sees no graph.
+        """
+        linear = self.activation == "none"
+        if self.nonlinear or not (linear or self.hops):
+            return None
+        parts = []
+        features: Input = x
+        if isinstance(x, TableInput):
+            (_, own), *near = x.blocks.items()
+            features = own
+            labels = self.of_labels.detach().cpu().numpy().astype(np.float64)
+            for name, shares in near:
+                weight, labels = np.split(labels, [shares.shape[1]])
+                parts.append(Summand.linear(name, dense_row(shares, node), weight))
+        paths = self._paths(operators, node)
+        ends = np.unique(np.concatenate([nodes for nodes, _ in paths.values()]))
+        rows = input_rows(features, ends)
+        embedding, classifier = (
+            weight.detach().cpu().numpy().astype(np.float64)
+            for weight in (self.embedding, self.classifier)
+        )
+        # The activation overwrites what it is given, which is nobody else's.
+        r0 = ACTIVATIONS[self.activation](torch.from_numpy(rows @ embedding)).numpy()
+        blocks = classifier.reshape(-1, self.hidden_channels, self.out_channels)
+        for (path, (nodes, weights)), block in zip(paths.items(), blocks, strict=True):
+            at = np.searchsorted(ends, nodes)
+            by_node = weights[:, None] * (r0[at] @ block)
+            columns = None
+            if linear:
+                columns = (weights @ rows[at])[:, None] * (embedding @ block)
+            values = by_node.sum(axis=0)
+            name = self._path_words(path)
+            parts.append(Summand(values, name, "", columns, nodes, by_node))
+        how = (
+            "exact by path, by neighbour and by column: the model is linear in the "
+            "features"
+            if linear
+            else "exact by path and by neighbour; not by column: the embedding of each "
+            f"node has an activation ({self.activation})"
+        )
+        return ExactSum(tuple(parts), how)
+
+    def _paths(
+        self, operators: Sequence[LinearMap], node: int
+    ) -> dict[tuple[int, ...], Weighted]:
+        """Return for each path what it takes of which node, as `classifier` has them.
+
+        A path names its operators, the one next to the node first.
+        """
+        found: dict[tuple[int, ...], Weighted] = {(): (np.array([node]), np.ones(1))}
+        wanted = []
+        for depth in range(self.final[-1] + 1):
+            for path in product(range(self._n_rings), repeat=depth):
+                if path:
+                    found[path] = follow(operators[path[-1]], found[path[:-1]])
+                if depth in self.final:
+                    wanted.append(path)
+        return {path: found[path] for path in wanted}
+
+    def _path_words(self, path: tuple[int, ...]) -> str:
+        """Return "ring 1 of ring 2": the neighbours of the nodes in ring 2."""
+        words = []
+        for ring in reversed(path):
+            hop = self.hops[ring // 2 if self.directed else ring]
+            way = (" along edges", " against edges")[ring % 2] if self.directed else ""
+            own = " with the node itself" if self.self_loops else ""
+            words.append(f"ring {hop}{way}{own}")
+        return " of ".join(words) or "own features"
 
     def __repr__(self) -> str:
         both = ", directed=True" if self.directed else ""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, NodeModule
+from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
 from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
@@ -160,13 +160,7 @@ class LabelPropagation(NodeModule):
         target: Target | None = None,
     ) -> Tensor:
         """Return the log-probabilities of all nodes, [n, |Y|], or of the target's."""
-        (s,) = operators
-        labels = _labels(x, self.out_channels)
-        scores = labels
-        for _ in range(self.steps):
-            for _ in range(self.hops):
-                scores = s @ scores
-            scores = self.alpha * scores + (1 - self.alpha) * labels
+        scores = self._spread(operators[0], _labels(x, self.out_channels))
         # Nothing is trained, so there is no step to make cheaper by the target's rows.
         if target is not None:
             scores = scores[target.index]
@@ -186,6 +180,61 @@ ECHO_BOUND = (5**0.5 - 1) / 2
 """Where e + e² = 1: up to this e, LinBP with echo cancellation converges anywhere."""
 UNIFORM = 1e-6
 """A compatibility matrix that differs from 1/C by less says nothing but rounding."""
+
+
+    def _spread(self, s: LinearMap, labels: Tensor) -> Tensor:
+        """Return F after all steps: it is linear in the labels."""
+        scores = labels
+        for _ in range(self.steps):
+            for _ in range(self.hops):
+                scores = s @ scores
+            scores = self.alpha * scores + (1 - self.alpha) * labels
+        return scores
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the shares of the classes as a sum over the labelled nodes.
+
+        The operator is symmetric: what a node hears of another is what that one would
+        hear of it.
+        """
+        labels = _labels(x, self.out_channels)
+        only = labels.new_zeros(len(labels), 1)
+        only[node] = 1
+        heard = self._spread(operators[0], only)[:, 0].cpu().numpy().astype(np.float64)
+        by_node = heard[:, None] * labels.cpu().numpy()
+        total = by_node.sum()
+        if total == 0:
+            equal = np.full(self.out_channels, 1 / self.out_channels)
+            part = Summand(equal, "nothing is known: all classes are equal")
+            return ExactSum((part,), "exact: no label reaches the node", "share")
+        how = (
+            "exact by labelled node: what is a sum is the share of each class, and the "
+            "logit is its logarithm"
+        )
+        return ExactSum(_of_labels(by_node / total, node), how, "share")
+
+
+def _of_labels(by_node: NDArray[np.float64], node: int) -> tuple[Summand, ...]:
+    """Return what the node's own label adds, and what all others do.
+
+    Parameters
+    ----------
+    by_node
+        What each node's label adds, [n, C].
+    node
+        The node.
+    """
+    seeds = np.flatnonzero(by_node.any(axis=1))
+    return tuple(
+        Summand(by_node[some].sum(axis=0), name, nodes=some, by_node=by_node[some])
+        for name, some in (
+            ("its own training label", seeds[seeds == node]),
+            ("training labels of other nodes", seeds[seeds != node]),
+        )
+        if len(some)
+    )
 
 
 def spectral_radius(adj: CSR) -> np.float32:
@@ -322,9 +371,15 @@ class LinBP(NodeModule):
         target: Target | None = None,
     ) -> Tensor:
         """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
-        a, d = operators
         labels = _labels(x, self.out_channels)
         explicit = labels - labels.mean(dim=1, keepdim=True)
+        beliefs = self._spread(explicit, operators)
+        beliefs = beliefs / self._size(beliefs, labels, operators)
+        return beliefs if target is None else beliefs[target.index]
+
+    def _spread(self, explicit: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+        """Return the beliefs after all steps: they are linear in the labels."""
+        a, d = operators
         h = self._coupling()
         beliefs = explicit
         for _ in range(self.steps):
@@ -332,14 +387,43 @@ class LinBP(NodeModule):
             if self.echo:
                 heard = heard - d @ (beliefs @ h @ h)
             beliefs = explicit + heard
+        return beliefs
+
+    def _size(
+        self, beliefs: Tensor, labels: Tensor, operators: Sequence[LinearMap]
+    ) -> Tensor:
+        """Return the number that beliefs are divided by, the same for all nodes."""
         # The typical size is that of the whole graph, whichever nodes are asked for.
         size = beliefs.std(dim=1, correction=0)
         # Beliefs that cancel out are zero on one processor and almost zero on another,
         # so they do not tell which nodes were reached.
         among = size[(labels == 0).all(dim=1) & self.reached(labels, operators)]
-        if among.any():
-            beliefs = beliefs / among.mean()
-        return beliefs if target is None else beliefs[target.index]
+        return among.mean() if among.any() else size.new_ones(())
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum over the labelled nodes.
+
+        The number that all beliefs are divided by is taken as it is.
+        """
+        labels = _labels(x, self.out_channels)
+        explicit = labels - labels.mean(dim=1, keepdim=True)
+        with torch.enable_grad():
+            given = explicit.clone().requires_grad_()
+            beliefs = self._spread(given, operators)
+            of_class = [
+                torch.autograd.grad(beliefs[node, c], given, retain_graph=True)[0]
+                for c in range(self.out_channels)
+            ]
+        size = self._size(beliefs.detach(), labels, operators)
+        effect = torch.stack([(explicit * of).sum(dim=1) for of in of_class], dim=1)
+        by_node = (effect / size).cpu().numpy().astype(np.float64)
+        how = (
+            "exact by labelled node: beliefs are linear in the labels; the one number "
+            "that they are all divided by is taken as it is"
+        )
+        return ExactSum(_of_labels(by_node, node), how)
 
     def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
         """Return which nodes a label reaches, [n]; a uniform matrix passes none on."""

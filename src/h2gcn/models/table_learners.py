@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
-from h2gcn.models.base import tensor_problem
+from h2gcn.models.base import ExactSum, Summand, dense_row, tensor_problem
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import LinearMap, Target, compiled
@@ -33,6 +33,8 @@ TOLERANCE, ROUGHLY = 1e-6, 1e-3
 """How flat the loss must be where a fit ends; to compare penalties, less will do."""
 ABSENT = -30.0
 """The logit of a class that training has not."""
+SAMPLE = 10_000
+"""Nodes by which the shares of a split are counted, at most."""
 
 
 class LogisticTable(TableModule):
@@ -119,6 +121,29 @@ class LogisticTable(TableModule):
             logits = logits + block @ scaled[first : first + width]
             first += width
         return logits
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum over columns, each against its training mean."""
+        del operators
+        assert isinstance(x, TableInput)
+        weight, bias, mean, scale = (
+            numbers.cpu().numpy().astype(np.float64)
+            for numbers in (self.weight, self.bias, self.mean, self.scale)
+        )
+        row, weight = dense_row(x, node), scale[:, None] * weight
+        parts, first = [Summand(bias, "bias")], 0
+        for block, width in zip(x.blocks, self.widths, strict=True):
+            own = slice(first, first + width)
+            parts.append(Summand.linear(block, row[own], weight[own], mean[own]))
+            first += width
+        how = (
+            "exact by block, by column and, where a block is a mean, a sum or shares "
+            "of labels, by neighbour: the model is linear. Each column counts by how "
+            "far it is from the mean of the training nodes, whose logit is the bias"
+        )
+        return ExactSum(tuple(parts), how)
 
 
 def _draw_seed() -> int:
@@ -323,6 +348,41 @@ class BoostedTrees(TableModule):
         _sum_trees(rows, *arrays, logits)
         return torch.from_numpy(logits.astype(np.float32)).to(x.device)
 
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum of Shapley values, one for each column.
+
+        They are exact for the game in which a split by a column that is not known goes
+        both ways, in the shares in which nodes of the graph do; at most `SAMPLE` of
+        them, evenly spaced, are counted. Without any column it is their mean logit.
+        """
+        del operators
+        assert isinstance(x, TableInput)
+        feature, threshold, left, right, value, roots, sums_to, baseline = (
+            getattr(self, name).cpu().numpy() for name in _ARRAYS
+        )
+        splits = feature, threshold, left, right
+        some = np.linspace(0, x.shape[0] - 1, min(x.shape[0], SAMPLE)).astype(np.int64)
+        counts = np.zeros(len(feature))
+        # The node is always among them: no branch that it takes is empty.
+        for part in np.array_split(np.union1d(some, [node]), -(-len(some) // 1024)):
+            _count_nodes(x.rows(part).dense(), *splits, roots, counts)
+        row = x.rows(np.array([node])).dense()[0]
+        columns = np.zeros((self.in_channels, self.out_channels))
+        bias = baseline.copy()
+        _shapley_values(row, *splits, value, roots, sums_to, counts, columns, bias)
+        parts, first = [Summand(bias, "bias")], 0
+        for block, width in zip(x.blocks, self.widths, strict=True):
+            own = columns[first : first + width]
+            parts.append(Summand(own.sum(axis=0), "", block, own))
+            first += width
+        how = (
+            "exact Shapley values of the trees by column: the bias is the mean logit "
+            "of the graph's nodes, and a block is the sum of its columns"
+        )
+        return ExactSum(tuple(parts), how)
+
     def _load_from_state_dict(
         self, state_dict: Mapping[str, Any], prefix: str, *args: Any
     ) -> None:
@@ -442,3 +502,91 @@ def _sum_trees(  # type: ignore[no-untyped-def]
             while left[at] != at:
                 at = left[at] if row[feature[at]] <= threshold[at] else right[at]
             out[i, sums_to[t]] += value[at]
+
+
+@compiled
+def _count_nodes(  # type: ignore[no-untyped-def]
+    rows, feature, threshold, left, right, roots, out
+):
+    """Add to each node of the trees how many rows come to it."""
+    for i in range(len(rows)):
+        row = rows[i]
+        for t in range(len(roots)):
+            at = roots[t]
+            out[at] += 1
+            while left[at] != at:
+                at = left[at] if row[feature[at]] <= threshold[at] else right[at]
+                out[at] += 1
+
+
+@compiled
+def _shapley_values(  # type: ignore[no-untyped-def]
+    row, feature, threshold, left, right, value, roots, sums_to, counts, out, bias
+):
+    """Add the Shapley value of each column to `out`, [D, C], and the means to `bias`.
+
+    A leaf is a product over the d columns on its path: one that is known gives 1 or 0,
+    as the row goes there or not, one that is not the share of rows that do. In such a
+    game a column has the value (known - share) times the mean, over all orders, of the
+    product of those before it known and those after it not: sums of products, which
+    are the coefficients of a polynomial.
+    """
+    parent = np.full(len(feature), -1)
+    tree = np.zeros(len(feature), dtype=np.int64)
+    for t in range(len(roots)):
+        tree[roots[t]] = t
+    for at in range(len(feature)):  # children come after their parents
+        if left[at] != at:
+            for child in (left[at], right[at]):
+                parent[child] = at
+                tree[child] = tree[at]
+    deepest = 1
+    for at in range(len(feature)):
+        depth, up = 0, at
+        while parent[up] >= 0:
+            up = parent[up]
+            depth += 1
+        deepest = max(deepest, depth)
+    columns = np.zeros(deepest, dtype=np.int64)
+    known, share = np.zeros(deepest), np.zeros(deepest)
+    terms = np.zeros(deepest + 1)
+    for leaf in range(len(feature)):
+        if left[leaf] != leaf or counts[leaf] == 0:
+            continue
+        column = sums_to[tree[leaf]]
+        d, at = 0, leaf
+        while parent[at] >= 0:
+            up = parent[at]
+            goes = row[feature[up]] <= threshold[up]
+            here = 1.0 if goes == (left[up] == at) else 0.0
+            part = counts[at] / counts[up]
+            place = 0
+            while place < d and columns[place] != feature[up]:
+                place += 1
+            if place == d:
+                columns[d], known[d], share[d] = feature[up], 1.0, 1.0
+                d += 1
+            known[place] *= here
+            share[place] *= part
+            at = up
+        whole = value[leaf]
+        for j in range(d):
+            whole *= share[j]
+        bias[column] += whole
+        for j in range(d):
+            # Coefficient k: the sum over sets of k other columns that are known.
+            terms[0] = 1.0
+            degree = 0
+            for i in range(d):
+                if i != j:
+                    degree += 1
+                    terms[degree] = 0.0
+                    for k in range(degree, 0, -1):
+                        terms[k] = terms[k] * share[i] + terms[k - 1] * known[i]
+                    terms[0] *= share[i]
+            # Each set counts k! (d - 1 - k)! / d!.
+            weight, total = 1.0 / d, 0.0
+            for k in range(d):
+                total += weight * terms[k]
+                weight *= (k + 1) / max(d - 1 - k, 1)
+            out[columns[j], column] += value[leaf] * (known[j] - share[j]) * total

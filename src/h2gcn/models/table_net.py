@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -11,8 +13,16 @@ from torch.nn import functional
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
-from h2gcn.ring_table import TableInput, check_recipe
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    MAX_WIDTH,
+    ExactSum,
+    NodeModule,
+    Summand,
+    dense_row,
+    drop,
+)
+from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import LinearMap, Target
 
 __all__ = ["TableModule", "TableNet"]
@@ -184,16 +194,7 @@ class TableNet(TableModule):
         if self.training:
             rows = rows.masked(self.label_masking)
         act = ACTIVATIONS[self.activation]
-        parts = []
-        for number, block in enumerate(rows.blocks.values()):
-            dropped = drop(block, self.input_dropout, self.training)
-            z = dropped @ self.maps[number] + self.shifts[number]
-            if self.join != "sum":
-                z = self._normalise(z, number)
-            parts.append(act(z) if self.early else z)
-        if self.gates is not None:
-            shares = self.gates.softmax(dim=0)
-            parts = [shares[b] * z for b, z in enumerate(parts)]
+        parts = self._parts(rows)
         if self.join == "concat":
             z = torch.cat(parts, dim=1)
         else:
@@ -210,6 +211,79 @@ class TableNet(TableModule):
             z = layer(functional.dropout(z, self.dropout, self.training))
         logits: Tensor = z
         return logits
+
+    def _parts(self, rows: TableInput) -> list[Tensor]:
+        """Return what each block becomes before all are joined, [m, p] each."""
+        act = ACTIVATIONS[self.activation]
+        parts = []
+        for number, block in enumerate(rows.blocks.values()):
+            dropped = drop(block, self.input_dropout, self.training)
+            z = dropped @ self.maps[number] + self.shifts[number]
+            if self.join != "sum":
+                z = self._normalise(z, number)
+            parts.append(act(z) if self.early else z)
+        if self.gates is not None:
+            shares = self.gates.softmax(dim=0)
+            parts = [shares[b] * z for b, z in enumerate(parts)]
+        return parts
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum | None:
+        """Return the logits as a sum over blocks, where the read-out is one map of all.
+
+        Without norm and activation the whole is linear, and they are a sum over
+        columns, whatever joins the blocks.
+        """
+        del operators
+        assert isinstance(x, TableInput)
+        row = TableInput(
+            {
+                name: torch.from_numpy(dense_row(block, node))[None, :]
+                for name, block in x.blocks.items()
+            },
+            {},
+            x.known.cpu(),
+        )
+        exact = deepcopy(self).cpu().double().eval()
+        if self.activation == "none" and self.norm == "none":
+            return exact._linear_sum(row)
+        if self.join != "concat" or len(self.readout) > 1:
+            return None
+        act, readout = ACTIVATIONS[self.activation], exact.readout[0]
+        assert isinstance(readout, nn.Linear)
+        with torch.no_grad():
+            parts = exact._parts(row)
+            weights = readout.weight.split(self.hidden_channels, dim=1)
+            sums = [Summand(readout.bias.numpy(), "bias")]
+            for name, z, weight in zip(row.blocks, parts, weights, strict=True):
+                seen = z if self.early else act(z)
+                sums.append(Summand((seen @ weight.T)[0].numpy(), "", name))
+        how = (
+            "exact by block, each with its own shift; not by column or neighbour: each "
+            "block has an activation or a norm before the read-out"
+        )
+        return ExactSum(tuple(sums), how)
+
+    def _linear_sum(self, row: TableInput) -> ExactSum:
+        """Return the sum over columns of a net without norm and activation."""
+        blocks = {
+            name: torch.zeros(block.shape, dtype=torch.float64, requires_grad=True)
+            for name, block in row.blocks.items()
+        }
+        with torch.enable_grad():
+            logits = self(replace(row, blocks=blocks))[0]
+            slopes = [
+                torch.autograd.grad(logits[c], list(blocks.values()), retain_graph=True)
+                for c in range(self.out_channels)
+            ]
+        sums = [Summand(logits.detach().numpy(), "bias")]
+        for number, (name, block) in enumerate(row.blocks.items()):
+            assert isinstance(block, Tensor)
+            weight = torch.cat([of[number] for of in slopes]).T.numpy()
+            sums.append(Summand.linear(name, block[0].numpy(), weight))
+        how = "exact by block, by column and by neighbour: the net is linear"
+        return ExactSum(tuple(sums), how)
 
     def _normalise(self, z: Tensor, number: int) -> Tensor:
         """Return rows of one scale, as `norm` says."""

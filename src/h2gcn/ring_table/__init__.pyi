@@ -1,2 +1,7 @@
-from .recipe import Schema as Schema, check_recipe as check_recipe
+from .recipe import (
+    Schema as Schema,
+    block_group as block_group,
+    block_words as block_words,
+    check_recipe as check_recipe,
+)
 from .table import Input as Input, TableInput as TableInput, TableMaker as TableMaker

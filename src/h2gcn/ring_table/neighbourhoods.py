@@ -91,6 +91,38 @@ class Neighbourhoods:
             x = multiply(step, x)
         return x
 
+    def members(
+        self, name: str, node: int, *, mean: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return of whom a node's mean (or sum) is made, and how much of each, [m]."""
+        nodes, weights = np.array([node]), np.ones(1)
+        for step in self.steps(name):
+            rows = CSR(step[nodes]).astype(np.float64)
+            sizes = np.maximum(np.diff(rows.indptr), 1)
+            spread = weights / sizes if mean else weights
+            found = CSR(sp.csr_array(spread[None, :]) @ rows)
+            found.sort_indices()
+            nodes, weights = found.indices.astype(np.int64), found.data
+        return nodes, weights
+
+    def power_members(
+        self, k: int, node: int, *, self_loops: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the entries of a node's row of Âᵏ: nodes and weights, [m] each."""
+        degrees = np.diff(self.adj.indptr) + (1 if self_loops else 0)
+        scale = np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0)
+        nodes, weights = np.array([node]), np.ones(1)
+        for _ in range(k):
+            rows = CSR(self.adj[nodes]).astype(np.float64)
+            heard = weights * scale[nodes]
+            found = CSR(sp.csr_array(heard[None, :]) @ rows).toarray()[0]
+            if self_loops:
+                found[nodes] += heard
+            found *= scale
+            nodes = np.flatnonzero(found)
+            weights = found[nodes]
+        return nodes, weights
+
     def power(self, k: int, x: Features, *, self_loops: bool) -> Features:
         """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends."""
         adj = self.adj

@@ -14,7 +14,14 @@ from h2gcn.exceptions import InputError
 from h2gcn.io import conform
 from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
 
-__all__ = ["GROUPS", "Schema", "check_recipe", "expand"]
+__all__ = [
+    "GROUPS",
+    "Schema",
+    "block_group",
+    "block_words",
+    "check_recipe",
+    "expand",
+]
 
 REDUCERS = ("sum", "max", "min")
 MAX_STEPS = 16
@@ -257,6 +264,59 @@ class Schema:
             what = words[found[4]]
             where = "over neighbours" + (f", {found[3]} times" * (found[3] != "1"))
         return [f"{what} of {name} {where}" for name in self.features]
+
+
+def block_words(block: str) -> str:
+    """Return what a block has, in words.
+
+    Examples
+    --------
+    >>> block_words("ring2"), block_words("labels.ring1")
+    ('means over ring 2', 'training labels in ring 1')
+    """
+    kind, _, more = block.partition(".")
+    if kind == "labels":
+        return f"training labels {_in_words(more)}"
+    alone = {
+        "own": "own features",
+        "degrees": "degrees",
+        "edges": "what its edges carry",
+        "adjacency": f"edges {'from' if more == 'in' else 'to'} single nodes",
+    }
+    if kind in alone:
+        return alone[kind]
+    many = {"": "means", "mean": "means", "sum": "sums"}
+    many |= {"max": "largest", "min": "smallest"}
+    found = _STEPS.fullmatch(block)
+    if found is None:
+        return f"{many[more]} {_over(kind)}"
+    steps = found[2] or found[3]
+    where = f"over {steps} step{'' if steps == '1' else 's'}"
+    if found[1]:
+        return f"smoothed {where}{' with own' if found[1] == 'loops' else ''}"
+    return f"{many[found[4]]} of neighbours {where}"
+
+
+def block_group(block: str) -> str:
+    """Return which larger part a block belongs to.
+
+    Examples
+    --------
+    >>> block_group("ring2.max"), block_group("out-in"), block_group("labels.out")
+    ('ring 2', 'directions', 'labels')
+    """
+    kind = block.partition(".")[0]
+    if kind == "own":
+        return "own features"
+    if kind in RINGS:
+        return f"ring {kind[-1]}"
+    if kind in DIRECTIONS:
+        return "directions"
+    found = _STEPS.fullmatch(block)
+    if found is None:
+        return kind
+    steps = found[2] or found[3]
+    return f"{steps} step{'' if steps == '1' else 's'}"
 
 
 _EDGE = {

@@ -355,6 +355,42 @@ class TableMaker:
             blocks[block] = to_tensor(self._kept[name], known.device)
         return TableInput(blocks, counted, known)
 
+    def members(
+        self, block: str, node: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+        """Return whose features a block weighs and sums up for a node.
+
+        Parameters
+        ----------
+        block
+            Of a schema.
+        node
+            The node.
+
+        Returns
+        -------
+        tuple[NDArray, NDArray] | None
+            Nodes and their weights, [m] each: of labels how many walks lead to each,
+            the node itself left out. None where a block is no such sum.
+        """
+        near = self._near
+        kind, _, more = block.partition(".")
+        if kind == "labels":
+            nodes, walks = near.members(more, node, mean=False)
+            return nodes[nodes != node], walks[nodes != node]
+        if block == "own":
+            return np.array([node]), np.ones(1)
+        if kind in (*RINGS, *DIRECTIONS) and more in ("", "sum"):
+            return near.members(kind, node, mean=not more)
+        if kind.startswith("hop") and more in ("mean", "sum"):
+            steps = "-".join(["ring1"] * int(kind.removeprefix("hop")))
+            return near.members(steps, node, mean=more == "mean")
+        for steps in ("power", "loops"):
+            if kind.startswith(steps):
+                k = int(kind.removeprefix(steps))
+                return near.power_members(k, node, self_loops=steps == "loops")
+        return None
+
     def forget(self) -> None:
         """Give back the memory of blocks that no table holds."""
         self._kept.clear()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, strategies as st
-from torch import Tensor, nn
+from hypothesis import given, settings, strategies as st
+from torch import Tensor
 
 from h2gcn import Graph
 from h2gcn.models import MODELS, ExactSum, NodeModule, build_model
@@ -152,6 +152,7 @@ SEEDS = st.integers(0, 300).filter(lambda seed: random_adjacency(seed).nnz > 4)
 
 
 @pytest.mark.parametrize(("name", "options"), BY_COLUMN, ids=name_of)
+@settings(max_examples=8)
 @given(seed=SEEDS)
 def test_linear_models_are_sums_over_columns(
     name: str, options: dict[str, Any], seed: int
@@ -163,6 +164,7 @@ def test_linear_models_are_sums_over_columns(
 
 
 @pytest.mark.parametrize(("name", "options"), BY_NODE, ids=name_of)
+@settings(max_examples=8)
 @given(seed=SEEDS)
 def test_what_is_linear_after_an_embedding_is_a_sum_over_nodes(
     name: str, options: dict[str, Any], seed: int
@@ -174,6 +176,7 @@ def test_what_is_linear_after_an_embedding_is_a_sum_over_nodes(
 
 
 @pytest.mark.parametrize(("name", "options"), BY_BLOCK, ids=name_of)
+@settings(max_examples=8)
 @given(seed=SEEDS)
 def test_one_read_out_of_all_blocks_is_a_sum_over_blocks(
     name: str, options: dict[str, Any], seed: int
@@ -253,10 +256,6 @@ def test_a_node_that_no_label_reaches_has_equal_shares() -> None:
 # ------------------------------------------------------------------ Shapley values
 
 
-class OneBlock(nn.Module):
-    """Nothing but a reminder of which buffers trees have."""
-
-
 def trees(seed: int, columns: int = 5) -> tuple[NodeModule, TableInput]:
     rng = np.random.default_rng(seed)
     x = torch.from_numpy(rng.normal(size=(80, columns)).astype(np.float32))
@@ -298,7 +297,9 @@ def value_of(
         )
 
     logits = module.baseline.numpy().copy()
-    for root, column in zip(module.roots.tolist(), module.sums_to.tolist(), strict=True):
+    for root, column in zip(
+        module.roots.tolist(), module.sums_to.tolist(), strict=True
+    ):
         logits[column] += down(root, np.arange(len(rows)))
     return logits
 

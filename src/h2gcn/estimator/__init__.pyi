@@ -27,6 +27,14 @@ from .evaluation_page import (
     score_rows as score_rows,
     set_line as set_line,
 )
+from .explaining import (
+    Explanation as Explanation,
+    MemberReasons as MemberReasons,
+    Term as Term,
+    find_node as find_node,
+    together as together,
+)
+from .importance import Importance as Importance, ImportanceRow as ImportanceRow
 from .inputs import (
     KnownLabels as KnownLabels,
     Scaler as Scaler,

@@ -491,7 +491,8 @@ def input_rows(x: Input, index: NDArray[np.int64]) -> Numbers | CSR:
 def dense_row(x: Input, node: int) -> Numbers:
     """Return a node's row of an input in double precision, [F]."""
     found = input_rows(x, np.array([node]))
-    return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())[0]
+    row = found if isinstance(found, np.ndarray) else found.toarray()
+    return np.asarray(row[0], dtype=np.float64)
 
 
 def follow(operator: LinearMap, start: Weighted) -> Weighted:

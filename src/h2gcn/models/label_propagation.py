@@ -173,15 +173,6 @@ class LabelPropagation(NodeModule):
         shares = torch.where(shares >= (1 - TIE) * best, best, shares)
         return shares.clamp(min=FLOOR).log()
 
-
-DENSE_NODES = 256
-"""Up to so many nodes, all eigenvalues are computed."""
-ECHO_BOUND = (5**0.5 - 1) / 2
-"""Where e + e² = 1: up to this e, LinBP with echo cancellation converges anywhere."""
-UNIFORM = 1e-6
-"""A compatibility matrix that differs from 1/C by less says nothing but rounding."""
-
-
     def _spread(self, s: LinearMap, labels: Tensor) -> Tensor:
         """Return F after all steps: it is linear in the labels."""
         scores = labels
@@ -235,6 +226,14 @@ def _of_labels(by_node: NDArray[np.float64], node: int) -> tuple[Summand, ...]:
         )
         if len(some)
     )
+
+
+DENSE_NODES = 256
+"""Up to so many nodes, all eigenvalues are computed."""
+ECHO_BOUND = (5**0.5 - 1) / 2
+"""Where e + e² = 1: up to this e, LinBP with echo cancellation converges anywhere."""
+UNIFORM = 1e-6
+"""A compatibility matrix that differs from 1/C by less says nothing but rounding."""
 
 
 def spectral_radius(adj: CSR) -> np.float32:

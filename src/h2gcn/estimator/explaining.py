@@ -1,0 +1,930 @@
+"""Why a node is said to be of a class: an exact sum, or what changes without a part.
+
+**A sum where there is one.** A module that is linear from some stage on says its logits
+as an exact sum (`NodeModule.exact_sum`), and how far down it goes: blocks, paths of
+rings, single neighbours, single columns. Nothing is approximated, and nothing masked.
+
+**Else what changes when a part is left out**, and it is said so: in place of the part
+stands what the average node of the graph has, or nothing. Such changes are no sum.
+So it is for "auto" as a whole, whose answer is the logarithm of a mean of
+probabilities; the sums of its members stand beside it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from scipy.special import softmax
+from torch import Tensor
+
+from h2gcn._validation import nearest, quoted
+from h2gcn.estimator.automatic import TINY, Answering
+from h2gcn.estimator.inputs import (
+    align_features,
+    build_input,
+    table_maker,
+)
+from h2gcn.estimator.operators import build_operators, plan_operators
+from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import CSR, Graph
+from h2gcn.models import ExactSum, NodeModule, Summand
+from h2gcn.ring_table import Input, TableInput, block_group, block_words
+from h2gcn.rings import RingOptions
+from h2gcn.sparse import LinearMap, MappedFeatures, Operator
+from h2gcn.training import gather, is_small
+
+__all__ = [
+    "Asked",
+    "Explanation",
+    "MemberReasons",
+    "Term",
+    "combined",
+    "explain_node",
+    "features_of",
+    "find_node",
+    "grouped",
+    "rows_of",
+    "together",
+    "with_features",
+]
+
+Numbers = NDArray[np.float64]
+
+LEFT_OUT = (
+    "not a sum: what changes when a part is left out, and has what the average node "
+    "of the graph has in its place"
+)
+OF_AUTO = (
+    "not a sum: the answer is the logarithm of the members' mean probability, so this "
+    "is what changes when a part is left out of all of them; each member's own reasons "
+    "stand beside it"
+)
+WORK = 2_000_000
+"""Rows that are computed at most to leave out one column after the other."""
+COLUMNS = 200
+"""Columns of a node that are left out one by one, at most."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of an answer, and what it adds to it.
+
+    Parameters
+    ----------
+    name
+        In words: a block, a path of rings, a column, or the id of a node.
+    value
+        What it adds for the class that is asked about.
+    values
+        The same for each class, in the order of `Explanation.classes`.
+    group
+        The larger part that it belongs to: "own features", "ring 1", "labels" …
+    columns, nodes
+        What its single columns, and single nodes, add: each of the two sums to the
+        whole, where there are any. Largest first.
+    probability
+        By how much the probability of the class is larger for it, where that is known.
+    """
+
+    name: str
+    value: float
+    values: tuple[float, ...]
+    group: str = ""
+    columns: tuple[Term, ...] = ()
+    nodes: tuple[Term, ...] = ()
+    probability: float | None = None
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return it as what JSON can hold, of columns and nodes the `top` largest."""
+        return {
+            "name": self.name,
+            "group": self.group,
+            "value": self.value,
+            "values": list(self.values),
+            "probability": self.probability,
+            "columns": _largest(self.columns, top),
+            "nodes": _largest(self.nodes, top),
+        }
+
+
+def _largest(terms: Sequence[Term], top: int | None) -> list[dict[str, Any]]:
+    """Return the largest terms, and what all others add together."""
+    shown = list(terms if top is None else terms[:top])
+    if len(shown) < len(terms):
+        shown.append(together(terms[len(shown) :]))
+    return [{"name": t.name, "value": t.value, "values": [*t.values]} for t in shown]
+
+
+def together(terms: Sequence[Term]) -> Term:
+    """Return several terms as one."""
+    values = np.sum([term.values for term in terms], axis=0)
+    value = float(sum(term.value for term in terms))
+    return Term(f"{len(terms):,} others", value, tuple(values.tolist()))
+
+
+@dataclass(frozen=True)
+class MemberReasons:
+    """The reasons of a member of "auto".
+
+    Parameters
+    ----------
+    name, weight
+        The member, and the weight of its probabilities in the mean.
+    explanation
+        Its own. Its probabilities, which the mean is of, are by the temperature that
+        it has as a member.
+    """
+
+    name: str
+    weight: float
+    explanation: Explanation
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a model says of a node what it says.
+
+    Parameters
+    ----------
+    graph, model
+        Their names.
+    node, node_id
+        The node, by its index and by its id.
+    label, said
+        The class that is explained, and the one that the model says.
+    classes
+        All of them, as texts.
+    exact
+        Whether the terms sum to `of`, to 1e-5.
+    of
+        What the terms are of: the "logit" of the class, or the "share" whose
+        logarithm it is.
+    how
+        In a sentence how far it is exact, or what the terms are instead.
+    terms
+        The parts.
+    logits, probabilities
+        Of each class; probabilities are after the calibration.
+    temperature
+        By which logits were divided for them.
+    members
+        Of "auto": the reasons of those that answer.
+    notes
+        What else must be known, such as what was left out for its length.
+    """
+
+    graph: str
+    model: str
+    node: int
+    node_id: str
+    label: str
+    said: str
+    classes: tuple[str, ...]
+    exact: bool
+    of: str
+    how: str
+    terms: tuple[Term, ...]
+    logits: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    temperature: float
+    members: tuple[MemberReasons, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def logit(self) -> float:
+        """Of the class that is explained."""
+        return self.logits[self.classes.index(self.label)]
+
+    @property
+    def probability(self) -> float:
+        """Of the class that is explained."""
+        return self.probabilities[self.classes.index(self.label)]
+
+    @property
+    def neighbours(self) -> tuple[Term, ...]:
+        """What single nodes add over all terms together, largest first."""
+        found: dict[str, tuple[Numbers, float]] = {}
+        for term in self.terms:
+            for node in term.nodes:
+                if node.group != REST:
+                    values, value = found.get(node.name, (np.zeros(()), 0.0))
+                    added = values + np.array(node.values)
+                    found[node.name] = added, value + node.value
+        terms = [
+            Term(name, value, tuple(values.tolist()))
+            for name, (values, value) in found.items()
+        ]
+        return tuple(sorted(terms, key=lambda term: -abs(term.value)))
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return all as what JSON can hold.
+
+        Parameters
+        ----------
+        top
+            Of each term's columns and nodes the so many largest, and the others
+            together; None is all.
+        """
+        return {
+            "graph": self.graph,
+            "model": self.model,
+            "node": self.node,
+            "id": self.node_id,
+            "label": self.label,
+            "said": self.said,
+            "classes": list(self.classes),
+            "exact": self.exact,
+            "of": self.of,
+            "how": self.how,
+            "logit": self.logit,
+            "probability": self.probability,
+            "logits": list(self.logits),
+            "probabilities": list(self.probabilities),
+            "temperature": self.temperature,
+            "terms": [term.to_json(top) for term in self.terms],
+            "neighbours": _largest(self.neighbours, top),
+            "members": [
+                {
+                    "name": one.name,
+                    "weight": one.weight,
+                    "explanation": one.explanation.to_json(top),
+                }
+                for one in self.members
+            ],
+            "notes": list(self.notes),
+        }
+
+    def text(self, top: int = 5) -> str:
+        """Return all in lines of plain text.
+
+        Parameters
+        ----------
+        top
+            How many columns and nodes of each term are shown.
+        """
+        lines = [
+            f"node {self.node_id} of {self.graph}: {self.label}, "
+            f"{100 * self.probability:.1f} % by {self.model} "
+            f"(logit {self.logit:.3f}); {self.how}"
+        ]
+        for term in sorted(self.terms, key=lambda term: -abs(term.value)):
+            lines.append(f"{term.value:+9.3f}  {term.name}")
+            for parts in (term.columns, term.nodes):
+                lines += [f"{one.value:+13.3f}  {one.name}" for one in parts[:top]]
+        for one in self.members:
+            inner = one.explanation.text(top).splitlines()
+            lines.append(f"{one.name}, weight {one.weight:.2f}:")
+            lines += [f"  {line}" for line in inner]
+        return "\n".join([*lines, *self.notes])
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+REST = "rest"
+"""The group of what a term has beside its nodes."""
+
+
+def find_node(graph: Graph, name: str) -> int:
+    """Return the index of a node by the text of its id.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    name
+        The id.
+    """
+    ids = list(map(str, graph.node_ids.tolist()))
+    if ids.count(name) > 1:
+        raise InputError(f"{graph.name}: {ids.count(name)} nodes have the id {name}")
+    if name not in ids:
+        hint = nearest(name, ids) or f" Its ids are such as {quoted(ids[0])}."
+        raise InputError(f"{graph.name}: there is no node {quoted(name)}.{hint}")
+    return ids.index(name)
+
+
+# ------------------------------------------------------------- what a model is asked
+
+
+@dataclass(eq=False)
+class Asked:
+    """A fitted classifier, not "auto", and all that its module is given of a graph.
+
+    Parameters
+    ----------
+    classifier
+        Fitted.
+    graph
+        The graph of `fit`, or another.
+    """
+
+    classifier: Any
+    graph: Graph
+    x: Input = field(init=False)
+    operators: tuple[LinearMap, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        fitted = self.classifier
+        self.x = build_input(
+            self.graph,
+            fitted.seeds_,
+            fitted.scaler_,
+            fitted.feature_names_in_,
+            fitted.device_,
+            fitted.schema_,
+        )
+        self.operators = self.operators_of(self.graph)
+        self.module.eval()
+
+    @property
+    def module(self) -> NodeModule:
+        """The trained module."""
+        module: NodeModule = self.classifier.module_
+        return module
+
+    def operators_of(self, graph: Graph) -> tuple[LinearMap, ...]:
+        """Return the operators of this graph, or of one of the same nodes."""
+        fitted = self.classifier
+        rings = RingOptions.of(fitted.params_, fitted.seed_, on_demand=True)
+        plan = plan_operators(
+            graph,
+            fitted.params_["model"],
+            fitted.device_,
+            rings,
+            given=fitted.params_["options"],
+        )
+        return build_operators(plan)
+
+    def logits(
+        self,
+        nodes: NDArray[np.int64],
+        x: Input | None = None,
+        operators: Sequence[LinearMap] | None = None,
+    ) -> Numbers:
+        """Return the logits of some nodes, [m, C], where it sees something else."""
+        found = logits_in_blocks(
+            self.module,
+            self.x if x is None else x,
+            self.operators if operators is None else operators,
+            nodes,
+            self.classifier.params_["batch_size"],
+            self.classifier.device_,
+            small=is_small(self.graph),
+        )
+        n_classes = len(self.classifier.classes_)
+        return join_blocks(found, len(nodes), n_classes).astype(np.float64)
+
+    @cached_property
+    def takes_labels(self) -> bool:
+        """Whether it takes nothing but labels."""
+        return self.classifier.schema_ is None and self.classifier.seeds_ is not None
+
+    @cached_property
+    def is_table(self) -> bool:
+        """Whether it sees rows of a table, and no graph."""
+        return isinstance(self.x, TableInput) and not self.operators
+
+    def scaled_rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float32] | CSR:
+        """Return the features of some nodes as the model takes them, [m, F]."""
+        fitted = self.classifier
+        rows = align_features(self.graph, fitted.feature_names_in_)[nodes]
+        if isinstance(rows, np.ndarray):
+            return np.asarray(fitted.scaler_(np.asarray(rows)))
+        return CSR(fitted.scaler_(CSR(rows)))
+
+
+def _mean_of(x: Input | Operator) -> Tensor:
+    """Return the mean of all rows, [F]."""
+    if isinstance(x, Tensor):
+        return x.mean(dim=0)
+    if isinstance(x, MappedFeatures):
+        total = sum(block.sum(dim=0) for _, block in x.blocks())
+        assert isinstance(total, Tensor)
+        return total / x.shape[0]
+    assert isinstance(x, Operator)
+    mean = np.asarray(x.scipy.mean(axis=0), dtype=np.float32).reshape(-1)
+    return torch.from_numpy(mean).to(x.device)
+
+
+def features_of(x: Input) -> Tensor | Operator | MappedFeatures:
+    """Return the features that go through operators, of whichever input."""
+    return x.blocks["own"] if isinstance(x, TableInput) else x
+
+
+def with_features(x: Input, features: Tensor | Operator) -> Input:
+    """Return an input with other features."""
+    if isinstance(x, TableInput):
+        return replace(x, blocks={**x.blocks, "own": features})
+    return features
+
+
+def rows_of(x: Tensor | Operator | MappedFeatures, index: NDArray[np.int64]) -> Any:
+    """Return some rows in the form that the whole has."""
+    if isinstance(x, Tensor):
+        return x[torch.from_numpy(index).to(x.device)]
+    return x.rows(index)
+
+
+# ------------------------------------------------------------- one node
+
+
+def explain_node(
+    classifier: Any, graph: Graph, node: int, label: int | None
+) -> Explanation:
+    """Return why a fitted classifier says of a node what it says.
+
+    Parameters
+    ----------
+    classifier
+        A fitted `NodeClassifier`.
+    graph
+        The graph of `fit`, or another.
+    node
+        Its index.
+    label
+        The index of the class that is explained; None is the one that is said.
+    """
+    logits = classifier.predict_logits(graph, [node])[0]
+    index = int(logits.argmax()) if label is None else label
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore", H2GCNWarning)  # the prediction has said it
+        if classifier.members_:
+            return _of_auto(classifier, graph, node, index, logits)
+        asked = Asked(classifier, graph)
+        found = asked.module.exact_sum(asked.x, asked.operators, node)
+        if found is None:
+            left_out = _LeftOut(asked, node)
+            terms = left_out.terms(index)
+            told: dict[str, Any] = {"exact": False, "of": "logit", "how": LEFT_OUT}
+            told["notes"] = left_out.notes
+        else:
+            terms = _terms(asked, node, index, found)
+            told = {"exact": True, "of": found.of, "how": found.how}
+    return _explanation(classifier, graph, node, index, logits, terms, **told)
+
+
+def _explanation(
+    classifier: Any,
+    graph: Graph,
+    node: int,
+    index: int,
+    logits: NDArray[np.float32],
+    terms: tuple[Term, ...],
+    **told: Any,
+) -> Explanation:
+    classes = tuple(map(str, classifier.classes_.tolist()))
+    fitted = classifier.calibration_
+    return Explanation(
+        graph=graph.name,
+        model=classifier.params_["model"],
+        node=node,
+        node_id=str(graph.node_ids[node]),
+        label=classes[index],
+        said=classes[int(logits.argmax())],
+        classes=classes,
+        terms=terms,
+        logits=tuple(logits.astype(np.float64).tolist()),
+        probabilities=tuple(
+            classifier.probabilities_of(logits[None, :])[0].astype(float).tolist()
+        ),
+        temperature=1.0 if fitted is None else float(fitted.temperature),
+        **told,
+    )
+
+
+def _terms(asked: Asked, node: int, index: int, found: ExactSum) -> tuple[Term, ...]:
+    """Return the parts of an exact sum with their names."""
+    fitted, graph = asked.classifier, asked.graph
+    schema = fitted.schema_
+    of_block: dict[str, list[str]] = {}
+    if schema is not None:
+        names, first = schema.column_names(graph.node_ids), 0
+        for block, width in zip(schema.blocks, schema.widths, strict=True):
+            of_block[block] = names[first : first + width]
+            first += width
+    terms = []
+    for part in found.parts:
+        columns = of_block.get(part.block, list(fitted.feature_names_in_))
+        nodes, by_node = part.nodes, part.by_node
+        if part.weight is not None and part.block != "own":
+            nodes, by_node = _by_node(asked, node, part)
+        alone = nodes is not None and nodes.tolist() == [node]
+        terms.append(
+            Term(
+                part.name or block_words(part.block),
+                float(part.values[index]),
+                tuple(part.values.tolist()),
+                block_group(part.block) if part.block else part.name,
+                _single(columns, part.columns, index),
+                ()
+                if alone or nodes is None or by_node is None
+                else _of_nodes(graph, nodes, by_node, part.values, index),
+            )
+        )
+    return tuple(terms)
+
+
+def _single(
+    names: Sequence[str], values: Numbers | None, index: int
+) -> tuple[Term, ...]:
+    """Return terms with names, largest first; what adds nothing is left out."""
+    if values is None:
+        return ()
+    some = np.flatnonzero(values.any(axis=1))
+    order = some[np.argsort(-np.abs(values[some, index]), kind="stable")]
+    return tuple(
+        Term(names[at], float(values[at, index]), tuple(values[at].tolist()))
+        for at in order.tolist()
+    )
+
+
+def _of_nodes(
+    graph: Graph,
+    nodes: NDArray[np.int64],
+    by_node: Numbers,
+    whole: Numbers,
+    index: int,
+) -> tuple[Term, ...]:
+    """Return what single nodes add, and what none of them does."""
+    names = list(map(str, graph.node_ids[nodes].tolist()))
+    terms = _single(names, by_node, index)
+    rest = whole - by_node.sum(axis=0)
+    if np.abs(rest).max(initial=0) > 1e-9 * max(1.0, np.abs(by_node).max(initial=0)):
+        named = "of no single node: empty, or a number of nodes"
+        terms += (Term(named, float(rest[index]), tuple(rest.tolist()), group=REST),)
+    return terms
+
+
+def _by_node(
+    asked: Asked, node: int, part: Summand
+) -> tuple[NDArray[np.int64] | None, Numbers | None]:
+    """Split what a block gives linearly among the nodes that it is made of."""
+    members = table_maker(asked.graph).members(part.block, node)
+    if members is None:
+        return None, None
+    assert part.weight is not None
+    assert part.mean is not None
+    assert isinstance(asked.x, TableInput)
+    nodes, weights = members
+    if part.block.startswith("labels"):
+        known = asked.x.known[torch.from_numpy(nodes)].cpu().numpy().astype(np.float64)
+        heard = weights[:, None] * known
+        seen = heard.any(axis=1)
+        nodes, heard = nodes[seen], heard[seen] / max(heard.sum(), 1)
+        classes = heard.shape[1]
+        against = heard.sum(axis=1)[:, None] * part.mean[:classes]
+        return nodes, (heard - against) @ part.weight[:classes]
+    rows = asked.scaled_rows(nodes).astype(np.float64)
+    told = rows @ part.weight - part.mean @ part.weight
+    return nodes, weights[:, None] * told
+
+
+# ------------------------------------------------------------- parts left out
+
+
+EDGES = "its edges"
+
+
+class _LeftOut:
+    """What a classifier says of a node where a part of what it sees is left out.
+
+    Parameters
+    ----------
+    asked
+        The classifier and the graph.
+    node
+        The node.
+    """
+
+    def __init__(self, asked: Asked, node: int) -> None:
+        self.asked, self.node = asked, node
+        self.notes: tuple[str, ...] = ()
+        adj = asked.graph.adj
+        first = adj.indices[adj.indptr[node] : adj.indptr[node + 1]].astype(np.int64)
+        second = np.unique(CSR(adj[first]).indices).astype(np.int64)
+        beyond = np.setdiff1d(second, np.append(first, node))
+        self.rings = {"ring 1": first, "ring 2": beyond}
+        self._place = np.array([node])
+        self.x, self.operators = asked.x, asked.operators
+        self._target = None
+        reach = asked.module.reach
+        if asked.is_table:
+            assert isinstance(asked.x, TableInput)
+            self.x = asked.x.rows(self._place)
+        elif reach is not None:
+            around = gather(
+                asked.x, asked.operators, self._place, reach, asked.classifier.device_
+            )
+            self.x, self.operators = around.x, tuple(around.operators)
+            self._target = around.target
+            inside = self._members(reach)
+            self.rings = {
+                name: np.flatnonzero(np.isin(inside, ring))
+                for name, ring in self.rings.items()
+            }
+            self._place = np.flatnonzero(inside == node)
+        self.full = self._ask(self.x)
+
+    def _members(self, reach: int) -> NDArray[np.int64]:
+        """Return the nodes of the part of the graph that `gather` takes, ascending."""
+        inside = np.zeros(self.asked.graph.n_nodes, dtype=bool)
+        inside[self.node] = True
+        for _ in range(reach):
+            at = np.flatnonzero(inside)
+            for operator in self.asked.operators:
+                inside[operator.take(at).indices] = True
+        return np.flatnonzero(inside)
+
+    def _ask(self, x: Input, operators: Sequence[LinearMap] | None = None) -> Numbers:
+        """Return the logits of the node, [C]."""
+        if operators is not None:
+            at = np.array([self.node])
+            return self.asked.logits(at, self.asked.x, operators).reshape(-1)
+        target = self._target
+        logits: Tensor = self.asked.module(x, self.operators, target)
+        row = (
+            logits[0]
+            if target is not None or self.asked.is_table
+            else (logits[self.node])
+        )
+        return row.cpu().numpy().astype(np.float64)
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """What can be left out, by its name, with the group that it belongs to."""
+        fitted, near = self.asked.classifier, len(self.rings["ring 1"]) > 0
+        found: dict[str, str] = {}
+        if self.asked.is_table:
+            found |= {
+                block_words(block): block_group(block)
+                for block in fitted.schema_.blocks
+            }
+        elif self.asked.takes_labels:
+            found["labels"] = "labels"
+        else:
+            found["own features"] = "own features"
+            if self.asked.module.reach != 0:
+                found |= {name: name for name, ring in self.rings.items() if len(ring)}
+        if isinstance(self.x, TableInput) and not self.asked.is_table:
+            found["labels"] = "labels"
+        of_graph = self.asked.module.reach != 0
+        if self.asked.is_table:
+            of_graph = any(block != "own" for block in fitted.schema_.blocks)
+        if near and of_graph:
+            found[EDGES] = EDGES
+        return found
+
+    def without(self, name: str) -> Numbers:
+        """Return the logits where a part, or a group of parts, is left out, [C]."""
+        if name == EDGES:
+            return self._without_edges()
+        if self.asked.is_table:
+            fitted = self.asked.classifier
+            blocks = [
+                block
+                for block in fitted.schema_.blocks
+                if name in (block_words(block), block_group(block))
+            ]
+            return self._ask(self._averaged(blocks)) if blocks else self.full
+        if name == "labels":
+            return self._without_labels()
+        if name not in self.parts:
+            return self.full
+        rows = self._place if name == "own features" else self.rings[name]
+        return self._ask(self._replaced(rows))
+
+    def _averaged(self, blocks: Sequence[str]) -> TableInput:
+        """Return the node's row with some blocks as the average node has them."""
+        whole = self.asked.x
+        assert isinstance(whole, TableInput)
+        assert isinstance(self.x, TableInput)
+        means = {name: _mean_of(whole.blocks[name])[None, :] for name in blocks}
+        return replace(self.x, blocks={**self.x.blocks, **means}, labels={})
+
+    @cached_property
+    def _mean(self) -> Tensor:
+        return _mean_of(features_of(self.asked.x))
+
+    def _replaced(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+    ) -> Input:
+        """Return the input with some rows, or a few of their columns, of the mean."""
+        features = features_of(self.x)
+        some = np.arange(features.shape[1]) if columns is None else columns
+        if isinstance(features, Operator):
+            part = features.scipy[rows][:, some].toarray()
+            change = self._mean.cpu().numpy()[some] - part
+            at = np.repeat(rows, len(some)), np.tile(some, len(rows))
+            step = sp.csr_array((change.reshape(-1), at), shape=features.shape)
+            changed = CSR(features.scipy + step)
+            return with_features(self.x, Operator(changed, device=features.device))
+        if isinstance(features, MappedFeatures):
+            features = features.rows(np.arange(features.shape[0]))
+        new = features.clone()
+        new[torch.from_numpy(rows)[:, None], torch.from_numpy(some)] = self._mean[some]
+        return with_features(self.x, new)
+
+    def _without_labels(self) -> Numbers:
+        """Return the logits where no label within two steps is known."""
+        if isinstance(self.x, TableInput):
+            near = [block for block in self.x.blocks if block.startswith("labels")]
+            empty = {
+                name: torch.zeros_like(self.x.blocks[name])  # type: ignore[arg-type]
+                for name in near
+            }
+            return self._ask(replace(self.x, blocks={**self.x.blocks, **empty}))
+        if not self.asked.takes_labels:
+            return self.full
+        assert isinstance(self.x, Tensor)
+        changed = self.x.clone()
+        for ring in (self._place, *self.rings.values()):
+            changed[torch.from_numpy(ring)] = 0
+        return self._ask(changed)
+
+    def _without_edges(self) -> Numbers:
+        """Return the logits as if the node had no edge."""
+        if self.asked.is_table:
+            # An empty neighbourhood is zero in every block; loops keep the node itself.
+            assert isinstance(self.x, TableInput)
+            own = self.asked.scaled_rows(np.array([self.node]))
+            dense = own if isinstance(own, np.ndarray) else own.toarray()
+            mine = torch.from_numpy(dense.astype(np.float32)).to(self.x.device)
+            blocks = {
+                name: mine
+                if name == "own" or name.startswith("loops")
+                else torch.zeros(tuple(block.shape), device=self.x.device)
+                for name, block in self.x.blocks.items()
+            }
+            return self._ask(replace(self.x, blocks=blocks, labels={}))
+        if self.asked.module.reach == 0:
+            return self.full
+        graph = self.asked.graph
+        alone = Graph(
+            x=graph.x,
+            adj=_without(graph.adj, self.node),
+            directed=None
+            if graph.directed is None
+            else _without(graph.directed, self.node),
+        )
+        operators = self.asked.operators_of(alone)
+        return self._ask(self.x, operators)
+
+    def terms(self, index: int) -> tuple[Term, ...]:
+        """Return what each part adds, for the class with that index."""
+        shares = self.asked.classifier.probabilities_of
+        terms = []
+        for name, group in self.parts.items():
+            columns = self._columns(index) if name == "own features" else ()
+            terms.append(
+                _change(name, group, self.full, self.without(name), index, shares)
+            )
+            terms[-1] = replace(terms[-1], columns=columns)
+        return tuple(terms)
+
+    def _columns(self, index: int) -> tuple[Term, ...]:
+        """Return what changes when one column after the other is left out."""
+        if self.asked.is_table:
+            return ()
+        fitted, features = self.asked.classifier, features_of(self.x)
+        row = rows_of(features, self._place)
+        dense = (
+            row if isinstance(row, Tensor) else torch.from_numpy(row.scipy.toarray())
+        )
+        off = (dense[0].cpu() - self._mean.cpu()).abs().numpy()
+        groups = grouped(fitted.feature_names_in_)
+        sizes = {name: float(off[of].max()) for name, of in groups.items()}
+        order = [n for n in sorted(sizes, key=lambda n: -sizes[n]) if sizes[n] > 0]
+        most = max(1, min(COLUMNS, WORK // max(features.shape[0], 1)))
+        if len(order) > most:
+            self.notes = (
+                f"{most:,} of {len(order):,} columns were left out one by one: those "
+                "that are farthest from the average node's",
+            )
+        shares = fitted.probabilities_of
+        terms = []
+        for name in order[:most]:
+            without = self._ask(self._replaced(self._place, groups[name]))
+            terms.append(_change(name, "", self.full, without, index, shares))
+        return tuple(sorted(terms, key=lambda term: -abs(term.value)))
+
+
+def _without(matrix: CSR, node: int) -> CSR:
+    """Return a matrix without the entries of a node's row and column."""
+    kept = np.ones(matrix.shape[0], dtype=np.float32)
+    kept[node] = 0
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    inside = (kept[rows] * kept[matrix.indices]) > 0
+    parts = matrix.data[inside], (rows[inside], matrix.indices[inside])
+    return CSR(sp.csr_array(parts, shape=matrix.shape))
+
+
+def _change(
+    name: str,
+    group: str,
+    full: Numbers,
+    without: Numbers,
+    index: int,
+    shares: Callable[[NDArray[np.float32]], NDArray[np.float32]],
+) -> Term:
+    """Return what a part adds: the answer with it, less the one without."""
+    both = shares(np.stack([full, without]).astype(np.float32))[:, index]
+    values = full - without
+    return Term(
+        name,
+        float(values[index]),
+        tuple(values.tolist()),
+        group,
+        probability=float(both[0]) - float(both[1]),
+    )
+
+
+def grouped(names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+    """Return the columns by name, those of one category together.
+
+    Examples
+    --------
+    >>> [*grouped(("age", "plan=gold", "plan=basic"))]
+    ['age', 'plan']
+    """
+    found: dict[str, list[int]] = {}
+    for column, name in enumerate(names):
+        found.setdefault(name.partition("=")[0], []).append(column)
+    return {name: np.array(columns) for name, columns in found.items()}
+
+
+# ------------------------------------------------------------- auto
+
+
+def _of_auto(
+    classifier: Any, graph: Graph, node: int, index: int, logits: NDArray[np.float32]
+) -> Explanation:
+    """Return the reasons of all members, and what changes for all of them together."""
+    able: list[tuple[Answering, _LeftOut]] = []
+    reasons = []
+    for one in classifier.members_:
+        try:
+            left_out = _LeftOut(Asked(one.classifier, graph), node)
+        except InputError:  # it can only answer on the graph of fit
+            continue
+        able.append((one, left_out))
+        found = explain_node(one.classifier, graph, node, index)
+        cooled = softmax(np.array(found.logits) / one.temperature)
+        told = {"probabilities": tuple(cooled.tolist()), "temperature": one.temperature}
+        reasons.append(MemberReasons(one.name, one.weight, replace(found, **told)))
+
+    def answer(asked: Callable[[_LeftOut], Numbers]) -> Numbers:
+        parts = [asked(left_out)[None, :] for _, left_out in able]
+        members = [one for one, _ in able]
+        return combined(members, parts, classifier.offsets_).reshape(-1)
+
+    groups = dict.fromkeys(
+        group for _, left_out in able for group in left_out.parts.values()
+    )
+    if groups.pop(EDGES, "") is None:
+        groups[EDGES] = None  # last
+    full = answer(lambda left_out: left_out.full)
+    terms = tuple(
+        _change(
+            name,
+            name,
+            full,
+            answer(lambda left_out, name=name: left_out.without(name)),  # type: ignore[misc]
+            index,
+            classifier.probabilities_of,
+        )
+        for name in groups
+    )
+    return _explanation(
+        classifier,
+        graph,
+        node,
+        index,
+        logits,
+        terms,
+        exact=False,
+        of="logit",
+        how=OF_AUTO,
+        members=tuple(reasons),
+    )
+
+
+def combined(
+    members: Sequence[Answering], parts: Sequence[Numbers], offsets: Numbers
+) -> Numbers:
+    """Return the logits of "auto" of its members' logits, [m, C] each."""
+    whole = sum(one.weight for one in members)
+    mean = sum(
+        one.weight / whole * softmax(z / one.temperature, axis=1)
+        for one, z in zip(members, parts, strict=True)
+    )
+    return np.asarray(np.log(np.maximum(mean, TINY)) + offsets)

@@ -28,3 +28,7 @@ from .numbers import (
     points as points,
     rounded as rounded,
 )
+from .reasons_page import (
+    ReasonChart as ReasonChart,
+    render_reasons as render_reasons,
+)

@@ -559,7 +559,8 @@ def _of_nodes(
     names = list(map(str, graph.node_ids[nodes].tolist()))
     terms = _single(names, by_node, index)
     rest = whole - by_node.sum(axis=0)
-    if np.abs(rest).max(initial=0) > 1e-9 * max(1.0, np.abs(by_node).max(initial=0)):
+    large = max(1.0, np.abs(by_node).max(initial=0), np.abs(whole).max(initial=0))
+    if np.abs(rest).max(initial=0) > 1e-6 * large:  # more than rounding
         named = "of no single node: empty, or a number of nodes"
         terms += (Term(named, float(rest[index]), tuple(rest.tolist()), group=REST),)
     return terms

@@ -17,7 +17,8 @@ README = Path(__file__).parents[1] / "README.md"
 PROBABILITIES = README.parent / "docs" / "probabilities.md"
 AUTO = README.parent / "docs" / "auto.md"
 EVALUATE = README.parent / "docs" / "evaluate.md"
-PAGES = (README, PROBABILITIES, AUTO, EVALUATE)
+EXPLAIN = README.parent / "docs" / "explain.md"
+PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN)
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
@@ -110,6 +111,13 @@ def test_auto_on_the_command_line(workplace: Path) -> None:
     assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
 
 
+def test_reasons_on_the_command_line(workplace: Path) -> None:
+    for line in BLOCKS["explain command"].splitlines():
+        command = shlex.split(line, comments=True)
+        assert main(command[1:]) == 0, line
+    assert "Why node n7 of my-graph" in (workplace / "why.html").read_text("utf-8")
+
+
 def test_evaluation_on_the_command_line(workplace: Path) -> None:
     for line in BLOCKS["evaluate command"].splitlines():
         assert main(shlex.split(line)[1:]) == 0, line
@@ -118,14 +126,14 @@ def test_evaluation_on_the_command_line(workplace: Path) -> None:
 
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize(
-    "name", ["python", "arrays", "probabilities", "rules", "auto", "evaluate"]
+    "name", ["python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"]
 )
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", TEXT)) == 6
+    assert len(re.findall(r"```python", TEXT)) == 7
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -184,6 +184,46 @@ def test_blocks_columns_and_neighbours_of_logistic_have_names() -> None:
     assert names == known & set(ring)
 
 
+def test_groups_join_the_blocks() -> None:
+    graph = made(3)
+    found = fitted("logistic", graph).explain(graph, 5)
+    assert len(found.groups) < len(found.terms)
+    groups = by_name(found.groups)
+    assert {"bias", "own features", "directions", "degrees", "labels"} <= groups.keys()
+    for group in found.groups:
+        mine = [term for term in found.terms if term.group == group.group]
+        np.testing.assert_allclose(group.values, total(found, tuple(mine)), atol=1e-9)
+        assert len(group.columns) == sum(len(term.columns) for term in mine)
+        if any(term.nodes for term in mine):
+            whole = total(found, group.nodes)
+            parts = [term for term in mine if term.nodes]
+            np.testing.assert_allclose(whole, total(found, tuple(parts)), atol=1e-5)
+    ids = [node.name for node in groups["labels"].nodes]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
+def test_of_two_classes_that_are_one_it_is_the_odds(model: str) -> None:
+    graph = made(6)
+    two = replace(graph, y=graph.y % 2, classes=np.array(["honest", "fraud"]))
+    clf = fitted(model, two)
+    honest, fraud = (clf.explain(two, 9, label=c) for c in ("honest", "fraud"))
+    assert honest.of == fraud.of == "log-odds"
+    assert honest.logit == 0
+    assert fraud.whole == fraud.logit == -honest.whole != 0
+    for found in (honest, fraud):
+        whole = sum(term.value for term in found.terms)
+        assert whole == pytest.approx(found.whole, abs=1e-5)
+        for term in found.terms:
+            for parts in (term.columns, term.nodes):
+                if parts:
+                    np.testing.assert_allclose(
+                        total(found, parts), term.values, atol=1e-5
+                    )
+    for one, other in zip(honest.terms, fraud.terms, strict=True):
+        assert one.value == -other.value
+
+
 def test_neighbours_are_summed_over_all_terms() -> None:
     graph = made(3)
     found = fitted("h2gcn-2", graph).explain(graph, 5)
@@ -424,7 +464,7 @@ def test_an_explanation_is_frozen_and_goes_into_json() -> None:
     assert set(content) == {
         *("graph", "model", "node", "id", "label", "said", "classes", "exact", "of"),
         *("how", "logit", "probability", "logits", "probabilities", "temperature"),
-        *("terms", "neighbours", "members", "notes"),
+        *("groups", "terms", "neighbours", "members", "notes"),
     }
     assert set(content["terms"][1]) == {
         *("name", "group", "value", "values", "probability", "columns", "nodes"),
@@ -446,7 +486,7 @@ def test_the_text_names_node_class_and_terms() -> None:
     for word in ("logistic", "own features", "mean of income over ring 1", "bias"):
         assert word in text
     assert text == found.text(5)
-    assert len(found.text(0).splitlines()) == 1 + len(found.terms)
+    assert len(found.text(0).splitlines()) == 1 + len(found.groups)
 
 
 def test_a_loaded_model_has_the_same_reasons(tmp_path: Any) -> None:

@@ -15,12 +15,18 @@ from h2gcn.cli.options import MemoryLimit, RingStore, machine
 
 if TYPE_CHECKING:
     from h2gcn.diagnosis import ReasonChart
-    from h2gcn.estimator import Explanation, Importance, NodeClassifier, Term
+    from h2gcn.estimator import (
+        Explanation,
+        Importance,
+        ImportanceRow,
+        NodeClassifier,
+        Term,
+    )
     from h2gcn.graph import Graph
 
 __all__ = ["command"]
 
-HALF = 12
+HALF = 8
 """Characters of a bar to each side of zero."""
 TERMS = 40
 """Terms that a table shows, at most."""
@@ -114,7 +120,6 @@ def command(
         raise InputError("--label is for one node; name it by --node")
     if page is not None:
         check_suffix(page, (".html", ".htm"))
-        src.check_not_read(page, source, nodes, edges, features)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     classifier.move(device, **machine(ring_store, memory_limit))
@@ -127,9 +132,10 @@ def command(
         target_column=target_column or options.target_column,
         label_required=False,
     )
-    graph = src.load_source(
-        source, nodes, edges, options, features, trust_data, memory_limit
+    tables = src.Tables(
+        nodes=nodes, edges=edges, features=features, trust_data=trust_data
     )
+    graph = src.load_source(source, tables, options, memory_limit)
     found: Any
     text: Callable[[Any, int], None]
     draw: Callable[[Any, int], str]
@@ -209,7 +215,7 @@ def _bar(value: float, largest: float) -> str:
     Examples
     --------
     >>> _bar(-1, 2), _bar(2, 2)
-    ('      ------|            ', '            |++++++++++++')
+    ('    ----|        ', '        |++++++++')
     """
     length = round(HALF * abs(value) / largest) if largest else 0
     sign = "-" if value < 0 else "+"
@@ -232,13 +238,17 @@ def _show(found: Explanation, top: int) -> None:
         found.how,
     )
     what = f"{found.of} of {found.label}" if found.exact else "change"
-    largest = max((abs(term.value) for term in found.terms), default=0.0)
+    largest = max((abs(term.value) for term in found.groups), default=0.0)
     rows: list[tuple[str, ...]] = []
-    for term in _sorted(found.terms)[:TERMS]:
+    for term in found.groups[:TERMS]:
         rows.append((term.name, _bar(term.value, largest), f"{term.value:+.3f}"))
         for mark, parts in (("", term.columns), ("node ", term.nodes)):
             rows += [
-                (f"  {'' if one.group else mark}{one.name}", "", f"{one.value:+.3f}")
+                (
+                    f"  {mark if one.group != 'rest' else ''}{one.name}",
+                    "",
+                    f"{one.value:+.3f}",
+                )
                 for one in parts[:top]
             ]
     if found.exact:
@@ -258,7 +268,7 @@ def _show(found: Explanation, top: int) -> None:
 
 
 def _rise(mean: float, error: float | None, digits: int = 3) -> str:
-    told = f"{mean:+.{digits}f}"
+    told = f"{round(mean, digits) + 0.0:+.{digits}f}"  # no minus before a zero
     return told if error is None else f"{told} ± {error:.{digits}f}"
 
 
@@ -269,26 +279,33 @@ def _show_all(found: Importance, _: int) -> None:
         f"what {found.model} needs on {found.graph}: each part permuted "
         f"{found.repeats} times among {found.nodes:,} nodes that training did not see"
     )
-    largest = max((abs(row.log_loss) for row in found.rows), default=0.0)
-    rows = [
-        (
-            row.name,
-            row.kind,
-            _bar(row.log_loss, largest),
-            _rise(row.log_loss, row.log_loss_error),
-            _percents(row.drop, row.drop_error),
-        )
-        for row in found.rows
-    ]
     lost = f"{SCORES[found.metric]} lost"
-    table("", ("", "", "", "log-loss gained", lost), rows, text=3)
+    largest = max((abs(row.log_loss) for row in found.rows), default=0.0)
+    for title, rows in _by_kind(found):
+        cells = [
+            (
+                row.name,
+                _bar(row.log_loss, largest),
+                _rise(row.log_loss, row.log_loss_error),
+                _percents(row.drop, row.drop_error),
+            )
+            for row in rows
+        ]
+        table(title, ("", "", "log-loss +", lost), cells, text=2)
+    name = SCORES[found.metric].removesuffix("%").strip() or "accuracy"
     tell(
-        f"with nothing permuted: log-loss {found.log_loss:.3f}, "
-        f"{SCORES[found.metric].removesuffix(' %')} {percent(found.score)} %".replace(
-            "% ", ""
-        ),
+        f"with nothing permuted: log-loss {found.log_loss:.3f}, {name} "
+        f"{percent(found.score)} %",
         *found.notes,
     )
+
+
+def _by_kind(found: Importance) -> Iterator[tuple[str, list[ImportanceRow]]]:
+    """Return the parts and the single columns, each with a title."""
+    for title, column in (("parts", False), ("single columns", True)):
+        rows = [row for row in found.rows if (row.kind == "column") == column]
+        if rows:
+            yield title, rows
 
 
 def _percents(mean: float | None, error: float | None) -> str:
@@ -307,8 +324,11 @@ def _charts_of(found: Explanation, top: int, before: str = "") -> list[ReasonCha
 
     what = f"the {found.of} of {found.label}"
     title = f"What {what} is the sum of" if found.exact else "What changes without it"
-    terms = _sorted(found.terms)[:TERMS]
-    charts = [ReasonChart(before + title, found.how, _bars(terms), bool(before))]
+    terms, groups = _sorted(found.terms)[:TERMS], found.groups
+    charts = [ReasonChart(before + title, found.how, _bars(groups), bool(before))]
+    if len(groups) < len(terms):
+        head = f"{before}The same by block"
+        charts.append(ReasonChart(head, "", _bars(terms), closed=True))
     for term in terms:
         for name, parts in (("columns", term.columns), ("nodes", term.nodes)):
             shown = [*parts] if len(parts) <= 4 * top else _cut(parts, 4 * top)
@@ -367,16 +387,10 @@ def _page_of_all(found: Importance, _: int) -> str:
         f"error over {found.repeats} permutations."
     )
     charts = []
-    for title, kinds in (
-        ("Parts", ("block", "graph")),
-        ("Single columns", ("column",)),
-    ):
-        rows = tuple(
-            (row.name, row.log_loss, _rise(row.log_loss, row.log_loss_error))
-            for row in found.rows
-            if row.kind in kinds
-        )
-        if rows:
-            charts.append(ReasonChart(title, note, rows))
+    for head, parts in _by_kind(found):
+        bars = [
+            (p.name, p.log_loss, _rise(p.log_loss, p.log_loss_error)) for p in parts
+        ]
+        charts.append(ReasonChart(head.capitalize(), note, tuple(bars)))
     title = f"What {found.model} needs on {found.graph}"
     return render_reasons(title, facts, found.notes, charts)

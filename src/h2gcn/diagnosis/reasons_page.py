@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from h2gcn import __version__
 
 __all__ = ["ReasonChart", "render_reasons"]
@@ -74,6 +72,8 @@ def render_reasons(
     charts
         The bars, in order.
     """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("h2gcn.diagnosis"),
         autoescape=True,

@@ -53,6 +53,7 @@ __all__ = [
     "find_node",
     "grouped",
     "rows_of",
+    "summed",
     "together",
     "with_features",
 ]
@@ -131,6 +132,18 @@ def together(terms: Sequence[Term]) -> Term:
     return Term(f"{len(terms):,} others", value, tuple(values.tolist()))
 
 
+def summed(terms: Sequence[Term]) -> tuple[Term, ...]:
+    """Return terms of one name as one, largest first."""
+    named: dict[tuple[str, str], list[Term]] = {}
+    for term in terms:
+        named.setdefault((term.group, term.name), []).append(term)
+    found = [
+        replace(together(same), name=name, group=group)
+        for (group, name), same in named.items()
+    ]
+    return tuple(sorted(found, key=lambda term: -abs(term.value)))
+
+
 @dataclass(frozen=True)
 class MemberReasons:
     """The reasons of a member of "auto".
@@ -164,10 +177,11 @@ class Explanation:
     classes
         All of them, as texts.
     exact
-        Whether the terms sum to `of`, to 1e-5.
+        Whether the terms sum to `whole`, to 1e-5.
     of
-        What the terms are of: the "logit" of the class, or the "share" whose
-        logarithm it is.
+        What the terms are of: the "logit" of the class, the "share" whose logarithm it
+        is, or the "log-odds", the logit less that of the other of two classes, where
+        one of them always has the logit 0.
     how
         In a sentence how far it is exact, or what the terms are instead.
     terms
@@ -205,25 +219,49 @@ class Explanation:
         return self.logits[self.classes.index(self.label)]
 
     @property
+    def whole(self) -> float:
+        """What the terms of a sum that is exact are together."""
+        if self.of == "share":
+            return float(np.exp(self.logit))
+        return 2 * self.logit - sum(self.logits) if self.of == ODDS else self.logit
+
+    @property
     def probability(self) -> float:
         """Of the class that is explained."""
         return self.probabilities[self.classes.index(self.label)]
 
     @property
+    def groups(self) -> tuple[Term, ...]:
+        """The terms of each group as one, largest first.
+
+        What changes without a part is no sum: such terms stay as they are.
+        """
+        if not self.exact:
+            return tuple(sorted(self.terms, key=lambda term: -abs(term.value)))
+        members: dict[str, list[Term]] = {}
+        for term in self.terms:
+            members.setdefault(term.group, []).append(term)
+        found = []
+        for name, terms in members.items():
+            columns = [column for term in terms for column in term.columns]
+            nodes = summed([node for term in terms for node in term.nodes])
+            whole = together(terms)
+            found.append(
+                replace(
+                    whole,
+                    name=terms[0].name if len(terms) == 1 else name,
+                    group=name,
+                    columns=tuple(sorted(columns, key=lambda one: -abs(one.value))),
+                    nodes=nodes,
+                )
+            )
+        return tuple(sorted(found, key=lambda term: -abs(term.value)))
+
+    @property
     def neighbours(self) -> tuple[Term, ...]:
         """What single nodes add over all terms together, largest first."""
-        found: dict[str, tuple[Numbers, float]] = {}
-        for term in self.terms:
-            for node in term.nodes:
-                if node.group != REST:
-                    values, value = found.get(node.name, (np.zeros(()), 0.0))
-                    added = values + np.array(node.values)
-                    found[node.name] = added, value + node.value
-        terms = [
-            Term(name, value, tuple(values.tolist()))
-            for name, (values, value) in found.items()
-        ]
-        return tuple(sorted(terms, key=lambda term: -abs(term.value)))
+        nodes = [node for term in self.terms for node in term.nodes]
+        return summed([node for node in nodes if node.group != REST])
 
     def to_json(self, top: int | None = None) -> dict[str, Any]:
         """Return all as what JSON can hold.
@@ -250,6 +288,7 @@ class Explanation:
             "logits": list(self.logits),
             "probabilities": list(self.probabilities),
             "temperature": self.temperature,
+            "groups": _largest(self.groups, None),
             "terms": [term.to_json(top) for term in self.terms],
             "neighbours": _largest(self.neighbours, top),
             "members": [
@@ -276,7 +315,7 @@ class Explanation:
             f"{100 * self.probability:.1f} % by {self.model} "
             f"(logit {self.logit:.3f}); {self.how}"
         ]
-        for term in sorted(self.terms, key=lambda term: -abs(term.value)):
+        for term in self.groups:
             lines.append(f"{term.value:+9.3f}  {term.name}")
             for parts in (term.columns, term.nodes):
                 lines += [f"{one.value:+13.3f}  {one.name}" for one in parts[:top]]
@@ -292,6 +331,8 @@ class Explanation:
 
 REST = "rest"
 """The group of what a term has beside its nodes."""
+ODDS = "log-odds"
+"""What is explained where one of two classes always has the logit 0."""
 
 
 def find_node(graph: Graph, name: str) -> int:
@@ -468,6 +509,7 @@ def explain_node(
             told: dict[str, Any] = {"exact": False, "of": "logit", "how": LEFT_OUT}
             told["notes"] = left_out.notes
         else:
+            found = _as_odds(found)
             terms = _terms(asked, node, index, found)
             told = {"exact": True, "of": found.of, "how": found.how}
     return _explanation(classifier, graph, node, index, logits, terms, **told)
@@ -500,6 +542,31 @@ def _explanation(
         temperature=1.0 if fitted is None else float(fitted.temperature),
         **told,
     )
+
+
+def _as_odds(found: ExactSum) -> ExactSum:
+    """Return the sum for the log-odds where one of two classes has none of its own.
+
+    What makes one of two classes likelier makes the other less likely, and fits that
+    know only two give all weights to one of them.
+    """
+    values = np.array([part.values for part in found.parts])
+    empty = np.flatnonzero(~values.any(axis=0)) if len(values) else np.array([0, 1])
+    if found.of != "logit" or values.shape[-1] != 2 or len(empty) != 1:
+        return found
+    sign = np.where(np.arange(2) == empty[0], -1.0, 1.0)
+    parts = [
+        replace(
+            part,
+            **{
+                name: numbers[..., 1 - empty[0]][..., None] * sign
+                for name in ("values", "columns", "by_node", "weight")
+                if (numbers := getattr(part, name)) is not None
+            },
+        )
+        for part in found.parts
+    ]
+    return replace(found, parts=tuple(parts), of=ODDS)
 
 
 def _terms(asked: Asked, node: int, index: int, found: ExactSum) -> tuple[Term, ...]:

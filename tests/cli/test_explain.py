@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import h2gcn.estimator.automatic
 from h2gcn import NodeClassifier, read_graph
+from h2gcn.auto import Member
 from h2gcn.diagnosis import ReasonChart, render_reasons
 from support.commands import Run, fails
 
@@ -110,7 +112,7 @@ def test_all_nodes(run: Run, folder: Path, model: Path, tmp_path: Path) -> None:
     code, out, err = run(*args, "--page", page)
     assert code == 0, err
     assert "each part permuted 2 times among 10 nodes that training did not se" in out
-    for word in ("own features", "the graph as a whole", "log-loss gained", "% lost"):
+    for word in ("own features", "the graph as a whole", "log-loss +", "% lost"):
         assert word in out
     assert "3 of " in out
     assert "with nothing permuted: log-loss " in out
@@ -130,6 +132,32 @@ def test_what_is_no_sum_is_said(run: Run, folder: Path, tmp_path: Path) -> None:
     assert "not a sum: what changes when a part is left out" in " ".join(out.split())
     assert "its edges" in out
     assert "\n  sum" not in out
+
+
+def test_auto_tells_of_its_members(
+    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cheap = (
+        Member("logistic", "logistic", "own", {"options": {"table": "own"}}, False),
+        Member("label-propagation", "label-propagation", "labels of neighbours"),
+    )
+    monkeypatch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: cheap)
+    clf = NodeClassifier("auto", random_state=0).fit(read_graph(folder))
+    clf.save(tmp_path / "auto")
+    page = tmp_path / "why.html"
+    args = ("explain", tmp_path / "auto", folder, "--node", "p07")
+    code, out, err = run(*args, "--page", page)
+    assert code == 0, err
+    assert "by auto: " in out
+    assert "not a sum: the answer is the logarithm of" in out
+    for one in clf.members_:
+        assert f"{one.name}, which has {100 * one.weight:.0f} % of the answer:" in out
+        assert f"{one.name} ({100 * one.weight:.0f} % of the ans" in page.read_text()
+    content = json.loads(run(*args, "--json")[1])
+    assert content["exact"] is False
+    names = [member["name"] for member in content["members"]]
+    assert names == [one.name for one in clf.members_]
+    assert all(member["explanation"]["exact"] for member in content["members"])
 
 
 def test_mistakes(run: Run, folder: Path, model: Path, tmp_path: Path) -> None:

@@ -367,21 +367,21 @@ def test_long_rows_of_columns_are_cut_and_said(monkeypatch: pytest.MonkeyPatch) 
 # ------------------------------------------------------------------ auto
 
 
-@pytest.fixture
-def auto(monkeypatch: pytest.MonkeyPatch) -> tuple[NodeClassifier, Graph]:
+@pytest.fixture(scope="module")
+def auto() -> tuple[NodeClassifier, Graph]:
     """Return an auto of a few members, and its graph."""
     cheap = (
         Member("logistic", "logistic", "all"),
         Member("label-propagation", "label-propagation", "labels"),
         Member("gcn", "gcn", "graph"),
     )
-    monkeypatch.setattr(
-        h2gcn.estimator.automatic, "find_portfolio", lambda *_: cheap[:2]
-    )
     graph = generate_graph(
         n_nodes=120, n_classes=3, features=GaussianFeatures(3, 1.0), seed=1
     )
-    clf = NodeClassifier("auto", random_state=0).fit(graph)
+    with pytest.MonkeyPatch.context() as patch:
+        few = cheap[:2]
+        patch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: few)
+        clf = NodeClassifier("auto", random_state=0).fit(graph)
     # Whoever the contest has chosen: all three answer here.
     clf.members_ = tuple(
         Answering(one.name, weight, temperature, fitted(one.model, graph))

@@ -325,7 +325,8 @@ def _charts_of(found: Explanation, top: int, before: str = "") -> list[ReasonCha
     what = f"the {found.of} of {found.label}"
     title = f"What {what} is the sum of" if found.exact else "What changes without it"
     terms, groups = _sorted(found.terms)[:TERMS], found.groups
-    charts = [ReasonChart(before + title, found.how, _bars(groups), bool(before))]
+    how = f"{found.how[:1].upper()}{found.how[1:]}."
+    charts = [ReasonChart(before + title, how, _bars(groups), bool(before))]
     if len(groups) < len(terms):
         head = f"{before}The same by block"
         charts.append(ReasonChart(head, "", _bars(terms), closed=True))

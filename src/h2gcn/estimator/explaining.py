@@ -71,7 +71,7 @@ OF_AUTO = (
 )
 WORK = 2_000_000
 """Rows that are computed at most to leave out one column after the other."""
-COLUMNS = 200
+COLUMNS = 100
 """Columns of a node that are left out one by one, at most."""
 
 
@@ -129,7 +129,8 @@ def together(terms: Sequence[Term]) -> Term:
     """Return several terms as one."""
     values = np.sum([term.values for term in terms], axis=0)
     value = float(sum(term.value for term in terms))
-    return Term(f"{len(terms):,} others", value, tuple(values.tolist()))
+    name = "1 other" if len(terms) == 1 else f"{len(terms):,} others"
+    return Term(name, value, tuple(values.tolist()))
 
 
 def summed(terms: Sequence[Term]) -> tuple[Term, ...]:

@@ -126,7 +126,8 @@ def test_evaluation_on_the_command_line(workplace: Path) -> None:
 
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize(
-    "name", ["python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"]
+    "name",
+    ["python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"],
 )
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})

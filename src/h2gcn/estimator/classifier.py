@@ -999,11 +999,11 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_integer("importance", "columns", columns, 0)
         check_integer("importance", "random_state", random_state, 0, 2**32 - 1)
         check_callable("importance", "on_step", on_step)
-        index = self._unseen(graph) if nodes is None else check_nodes(graph, nodes)
-        if len(index) < 2 or len(np.unique(index)) < len(index):
+        index, *_ = nodes_to_score(self.seen_, graph, nodes)
+        if len(index) < 2:
             raise InputError(
                 f"{graph.name}: importance needs two or more held-out nodes with "
-                f"labels, each named once. Got {len(index)} instead."
+                f"labels, to change places. Got {len(index)} instead."
             )
         with threads_for([graph], small=is_small(graph)):
             return measure_importance(

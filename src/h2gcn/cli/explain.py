@@ -103,12 +103,11 @@ def command(
     it is told, with its standard error.
     """
     import warnings
-    from dataclasses import replace
 
     from h2gcn.cli.console import say
     from h2gcn.estimator import load_bundle
     from h2gcn.exceptions import H2GCNWarning, InputError
-    from h2gcn.io import TableOptions, atomic_write, check_suffix, usable_path
+    from h2gcn.io import atomic_write, check_suffix, usable_path
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
@@ -123,19 +122,19 @@ def command(
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     classifier.move(device, **machine(ring_store, memory_limit))
-    options = TableOptions.from_json(classifier.tables_)
-    options = replace(
-        options,
-        drop_unknown=options.drop_unknown or drop_unknown,
-        fill_missing=options.fill_missing or fill_missing,
-        source_column=source_column or options.source_column,
-        target_column=target_column or options.target_column,
-        label_required=False,
-    )
     tables = src.Tables(
-        nodes=nodes, edges=edges, features=features, trust_data=trust_data
+        nodes=nodes,
+        edges=edges,
+        features=features,
+        trust_data=trust_data,
+        source_column=source_column,
+        target_column=target_column,
+        drop_unknown=drop_unknown,
+        fill_missing=fill_missing,
     )
-    graph = src.load_source(source, tables, options, memory_limit)
+    graph = src.load_as_trained(
+        classifier, source, tables, memory_limit, label_required=False
+    )
     found: Any
     text: Callable[[Any, int], None]
     draw: Callable[[Any, int], str]

@@ -27,6 +27,10 @@ from .evaluation_page import (
     score_rows as score_rows,
     set_line as set_line,
 )
+from .forewarning import (
+    resolve_cap as resolve_cap,
+    without_findings as without_findings,
+)
 from .inputs import (
     KnownLabels as KnownLabels,
     Scaler as Scaler,
@@ -81,4 +85,9 @@ from .saved_model import (
     check_target as check_target,
     holds_model as holds_model,
     read_manifest as read_manifest,
+)
+from .showing import (
+    contest_bar as contest_bar,
+    epoch_bar as epoch_bar,
+    live_bar as live_bar,
 )

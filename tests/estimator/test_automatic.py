@@ -215,7 +215,6 @@ def test_its_own_defaults_are_those_of_the_classifier() -> None:
         ("options", {"heads": 4}),
         ("class_weight", "balanced"),
         ("batch_size", 8),
-        ("ring_cap", 8),
         ("ring_store", "rings"),
     ],
 )

@@ -77,6 +77,7 @@ def test_the_defaults() -> None:
         "refit": False,
         "device": "auto",
         "random_state": None,
+        "verbose": False,
     }
 
 
@@ -90,7 +91,7 @@ def test_none_is_the_models_own_value() -> None:
         "options": {"directed": False, "labels": False},
     }
     given = NodeClassifier().get_params()
-    assert NodeClassifier().resolved_params() == given | paper
+    assert NodeClassifier().resolved_params() | {"verbose": False} == given | paper
     resolved = NodeClassifier("gat", l2=0.1, options={"heads": 2}).resolved_params()
     assert (resolved["l2"], resolved["learning_rate"]) == (0.1, 0.005)
     assert (resolved["dropout"], resolved["activation"]) == (0.6, "elu")

@@ -68,7 +68,7 @@ def test_a_table_that_does_not_fit_is_refused() -> None:
     )
     assert said.endswith(
         "the limit is 1.0 kB; options={'table': …} with fewer blocks takes less, such "
-        "as 'own+ring1+labels'"
+        "as 'own+ring1+labels.ring1'"
     )
 
 

@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from h2gcn import estimator
 from h2gcn.cli.wording import as_flags
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import TaskID
 
     from h2gcn.auto import Progress as ContestProgress
     from h2gcn.experiments import TuneProgress
@@ -37,7 +38,6 @@ __all__ = [
     "fitting",
     "fitting_status",
     "guarded_streams",
-    "live_bar",
     "notes_of",
     "open_streams",
     "percent",
@@ -98,6 +98,7 @@ def tell_json(content: Any) -> None:
 
 def say_what_was_read(graph: Graph, splits: Sequence[Split] = ()) -> None:
     """Tell what the reader did to the input and what the audit finds in it."""
+    estimator.without_findings(graph)  # they are told here
     for note in notes_of(graph, splits):
         say(f"note: {note}")
 
@@ -129,19 +130,6 @@ def fitting_status() -> Iterator[Callable[[str], None] | None]:
         yield lambda name: status.update(f"quick fit: {name}")
 
 
-def live_bar(*columns: str | ProgressColumn) -> Progress:
-    """Return a bar for stderr that leaves no trace: title, bar, and some columns."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    title = TextColumn("{task.description}", markup=False)
-    told = [TextColumn(one) if isinstance(one, str) else one for one in columns]
-    console = Console(stderr=True)
-    return Progress(
-        title, BarColumn(bar_width=None), *told, console=console, transient=True
-    )
-
-
 @contextmanager
 def progress_bar(
     title: str, epochs: int, *, show: bool
@@ -150,16 +138,7 @@ def progress_bar(
     if not show or not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import TimeRemainingColumn
-
-    epochs_done = "epoch {task.completed:.0f}/{task.total:.0f}"
-    with live_bar(epochs_done, "{task.fields[scores]}", TimeRemainingColumn()) as bar:
-        task = bar.add_task(printable(title), total=epochs, scores="")
-
-        def update(epoch: Epoch) -> None:
-            scores = f"loss {epoch.loss:.3f}  val {epoch.val_score:.3f}"
-            bar.update(task, completed=epoch.number, scores=scores)
-
+    with estimator.epoch_bar(printable(title), epochs) as update:
         yield update
 
 
@@ -171,7 +150,7 @@ def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
         return
     from rich.progress import DownloadColumn, TimeRemainingColumn
 
-    with live_bar(DownloadColumn(), TimeRemainingColumn()) as bar:
+    with estimator.live_bar(DownloadColumn(), TimeRemainingColumn()) as bar:
         tasks: dict[str, TaskID] = {}
 
         def update(file: str, done: int, total: int) -> None:
@@ -192,19 +171,7 @@ def contest_bar(
     if not show or not sys.stderr.isatty():
         yield None
         return
-    left = "at most {task.fields[left]} s left"
-    with live_bar("{task.fields[member]}", left) as bar:
-        task = bar.add_task(printable(title), total=1, member="", left="")
-
-        def update(at: ContestProgress) -> None:
-            bar.update(
-                task,
-                completed=at.number - 1,
-                total=at.members,
-                member=f"{at.number}/{at.members} {at.member}",
-                left=f"{at.left:.0f}",
-            )
-
+    with estimator.contest_bar(printable(title)) as update:
         yield update
 
 
@@ -218,7 +185,7 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
 
     runs_done = "run {task.completed:.0f}/{task.total:.0f}"
     best = "best {task.fields[best]} %"
-    with live_bar(runs_done, best, TimeRemainingColumn()) as bar:
+    with estimator.live_bar(runs_done, best, TimeRemainingColumn()) as bar:
         tasks: list[TaskID] = []
 
         def update(runs: TuneProgress) -> None:

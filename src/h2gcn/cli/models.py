@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn.cli.completion import complete_model
 from h2gcn.cli.console import table, tell, tell_json
 from h2gcn.cli.options import AsJson
 from h2gcn.exceptions import InputError
@@ -43,7 +44,12 @@ _MARKS["bar"] = "\N{COMBINING OVERLINE}"
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="One model, in full.", show_default=False),
+        typer.Argument(
+            metavar="NAME",
+            help="One model, in full.",
+            show_default=False,
+            autocompletion=complete_model,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from h2gcn.cli.completion import complete_model, complete_source
 from h2gcn.cli.console import download_bar
 from h2gcn.exceptions import InputError
 
@@ -54,6 +55,7 @@ __all__ = [
     "find_settings",
     "in_panel",
     "in_range",
+    "is_benchmark",
     "large",
     "load_as_trained",
     "load_source",
@@ -87,6 +89,7 @@ Model = Annotated[
     typer.Option(
         help=f"A name of 'h2gcn models' (default: {DEFAULT_MODEL}).",
         show_default=False,
+        autocompletion=complete_model,
     ),
 ]
 Device = Annotated[
@@ -114,8 +117,28 @@ BatchSize = Annotated[
     int | None,
     large("Training nodes a step, with the rows that they need; else all."),
 ]
+
+
+def _cap(value: str | None) -> int | str | None:
+    """Return a number, or one of the names of `NodeClassifier`."""
+    if value is None or value in ("exact", "auto"):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be a number from 1 on, exact or auto. Got {value[:60]!r}."
+        ) from None
+
+
 RingCap = Annotated[
-    int | None, large("At most so many 2-hop neighbours a node, drawn by the seed.")
+    str | None,
+    large(
+        "At most so many 2-hop neighbours a node, drawn by the seed; exact: all; auto: "
+        "64 where there are far too many (default: auto; of a benchmark, exact).",
+        metavar="N",
+        callback=_cap,
+    ),
 ]
 RingStore = Annotated[
     Path | None, large("A folder for rings that do not fit in memory.")
@@ -201,7 +224,8 @@ def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
     from h2gcn._validation import nearest
     from h2gcn.estimator import NodeClassifier
 
-    known = [name for name in NodeClassifier().get_params() if name != "random_state"]
+    here = ("random_state", "verbose")
+    known = [name for name in NodeClassifier().get_params() if name not in here]
     for name in settings:
         if name == "random_state":
             raise InputError(f"{path}: 'random_state' is what --seed is for")
@@ -297,6 +321,7 @@ Source = Annotated[
         help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; or a folder "
         "with nodes.* and edges.* (csv, tsv, parquet).",
         show_default=False,
+        autocompletion=complete_source,
     ),
 ]
 TrustData = Annotated[
@@ -500,6 +525,13 @@ def check_page(page: Path) -> None:
         raise InputError(f"{page}: the folder {page.parent} does not exist")
 
 
+def is_benchmark(source: str | None) -> bool:
+    """Return whether a source is a graph by name, and not one's own."""
+    from h2gcn.datasets import is_dataset
+
+    return source is not None and (is_dataset(source) or source.startswith("syn-cora"))
+
+
 def load_source(
     source: str | None,
     tables: Tables,
@@ -520,7 +552,7 @@ def load_source(
         Gigabytes that may be used; None is what is free.
     """
     from h2gcn._validation import check_real, nearest
-    from h2gcn.datasets import DATASETS, is_dataset, load_dataset
+    from h2gcn.datasets import DATASETS, load_dataset
     from h2gcn.io import read_graph, usable_path
     from h2gcn.sparse import room_within
 
@@ -528,7 +560,7 @@ def load_source(
         check_real("NodeClassifier", "memory_limit", memory_limit, "(0, inf)")
     if source is not None and tables.nodes is None and tables.edges is None:
         # A folder that is called as a dataset is meant by ./texas.
-        if is_dataset(source) or source.startswith("syn-cora"):
+        if is_benchmark(source):
             if tables.features is not None:
                 raise InputError(
                     f"{source} is a dataset with features of its own; --features is "

@@ -69,7 +69,6 @@ app = typer.Typer(
     name="h2gcn",
     cls=_plain_flags(typer.core.TyperGroup),
     help="Classify the nodes of a graph, whether neighbours are alike or not.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

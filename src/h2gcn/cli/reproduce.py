@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn import __version__, experiments, io
-from h2gcn.cli.console import KEPT, live_bar, say, tell, tell_json
+from h2gcn import __version__, estimator, experiments, io
+from h2gcn.cli.console import KEPT, say, tell, tell_json
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
@@ -464,7 +464,7 @@ def plan_bar(title: str, *, show: bool) -> Iterator[Callable[[Event], None]]:
     if not sys.stderr.isatty():
         yield _Lines(title)
         return
-    with live_bar("{task.fields[words]}") as bar:
+    with estimator.live_bar("{task.fields[words]}") as bar:
         tasks: list[TaskID] = []
 
         def update(event: Event) -> None:

@@ -26,6 +26,7 @@ from h2gcn import (
     training,
 )
 from h2gcn.cli import options as src
+from h2gcn.cli.completion import complete_model
 from h2gcn.cli.console import (
     KEPT,
     SCORES,
@@ -52,6 +53,7 @@ from h2gcn.cli.options import (
     find_settings,
     in_panel,
     in_range,
+    is_benchmark,
     machine,
     merge,
     parse_options,
@@ -89,6 +91,7 @@ def command(
             help="A name of 'h2gcn models', or auto: a dozen of them, the best answer "
             "together (default: auto; of a benchmark, the paper's h2gcn-1).",
             show_default=False,
+            autocompletion=complete_model,
         ),
     ] = None,
     time_limit: Annotated[
@@ -233,6 +236,8 @@ def command(
         # By the name that was asked for: one's own file may be called texas.npz.
         base = _preset(source, model)
     config = merge(base or {}, given | {"device": device}, own)
+    # Benchmarks are as the paper has them, however large their rings are.
+    config.setdefault("ring_cap", "exact" if is_benchmark(source) else "auto")
     numbers = _split_numbers(split, len(graph.splits))
     runs = _run_splits(
         graph, model, numbers, seed, config, checkpoints, note=note, quiet=quiet
@@ -264,11 +269,9 @@ def _default_model(source: str | None, of_one: list[str]) -> tuple[str | None, s
     What is a setting of one model takes H2GCN, as ever; the note that is returned with
     it says so.
     """
-    if source is not None and (
-        datasets.is_dataset(source) or source.startswith("syn-cora")
-    ):
+    if is_benchmark(source):
         return None, ""
-    free = {"scaling", "metric", "memory_limit"}
+    free = {"scaling", "metric", "memory_limit", "ring_cap"}
     for_one = [name for name in of_one if name not in free]
     if not for_one:
         return estimator.AUTO, ""

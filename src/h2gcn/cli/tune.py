@@ -37,6 +37,7 @@ from h2gcn.cli.options import (
     check_given,
     find_settings,
     in_panel,
+    is_benchmark,
     machine,
     merge,
 )
@@ -176,6 +177,11 @@ def command(
     if not force:
         folder.check_search(model, seed, graph)
     numbers = range(_count_splits(n_splits, len(graph.splits)))
+    if ring_cap is None or isinstance(ring_cap, str):
+        # Settings hold what was chosen, for whoever trains by them.
+        named = ring_cap or ("exact" if is_benchmark(source) else "auto")
+        asked = estimator.NodeClassifier(model, ring_cap=named, **here)
+        given["ring_cap"] = estimator.resolve_cap(asked.get_params(), graph)
     # By the name that was asked for: one's own file may be called texas.npz.
     scalings = estimator.other_scalings(graph.x) if scaling is None else ()
     found = experiments.find_grid(source or "", model, scalings)

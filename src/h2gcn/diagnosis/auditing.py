@@ -23,7 +23,17 @@ from h2gcn.graph import (
     row_keys,
     row_slices,
 )
-from h2gcn.rings import CAPS, TRAIN, VAL, Needs, RingForecast, Work
+from h2gcn.rings import (
+    CAPS,
+    TRAIN,
+    VAL,
+    Needs,
+    RingForecast,
+    Work,
+    forecast_seconds,
+    in_words,
+    is_long,
+)
 from h2gcn.sparse import available_memory, gigabytes
 
 __all__ = [
@@ -432,10 +442,21 @@ def large_rings(graph: Graph, forecast: RingForecast) -> list[Finding]:
     times = "" if far < 2 * near else f", {far / near:,.0f} times those of the graph"
     message = (
         f"{what} {about}{far:,} entries{times}, and training with it takes {about}"
-        f"{gigabytes(forecast.bytes)}: {_hubs(graph, forecast)}. "
+        f"{gigabytes(forecast.bytes)}{_seconds(graph, forecast)}: "
+        f"{_hubs(graph, forecast)}. "
         f"{_remedy(graph, forecast)}"
     )
     return [Finding(LARGE_RINGS, "warning", message, far)]
+
+
+def _seconds(graph: Graph, forecast: RingForecast) -> str:
+    """Say how long they take, where that is long."""
+    if not is_long(forecast, graph.n_nodes):
+        return ""
+    seconds = forecast_seconds(forecast, graph.n_nodes)
+    return (
+        f", {in_words(seconds.build)} to build and {in_words(seconds.epoch)} an epoch"
+    )
 
 
 def _hubs(graph: Graph, forecast: RingForecast) -> str:

@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MAX_RING_ENTRIES = 200_000_000
-"""The largest ring that a diagnosis builds; about 3 GB."""
+"""The largest ring that a diagnosis looks at, some rows at a time; some seconds."""
 MEASURES: dict[str, str] = {
     "edge_homophily": "share of the edges that join equal labels",
     "node_homophily": "share of equal labels among a node's neighbours, mean",

@@ -34,6 +34,10 @@ from .explaining import (
     find_node as find_node,
     together as together,
 )
+from .forewarning import (
+    resolve_cap as resolve_cap,
+    without_findings as without_findings,
+)
 from .importance import Importance as Importance, ImportanceRow as ImportanceRow
 from .inputs import (
     KnownLabels as KnownLabels,
@@ -89,4 +93,9 @@ from .saved_model import (
     check_target as check_target,
     holds_model as holds_model,
     read_manifest as read_manifest,
+)
+from .showing import (
+    contest_bar as contest_bar,
+    epoch_bar as epoch_bar,
+    live_bar as live_bar,
 )

@@ -21,8 +21,15 @@ from h2gcn.auto import (
     hold_contest,
     make_leaderboard,
 )
+from h2gcn.estimator.forewarning import choose_cap
 from h2gcn.estimator.outputs import choose_decision
-from h2gcn.estimator.parameters import CheckedFit, Params, check_params, resolve_seed
+from h2gcn.estimator.parameters import (
+    CheckedFit,
+    Params,
+    check_params,
+    far_hops,
+    resolve_seed,
+)
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
@@ -85,6 +92,8 @@ class Answer:
     offsets
         What is added to the logits of each class, so that the largest one is the
         best to say, [C].
+    ring_cap
+        How many of each 2-hop ring its members draw; None for all.
     """
 
     members: tuple[Answering, ...]
@@ -94,6 +103,7 @@ class Answer:
     y: NDArray[np.int64]
     logits: NDArray[np.float32]
     offsets: NDArray[np.float64]
+    ring_cap: int | None = None
 
 
 def find_answer(
@@ -117,9 +127,13 @@ def find_answer(
     on_progress
         See `hold_contest`.
     """
+    cap = choose_cap(params["ring_cap"] or "auto", graph) if graph.adj.nnz else None
 
     def build(member: Member) -> Any:
-        return make(**member_params(member, params, seed))
+        made = make(**member_params(member, params, seed))
+        if cap is not None and far_hops(made.get_params()) > 1:
+            made.set_params(ring_cap=cap)
+        return made
 
     limit = params["time_limit"]
     asked = params["metric"]
@@ -149,6 +163,7 @@ def find_answer(
         contest.y,
         (np.log(np.maximum(mean, TINY)) + offsets).astype(np.float32),
         offsets,
+        cap,
     )
 
 

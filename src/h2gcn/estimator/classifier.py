@@ -34,6 +34,7 @@ from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
 from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
 from h2gcn.estimator.explaining import Explanation, explain_node
+from h2gcn.estimator.forewarning import resolve_cap, warn_of_findings
 from h2gcn.estimator.importance import Importance, measure_importance
 from h2gcn.estimator.inputs import (
     KnownLabels,
@@ -90,6 +91,7 @@ from h2gcn.estimator.saved_model import (
     read_model,
     write_model,
 )
+from h2gcn.estimator.showing import fitted_card, outcome, watch
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split, check_is_graph
 from h2gcn.io import conform
@@ -151,7 +153,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         needs, and how many nodes are predicted together; None is all at once.
     ring_cap
         At most so many neighbours of a node in its 2-hop ring, drawn by the seed and
-        weighted by the ring's true size; None is all of them.
+        weighted by the ring's true size. "exact" is all of them; "auto" draws 64 of
+        rings that are much larger than the graph (see `h2gcn.rings.automatic_cap`),
+        and a warning says so. None is "exact", and of the model "auto" it is "auto".
     ring_store
         A folder for rings that do not fit in memory; None keeps them in memory.
     memory_limit
@@ -166,6 +170,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "auto" (cuda where there is one, else cpu), "cpu", "cuda" or "mps".
     random_state
         Seed of the split (where none is given), the weights and the dropout.
+    verbose
+        Show how a fit goes on: a bar on a terminal and in a notebook, else a line from
+        time to time. It changes no result, and is not saved.
 
     Attributes
     ----------
@@ -233,13 +240,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_weight: str | None = None,
         calibrate: bool = True,
         batch_size: int | None = None,
-        ring_cap: int | None = None,
+        ring_cap: int | str | None = None,
         ring_store: str | Path | None = None,
         memory_limit: float | None = None,
         time_limit: float | None = None,
         refit: bool = False,
         device: str = "auto",
         random_state: Any = None,
+        verbose: bool = False,
     ) -> None:
         self.model = model
         self.epochs = epochs
@@ -264,6 +272,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.refit = refit
         self.device = device
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self,
@@ -306,14 +315,23 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_path("fit", "checkpoint", checkpoint)
         if resume and checkpoint is None:
             raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
-        return self.fit_checked(
-            check_fit(self.get_params(), graph, split),
-            on_epoch=on_epoch,
-            on_progress=on_progress,
-            checkpoint=checkpoint,
-            resume=resume,
-            checkpoint_minutes=checkpoint_minutes,
-        )
+        checked = check_fit(self.get_params(), graph, split)
+        warn_of_findings(graph, checked.split)
+        more: dict[str, Any] = {
+            "checkpoint": checkpoint,
+            "resume": resume,
+            "checkpoint_minutes": checkpoint_minutes,
+        }
+        if not self.verbose:
+            return self.fit_checked(
+                checked, on_epoch=on_epoch, on_progress=on_progress, **more
+            )
+        epochs = None if self.model == AUTO else self.epochs
+        title = f"{graph.name} {self.model}"
+        with watch(title, epochs, on_epoch, on_progress) as (at_epoch, on_way, say):
+            self.fit_checked(checked, on_epoch=at_epoch, on_progress=on_way, **more)
+        say(outcome(self, graph))
+        return self
 
     def _keep(self, graph: Graph, params: Params, split: Split, seed: int) -> None:
         """Keep what is known of every fit, whatever the model."""
@@ -323,6 +341,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.tables_ = dict(graph.record.tables)
         auto = params["model"] == AUTO
         self.params_ = dict(params) if auto else resolve_params(params)
+        self.params_.pop("verbose", None)  # of this fit, not of the model
         self.seen_: Seen | None = Seen.of(graph, split)
         self.split_ = split
         self.seed_ = seed
@@ -364,14 +383,16 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     "'checkpoint' is for one model: a fit of 'auto' has a time limit."
                 )
             return self._fit_auto(checked, on_progress)
-        graph, split, params = checked.graph, checked.split, checked.params
-        device, seed = checked.device, checked.seed
+        graph, split, device = checked.graph, checked.split, checked.device
+        seed, params = checked.seed, dict(checked.params)
         spec = find_model(params["model"])
         with ExitStack() as during:
             during.enter_context(threads_for([graph], small=is_small(graph)))
 
             # Plan: where the operators shall be, and what a checkpoint is to be of.
-            schema = table_schema(params, graph)
+            params["ring_cap"] = resolve_cap(params, graph)
+            drawn = params["ring_cap"], seed
+            schema = table_schema(params, graph, drawn)
             width = input_width(params, graph.n_features, graph.n_classes, schema)
             shape = width, graph.n_classes
             blank = blank_module(params, *shape)
@@ -411,6 +432,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 graph.feature_names,
                 device,
                 schema,
+                drawn,
                 maskable=module.label_masking > 0,
             )
 
@@ -479,7 +501,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             np.exp(answer.offsets),
             calibrate=params["calibrate"],
         )
-        self._keep(graph, {**params, "refit": False}, split, seed)
+        found = {"refit": False, "ring_cap": answer.ring_cap or params["ring_cap"]}
+        self._keep(graph, {**params, **found}, split, seed)
         self.members_, self.offsets_ = answer.members, answer.offsets
         self.leaderboard_ = answer.leaderboard
         self.contest_ = answer.contest
@@ -813,8 +836,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = self.feature_names_in_
         small = is_small(graph)
         with threads_for([graph], small=small):
+            drawn = self.params_["ring_cap"], self.seed_
             x = build_input(
-                graph, self.seeds_, self.scaler_, names, device, self.schema_
+                graph, self.seeds_, self.scaler_, names, device, self.schema_, drawn
             )
             rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
             given = self.params_["options"]
@@ -1016,6 +1040,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 on_step=on_step,
             )
 
+    def _repr_html_inner(self) -> str:
+        """Return scikit-learn's picture, and of a fitted model what it has learned."""
+        return str(super()._repr_html_inner()) + fitted_card(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return the same for notebooks, where scikit-learn shows pictures at all."""
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in shown:
+            shown["text/html"] += fitted_card(self)
+        return shown
+
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""
         save_bundle(self, check_path("save", "path", path))
@@ -1098,6 +1133,7 @@ def _params_schema() -> type[msgspec.Struct]:
     fields = [
         (name, hints[name], parameter.default)
         for name, parameter in signature(NodeClassifier).parameters.items()
+        if name != "verbose"
     ]
     return msgspec.defstruct("Params", fields, forbid_unknown_fields=True)
 
@@ -1111,6 +1147,7 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
         check_params(params, len(saved.classes))
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
+    del params["verbose"]
     if (params["model"] == AUTO) != bool(saved.members):
         raise InputError(f"{file}: members are what 'auto' has, and no other model")
     classifier.classes_ = saved.classes

@@ -26,7 +26,8 @@ from h2gcn.estimator.parameters import SCALINGS, Params, resolve_params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Features, Graph, Split, first_beyond, row_slices
 from h2gcn.io import Count, conform
-from h2gcn.ring_table import Input, Schema, TableMaker
+from h2gcn.ring_table import Input, Schema, TableMaker, farthest_ring
+from h2gcn.rings import RING_CAP, forecast_ring
 from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
 
 __all__ = [
@@ -415,18 +416,33 @@ def _moments(
     return mean, np.sqrt(squares / len(train))
 
 
-_MAKERS: WeakKeyDictionary[Graph, TableMaker] = WeakKeyDictionary()
+Drawn = tuple[int | None, int]
+"""At most how many of a ring are drawn, None for all, and by which seed."""
+ALL: Drawn = None, 0
+
+_MAKERS: WeakKeyDictionary[Graph, dict[Drawn, TableMaker]] = WeakKeyDictionary()
 """Of each graph that is still in use: several models take the same blocks."""
 
 
-def table_maker(graph: Graph) -> TableMaker:
-    """Return the maker of a graph's tables, with the blocks it has made before."""
-    if graph not in _MAKERS:
-        _MAKERS[graph] = TableMaker(graph)
-    return _MAKERS[graph]
+def table_maker(graph: Graph, drawn: Drawn = ALL) -> TableMaker:
+    """Return the maker of a graph's tables, with the blocks it has made before.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    drawn
+        How rings beyond the first are drawn.
+    """
+    cap, seed = drawn
+    key = ALL if cap is None else drawn
+    makers = _MAKERS.setdefault(graph, {})
+    if key not in makers:
+        makers[key] = TableMaker(graph, cap, seed)
+    return makers[key]
 
 
-def table_schema(params: Params, graph: Graph) -> Schema | None:
+def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | None:
     """Return the blocks that a model takes of a graph; None if it takes no table.
 
     Raises where they do not fit into memory.
@@ -437,24 +453,44 @@ def table_schema(params: Params, graph: Graph) -> Schema | None:
         Of a `NodeClassifier`, by name.
     graph
         The graph of training.
+    drawn
+        How its rings are drawn.
     """
     spec = spec_of(params)
     if spec.inputs != "table":
         return None
     recipe = spec.table or resolve_params(params)["options"]["table"]
-    schema = table_maker(graph).schema(recipe)
+    schema = table_maker(graph, drawn).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)
-    need = _bytes(schema, graph)
+    rings = _ring_bytes(schema, graph, drawn[0], allowed)
+    need = _bytes(schema, graph) + rings
     if need > allowed:
+        less = "options={'table': …} with fewer blocks takes less, such as "
+        less += "'own+ring1+labels.ring1'"
+        if rings and drawn[0] is None:
+            less = f"ring_cap={RING_CAP} takes a sample of each node's ring; {less}"
         raise InputError(
             f"{graph.name}: the ring table of {params['model']} will not fit in "
             f"memory: it takes about {gigabytes(need)}, the limit is "
-            f"{gigabytes(allowed)}; "
-            "options={'table': …} with fewer blocks takes less, such as "
-            "'own+ring1+labels'"
+            f"{gigabytes(allowed)}; {less}"
         )
     return schema
+
+
+RING_ENTRY = 20
+"""Bytes for an entry of a ring beyond the first while a block is made of it."""
+
+
+def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> int:
+    """Return about what the rings take that a table is made of."""
+    hops = farthest_ring(schema.blocks)
+    walks = int((graph.degrees**2).sum())  # they bound the entries of ring 2
+    if hops < 2 or (hops == 2 and RING_ENTRY * walks < allowed):
+        return 0
+    most = graph.n_nodes * (graph.n_nodes if cap is None else cap)
+    far = forecast_ring(graph.adj, hops=hops).entries[1:]
+    return RING_ENTRY * sum(min(size, most) for size in far)
 
 
 def _bytes(schema: Schema, graph: Graph) -> int:
@@ -488,6 +524,7 @@ def build_input(
     names: tuple[str, ...],
     device: torch.device,
     schema: Schema | None = None,
+    drawn: Drawn = ALL,
     *,
     maskable: bool = False,
 ) -> Input:
@@ -507,6 +544,8 @@ def build_input(
         Where the module is.
     schema
         Of the table of a model that takes one.
+    drawn
+        How its rings are drawn.
     maskable
         Whether labels in the table are masked in training.
     """
@@ -516,7 +555,7 @@ def build_input(
             seen = known.one_hot(graph, device, must=False)
         given = align_features(graph, names)
         scale = _bounded(graph, scaler, given, names)
-        return table_maker(graph).build(
+        return table_maker(graph, drawn).build(
             schema,
             scale(given),
             scaling_key(scaler, names),

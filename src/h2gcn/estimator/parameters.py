@@ -31,7 +31,7 @@ from h2gcn.graph import (
     stratified_split,
 )
 from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
-from h2gcn.ring_table import Schema
+from h2gcn.ring_table import Schema, check_recipe, farthest_ring
 from h2gcn.rings import Work
 from h2gcn.training import TrainConfig
 
@@ -46,6 +46,7 @@ __all__ = [
     "check_auto",
     "check_batch_size",
     "check_batches",
+    "check_cap",
     "check_fit",
     "check_graph",
     "check_labels",
@@ -54,7 +55,9 @@ __all__ = [
     "check_split",
     "check_training_classes",
     "estimate_work",
+    "far_hops",
     "input_width",
+    "operator_hops",
     "resolve_device",
     "resolve_params",
     "resolve_seed",
@@ -80,7 +83,7 @@ _ITS_OWN: Mapping[str, Any] = {
     **dict.fromkeys(
         ("learning_rate", "l2", "dropout", "activation", "hidden_channels", "options")
     ),
-    **dict.fromkeys(("class_weight", "batch_size", "ring_cap", "ring_store")),
+    **dict.fromkeys(("class_weight", "batch_size", "ring_store")),
 }
 """Parameters that each member has values of its own for, and their defaults."""
 
@@ -103,9 +106,13 @@ def _options(params: Params) -> Mapping[str, Any]:
 
 
 def resolve_params(params: Params) -> dict[str, Any]:
-    """Return parameters with the model's own in place of None."""
+    """Return parameters with the model's own in place of None.
+
+    How much a fit shows is none of them: it changes nothing.
+    """
     named, options = _lift(params)
     resolved = {**params, **named}
+    resolved.pop("verbose", None)
     own = find_model(params["model"]).settings
     resolved |= {
         name: own[name] for name in own.keys() & resolved if resolved[name] is None
@@ -179,8 +186,7 @@ def check_rings(params: Params) -> None:
     cap, store, limit = (
         params[key] for key in ("ring_cap", "ring_store", "memory_limit")
     )
-    if cap is not None:
-        check_integer(owner, "ring_cap", cap, 1, MAX_CAP)
+    check_cap(cap)
     if store is not None and not _may_be_folder(store):
         raise InputError(
             f"The 'ring_store' parameter of {owner} must be a folder. Got "
@@ -188,24 +194,60 @@ def check_rings(params: Params) -> None:
         )
     if limit is not None:
         check_real(owner, "memory_limit", limit, "(0, inf)")
-    if cap is not None and store is not None:
+    drawn = cap is not None and not isinstance(cap, str)
+    if drawn and store is not None:
         raise InputError(
             f"The 'ring_cap' and 'ring_store' parameters of {owner}: one or the other; "
             "a capped ring is small, and stays in memory."
         )
     spec = spec_of(params)
-    wide = spec.rings and max(spec.fixed["hops"]) > 1
-    for key in ("ring_cap", "ring_store"):
-        if params[key] is not None and spec.rings and spec.directed:
+    asked = {"ring_cap": drawn, "ring_store": store is not None}
+    for key in (key for key, is_given in asked.items() if is_given):
+        if spec.rings and spec.directed:
             raise InputError(
                 f"The '{key}' parameter of {owner} does not go with the option "
                 "'directed': rings along directions are exact, and stay in memory."
             )
-        if params[key] is not None and not wide:
+        if (far_hops(params) if key == "ring_cap" else operator_hops(spec)) < 2:
             raise InputError(
                 f"The '{key}' parameter of {owner} is for models with a 2-hop ring, "
                 f"such as h2gcn-1. {name!r} has none."
             )
+
+
+CAPS_BY_NAME = ("auto", "exact")
+"""What `ring_cap` takes beside numbers and None."""
+
+
+def check_cap(cap: object) -> None:
+    """Raise where `ring_cap` is nothing that it can be."""
+    if isinstance(cap, str):
+        check_choice("NodeClassifier", "ring_cap", cap, CAPS_BY_NAME)
+    elif cap is not None:
+        check_integer("NodeClassifier", "ring_cap", cap, 1, MAX_CAP)
+
+
+def operator_hops(spec: ModelSpec) -> int:
+    """Return the farthest ring among a model's operators, 0 for none."""
+    return max(spec.fixed["hops"], default=0) if spec.rings else 0
+
+
+def far_hops(params: Params) -> int:
+    """Return how many hops away the rings reach that a cap can act on, below 2 none.
+
+    Parameters
+    ----------
+    params
+        Of a `NodeClassifier`, by name.
+    """
+    spec = spec_of(params)
+    if spec.rings and spec.directed:
+        return 0
+    hops = operator_hops(spec)
+    if spec.inputs == "table":
+        recipe = spec.table or resolve_params(params)["options"]["table"]
+        hops = max(hops, farthest_ring(check_recipe(recipe)))
+    return hops
 
 
 def _may_be_folder(path: object) -> bool:
@@ -244,6 +286,7 @@ def check_auto(params: Params) -> None:
                 f"The '{name}' parameter of NodeClassifier does not go with model "
                 "'auto': each of its members has its own. Name one model to set it."
             )
+    check_cap(params["ring_cap"])
     if params["time_limit"] is not None:
         check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
 
@@ -349,8 +392,8 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     if not auto:
         find_model(params["model"])
     check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
-    for name in ("calibrate", "refit"):
-        check_bool("NodeClassifier", name, params[name])
+    for name in ("calibrate", "refit", "verbose"):
+        check_bool("NodeClassifier", name, params.get(name, False))
     if auto:
         check_auto(params)
         config = TrainConfig(metric=params["metric"], owner="NodeClassifier")

@@ -13,6 +13,7 @@ from h2gcn._validation import check_real
 from h2gcn.auto import Member, class_folds, quick_members
 from h2gcn.diagnosis import QuickFit, QuickScore
 from h2gcn.estimator.classifier import NodeClassifier
+from h2gcn.estimator.parameters import check_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, stratified_split
 from h2gcn.rings import forecast_ring
@@ -172,7 +173,8 @@ def _predict(
                 model = NodeClassifier(
                     member.model, calibrate=False, random_state=seed, **member.params
                 )
-                model.fit(graph, split)
+                # Checked, but not audited: nobody would hear it.
+                model.fit_checked(check_fit(model.get_params(), graph, split))
                 logits.append(model.predict_logits(graph, held))
         except InputError as error:
             return None, f"left out: {error}"

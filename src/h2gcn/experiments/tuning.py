@@ -31,6 +31,7 @@ from h2gcn.estimator import (
     input_width,
     mean_and_deviation,
     plan_operators,
+    resolve_cap,
     resolve_device,
     resolve_seed,
     table_schema,
@@ -577,12 +578,14 @@ class Trials:
     def _find_operators(self, setting: Setting, number: int) -> None:
         """Make the operators of a run, or say why this machine cannot."""
         params = self._classifier(setting).get_params()
-        schema, n_classes = table_schema(params, self.graph), self.graph.n_classes
+        params["ring_cap"] = resolve_cap(params, self.graph)
+        seed, n_classes = resolve_seed(self.seed + number), self.graph.n_classes
+        schema = table_schema(params, self.graph, (params["ring_cap"], seed))
         width = input_width(params, self.graph.n_features, n_classes, schema)
         module = blank_module(params, width, n_classes)
         rings = RingOptions.of(
             params,
-            resolve_seed(self.seed + number),
+            seed,
             estimate_work(module, self.graph, self.splits[number]),
             on_demand=params["batch_size"] is not None,
         )

@@ -1,3 +1,4 @@
+from .card import html_card as html_card, html_table as html_table
 from .checks import (
     CSR as CSR,
     MAX_SPLITS as MAX_SPLITS,

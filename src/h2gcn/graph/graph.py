@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import as_array, check_list, check_type, import_extra
 from h2gcn.exceptions import InputError
+from h2gcn.graph.card import alike, html_bars, html_card
 from h2gcn.graph.checks import (
     CSR,
     Features,
@@ -268,6 +269,33 @@ class Graph:
             f"{self.n_features} features, {self.n_classes} classes, "
             f"{self.labelled.size} labelled)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks."""
+        found = alike(self.adj, self.y)
+        told = None
+        if found is not None:
+            share, chance = found
+            word = "alike" if share > chance else "unlike"
+            told = (
+                f"{word}: {share:.0%} of edges join equal labels, {chance:.0%} by "
+                "chance"
+            )
+        form = "dense" if isinstance(self.x, np.ndarray) else "sparse"
+        ways = "without" if self.directed is None else "with"
+        carried = self.edge_columns
+        facts = [
+            ("nodes", f"{self.n_nodes:,}"),
+            ("edges", f"{self.n_edges:,}, {ways} directions"),
+            ("features", f"{self.n_features:,}, {form}"),
+            ("classes", f"{self.n_classes:,}, {self.labelled.size:,} nodes labelled"),
+            ("neighbours", told),
+            ("edges carry", ", ".join(carried.names) if carried is not None else None),
+            ("splits", f"{len(self.splits):,}" if self.splits else None),
+        ]
+        counts = np.bincount(self.y[self.labelled], minlength=self.n_classes)
+        more = [html_bars(self.classes, counts)] if self.labelled.size else []
+        return html_card(self.name, facts, more, self.record.sentences())
 
 
 def check_is_graph(owner: str, graph: object) -> None:

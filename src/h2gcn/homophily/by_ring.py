@@ -13,9 +13,9 @@ from h2gcn.homophily.measures import (
     edge_ends,
     informativeness_by_chance,
     informativeness_of,
+    ring_ends,
 )
-from h2gcn.rings import RingForecast, exact_rings
-from h2gcn.sparse import available_memory
+from h2gcn.rings import RingForecast
 
 __all__ = [
     "DIRECTION_PATHS",
@@ -99,11 +99,7 @@ def ring_shares(
     check_real("ring_shares", "max_entries", max_entries, "[0, inf]")
     reasons = _not_built(graph, forecast, max_entries)
     build = next((hop for hop, reason in enumerate(reasons) if reason), len(reasons))
-    rings = exact_rings(graph.adj, hops=build) if build else []
-    shares = [
-        _ring_share(hop, ring.nnz, edge_ends(ring, graph))
-        for hop, ring in enumerate(rings, start=1)
-    ]
+    shares = [_ring_share(hop, *ring_ends(graph, hop)) for hop in range(1, build + 1)]
     for hop in range(build + 1, len(reasons) + 1):
         entries, exact = forecast.entries[hop - 1], forecast.exact or hop == 1
         note = reasons[hop - 1] or f"left out, as ring {build + 1} was"
@@ -116,15 +112,14 @@ def _not_built(graph: Graph, forecast: RingForecast, max_entries: int) -> list[s
     if not graph.labelled.size:
         return ["nothing is labelled"] * len(forecast.entries)
     about = "" if forecast.exact else "about "
-    fits = forecast.bytes <= available_memory()
-    reasons = [""]
-    for entries in forecast.entries[1:]:
-        size = f"left out, as it would hold {about}{entries:,} entries"
-        if entries > max_entries:
-            reasons.append(f"{size}, more than the limit of {max_entries:,}")
-        else:
-            reasons.append("" if fits else f"{size}, more than fit in memory")
-    return reasons
+    reasons = [
+        f"left out, as it would hold {about}{entries:,} entries, more than the limit "
+        f"of {max_entries:,}"
+        if entries > max_entries
+        else ""
+        for entries in forecast.entries[1:]
+    ]
+    return ["", *reasons]
 
 
 def _ring_share(hop: int, entries: int, ends: NDArray[np.int64]) -> RingShare:

@@ -3,5 +3,6 @@ from .recipe import (
     block_group as block_group,
     block_words as block_words,
     check_recipe as check_recipe,
+    farthest_ring as farthest_ring,
 )
 from .table import Input as Input, TableInput as TableInput, TableMaker as TableMaker

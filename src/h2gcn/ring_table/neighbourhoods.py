@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import ring_rows
+from h2gcn.rings import ring_rows, ring_sizes, sampled_ring
 from h2gcn.sparse import Operator, compiled
 
 __all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
@@ -34,23 +34,39 @@ class Neighbourhoods:
         Symmetric, binary, without self-loops, [n, n].
     directed
         The directions of the edges, [n, n]; None where there are none.
+    cap
+        At most so many members of a ring beyond the first, drawn, of which each
+        stands for as many as there are in truth; None is all.
+    seed
+        Of the draw.
     """
 
-    def __init__(self, adj: CSR, directed: CSR | None = None) -> None:
+    def __init__(
+        self,
+        adj: CSR,
+        directed: CSR | None = None,
+        *,
+        cap: int | None = None,
+        seed: int = 0,
+    ) -> None:
         self.adj = adj
+        self._cap, self._seed = cap, seed
         self.has_directions = directed is not None
         self._directed = directed
         self._found: dict[str, CSR] = {}
 
     @classmethod
-    def of(cls, graph: Graph) -> Neighbourhoods:
+    def of(
+        cls, graph: Graph, *, cap: int | None = None, seed: int = 0
+    ) -> Neighbourhoods:
         """Return those of a graph."""
-        return cls(graph.adj, graph.directed)
+        return cls(graph.adj, graph.directed, cap=cap, seed=seed)
 
     def steps(self, name: str) -> tuple[CSR, ...]:
         """Return the binary matrices whose product counts the walks to its members.
 
-        One for a ring or a direction, two for a walk of two steps.
+        One for a ring or a direction, two for a walk of two steps. Of a ring that is
+        drawn, an entry counts for more than one.
         """
         return tuple(self._matrix(step) for step in name.split("-"))
 
@@ -63,7 +79,10 @@ class Neighbourhoods:
         if name == "ring1":
             return self.adj
         if name in RINGS:
-            return ring_rows(self.adj, int(name[-1]))
+            hop = int(name[-1])
+            if self._cap is None:
+                return ring_rows(self.adj, hop)
+            return sampled_ring(self.adj, self._cap, hop=hop, seed=self._seed)
         out = _binary(self.adj if self._directed is None else self._directed)
         if name == "out":
             return out
@@ -73,6 +92,8 @@ class Neighbourhoods:
 
     def sizes(self, name: str) -> NDArray[np.int64]:
         """Return how many members a ring or direction has, [n]."""
+        if name in RINGS[1:]:  # counted, not built
+            return ring_sizes(self.adj, int(name[-1]))
         (matrix,) = self.steps(name)
         return np.diff(matrix.indptr).astype(np.int64)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "block_words",
     "check_recipe",
     "expand",
+    "farthest_ring",
 ]
 
 REDUCERS = ("sum", "max", "min")
@@ -82,6 +83,25 @@ def _is_block(name: str) -> bool:
         return reducer in _PLACES
     found = _STEPS.fullmatch(name)
     return found is not None and 1 <= int(found[2] or found[3]) <= MAX_STEPS
+
+
+def farthest_ring(blocks: Iterable[str]) -> int:
+    """Return the farthest ring that any of some blocks looks at, 0 for none.
+
+    Degrees look at none: they are counted.
+
+    Parameters
+    ----------
+    blocks
+        Of `check_recipe`.
+
+    Examples
+    --------
+    >>> farthest_ring(["own"]), farthest_ring(["ring1", "labels.ring2"])
+    (0, 2)
+    """
+    places = {place for block in blocks for place in block.split(".")}
+    return max((int(ring[-1]) for ring in places & set(RINGS)), default=0)
 
 
 def expand(

@@ -205,16 +205,21 @@ class TableMaker:
     graph
         The graph. Its own labels are not looked at: those that may be known are
         given.
+    ring_cap, seed
+        Of rings beyond the first, at most so many members are drawn, by this seed;
+        None is all of them.
     """
 
     graph: Graph
+    ring_cap: int | None = None
+    seed: int = 0
     _near: Neighbourhoods = field(init=False)
     _kept: dict[Hashable, Features] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         # A copy has the same arrays: whoever keeps makers by graph lets the graph go.
         self.graph = copy(self.graph)
-        self._near = Neighbourhoods.of(self.graph)
+        self._near = Neighbourhoods.of(self.graph, cap=self.ring_cap, seed=self.seed)
 
     def schema(self, recipe: str, *, labels: bool = True) -> Schema:
         """Return the blocks of a recipe that this graph can fill.

@@ -3,7 +3,10 @@ from .exact import (
     exact_rings as exact_rings,
     normalise as normalise,
     normalise_directed as normalise_directed,
+    ring_blocks as ring_blocks,
     ring_rows as ring_rows,
+    ring_sizes as ring_sizes,
+    sampled_ring as sampled_ring,
 )
 from .footprint import (
     TRAIN as TRAIN,
@@ -12,6 +15,14 @@ from .footprint import (
     RingOptions as RingOptions,
     Work as Work,
     forecast_ring as forecast_ring,
+)
+from .large import (
+    RING_CAP as RING_CAP,
+    automatic_cap as automatic_cap,
+    cap_words as cap_words,
+    forecast_seconds as forecast_seconds,
+    in_words as in_words,
+    is_long as is_long,
 )
 from .plan import (
     CAPPED as CAPPED,

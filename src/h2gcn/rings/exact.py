@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any
@@ -37,12 +37,14 @@ __all__ = [
     "normalise",
     "normalise_directed",
     "normalised_ring",
+    "ring_blocks",
     "ring_pattern",
     "ring_rows",
     "ring_scale",
     "ring_sizes",
     "row_blocks",
     "row_starts",
+    "sampled_ring",
 ]
 
 MAX_HOPS = 1000
@@ -318,13 +320,7 @@ def capped_ring(
     """
     check_integer("capped_ring", "cap", cap, 1)
     n = adj.shape[0]
-    sizes = ring_sizes(adj, hop)
-    starts = row_starts(np.minimum(sizes, cap))
-    columns = np.empty(starts[-1], dtype=np.int32)
-    for first, last in row_blocks(sizes, DRAW_BLOCK):
-        nodes, to = np.arange(first, last), starts[first : last + 1]
-        ring, rows = ring_pattern(adj, hop, nodes, sizes[first:last])
-        _draw(ring, rows, nodes, cap, seed, to, columns)
+    columns, starts, sizes = _drawn(adj, cap, hop, seed)
     scale = ring_scale(sizes + self_loops)
     weight = scale * (np.maximum(sizes, cap) / cap).astype(np.float32)
     values = np.repeat(weight, np.diff(starts)) * scale[columns]
@@ -333,6 +329,68 @@ def capped_ring(
         ego = CSR((scale**2, np.arange(n), np.arange(n + 1)), shape=(n, n))
         capped = CSR(capped + ego)
     return capped
+
+
+def sampled_ring(adj: CSR, cap: int, *, hop: int = 2, seed: int = 0) -> CSR:
+    """Return at most `cap` members of each node's ring `hop`, drawn, [n, n].
+
+    The same that `capped_ring` draws. Each stands for as many as there are in truth:
+    its value is the ring's size over the number drawn, so that sums over a row are
+    right on average; it is 1 where nothing was left out.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    cap
+        At least 1.
+    hop
+        The distance, at least 2.
+    seed
+        Of the draw.
+    """
+    check_integer("sampled_ring", "cap", cap, 1)
+    columns, starts, sizes = _drawn(adj, cap, hop, seed)
+    stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
+    values = np.repeat(stands_for, np.diff(starts))
+    return CSR((values, columns, narrow(starts, starts[-1])), shape=adj.shape)
+
+
+def _drawn(
+    adj: CSR, cap: int, hop: int, seed: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the drawn columns, where each row begins, and the rings' true sizes."""
+    sizes = ring_sizes(adj, hop)
+    starts = row_starts(np.minimum(sizes, cap))
+    columns = np.empty(starts[-1], dtype=np.int32)
+    for first, last in row_blocks(sizes, DRAW_BLOCK):
+        nodes, to = np.arange(first, last), starts[first : last + 1]
+        ring, rows = ring_pattern(adj, hop, nodes, sizes[first:last])
+        _draw(ring, rows, nodes, cap, seed, to, columns)
+    return columns, starts, sizes
+
+
+def ring_blocks(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
+    """Return ring `hop` some rows at a time, ones, so that it is never held whole.
+
+    Parameters
+    ----------
+    adj
+        Symmetric, binary, without self-loops, [n, n].
+    hop
+        The distance, at least 2.
+    """
+    sizes = ring_sizes(adj, hop)
+    for first, last in row_blocks(sizes, DRAW_BLOCK):
+        columns, rows = ring_pattern(
+            adj, hop, np.arange(first, last), sizes[first:last]
+        )
+        values = np.ones(len(columns), dtype=np.float32)
+        shape = (last - first, adj.shape[1])
+        yield (
+            slice(first, last),
+            CSR((values, columns, narrow(rows, rows[-1])), shape=shape),
+        )
 
 
 def _draw(

@@ -23,6 +23,7 @@ from h2gcn.rings.footprint import (
     piece_bytes,
     piece_size,
 )
+from h2gcn.rings.large import RING_CAP, forecast_seconds, in_words, is_long
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
 __all__ = [
@@ -124,7 +125,7 @@ class Needs:
         )
 
 
-CAPS, BATCHES = (64, 16), (1024, 256, 64)
+CAPS, BATCHES = (RING_CAP, 16), (1024, 256, 64)
 """What is proposed. On the benchmarks, accuracy does not suffer from a cap of 64."""
 
 
@@ -377,7 +378,7 @@ def build_rings(
         Where those in memory live.
     """
     options, storage = plan.options, plan.storage
-    _say(plan)
+    _say(plan, adj.shape[0])
     first = exact_rings(adj, hops=1)[0]
 
     def ring(hop: int) -> Operator | BlockedRing:
@@ -399,18 +400,20 @@ def build_rings(
     return tuple(ring(hop) for hop in plan.hops)
 
 
-def _say(plan: RingPlan) -> None:
-    """Tell what was chosen, where there was a choice."""
+def _say(plan: RingPlan, n: int) -> None:
+    """Tell what was chosen, where there was a choice, and what takes long."""
     storage, forecast, options = plan.storage, plan.forecast, plan.options
     if forecast is None or options.cap is not None:
         return
     if storage == MEMORY and options.store is not None:
         said = f"the rings fit in memory ({forecast}); {options.store} is not needed"
+    elif storage == MEMORY and is_long(forecast, n, options.work):
+        said = f"the rings are large: {forecast}; {_times(plan, n)}"
     elif storage == DISK:
         size = gigabytes(4 * sum(forecast.entries[1:]))
         said = (
             f"the rings would not fit in memory ({forecast}); {size} of them are kept "
-            f"in {options.store}"
+            f"in {options.store}; {_times(plan, n)}"
         )
     elif storage == ON_DEMAND:
         said = (
@@ -420,3 +423,16 @@ def _say(plan: RingPlan) -> None:
     else:
         return
     warnings.warn(said, H2GCNWarning, stacklevel=2)
+
+
+def _times(plan: RingPlan, n: int) -> str:
+    """Return about how long the exact rings take, and that a cap makes it shorter."""
+    assert plan.forecast is not None
+    work = plan.options.work
+    seconds = forecast_seconds(plan.forecast, n, work)
+    said = f"it takes {in_words(seconds.build)} to build them"
+    if not work.n_train:
+        return said
+    if plan.options.batch is None:
+        said += f" and {in_words(seconds.epoch)} an epoch"
+    return f"{said}; ring_cap={RING_CAP} takes a sample of each node's"

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import ring_rows
+from h2gcn.rings import is_weighted, ring_rows
 from h2gcn.sparse import Operator, compiled
 
 __all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
@@ -34,10 +34,21 @@ class Neighbourhoods:
         Symmetric, binary, without self-loops, [n, n].
     directed
         The directions of the edges, [n, n]; None where there are none.
+    weights, directed_weights
+        The two with what pairs weigh, which counts in means, sums and powers; None
+        where all count alike. Who is near, and how many they are, does not change.
     """
 
-    def __init__(self, adj: CSR, directed: CSR | None = None) -> None:
+    def __init__(
+        self,
+        adj: CSR,
+        directed: CSR | None = None,
+        weights: CSR | None = None,
+        directed_weights: CSR | None = None,
+    ) -> None:
         self.adj = adj
+        self._weights = weights
+        self._directed_weights = directed_weights
         self.has_directions = directed is not None
         self._directed = directed
         self._found: dict[str, CSR] = {}
@@ -45,7 +56,7 @@ class Neighbourhoods:
     @classmethod
     def of(cls, graph: Graph) -> Neighbourhoods:
         """Return those of a graph."""
-        return cls(graph.adj, graph.directed)
+        return cls(graph.adj, graph.directed, graph.weights, graph.directed_weights)
 
     def steps(self, name: str) -> tuple[CSR, ...]:
         """Return the binary matrices whose product counts the walks to its members.
@@ -71,6 +82,17 @@ class Neighbourhoods:
         back.sort_indices()
         return back
 
+    def _weighted_steps(self, name: str) -> tuple[CSR, ...]:
+        """Return the matrices of `steps` with what pairs weigh, if they weigh."""
+        found = {"ring1": self._weights, "out": self._directed_weights}
+        if self._directed_weights is not None and "in" in name.split("-"):
+            back = CSR(self._directed_weights.T)
+            back.sort_indices()
+            found["in"] = back
+        steps = zip(name.split("-"), self.steps(name), strict=True)
+        pairs = [(found.get(step), plain) for step, plain in steps]
+        return tuple(plain if own is None else own for own, plain in pairs)
+
     def sizes(self, name: str) -> NDArray[np.int64]:
         """Return how many members a ring or direction has, [n]."""
         (matrix,) = self.steps(name)
@@ -81,25 +103,26 @@ class Neighbourhoods:
 
         Over a walk of two steps it is the mean of means.
         """
-        for step in reversed(self.steps(name)):
+        for step in reversed(self._weighted_steps(name)):
             x = multiply(_shares(step), x)
         return x
 
     def sum(self, name: str, x: Features) -> Features:
         """Return the sum of features over a neighbourhood."""
-        for step in reversed(self.steps(name)):
+        for step in reversed(self._weighted_steps(name)):
             x = multiply(step, x)
         return x
 
     def power(self, k: int, x: Features, *, self_loops: bool) -> Features:
         """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends."""
-        adj = self.adj
+        adj = self.adj if self._weights is None else self._weights
         if self_loops:
             adj = CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32, format="csr"))
-        degrees = np.diff(adj.indptr).astype(np.float64)
-        scale = np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0)
+        degrees = np.asarray(adj.sum(axis=1, dtype=np.float64))
+        scale = np.zeros(len(degrees))
+        np.power(degrees, -0.5, out=scale, where=degrees > 0)
         rows = np.repeat(np.arange(adj.shape[0]), np.diff(adj.indptr))
-        values = (scale[rows] * scale[adj.indices]).astype(np.float32)
+        values = (scale[rows] * scale[adj.indices] * adj.data).astype(np.float32)
         operator = CSR((values, adj.indices, adj.indptr), shape=adj.shape)
         for _ in range(k):
             x = multiply(operator, x)
@@ -119,8 +142,12 @@ def _binary(matrix: CSR) -> CSR:
 
 
 def _shares(matrix: CSR) -> CSR:
-    """Return a binary matrix with rows that sum to one."""
+    """Return a matrix with rows that sum to one."""
     sizes = np.diff(matrix.indptr)
+    if is_weighted(matrix):
+        sums = np.repeat(matrix.sum(axis=1), sizes)
+        values = (matrix.data / sums).astype(np.float32)
+        return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     values = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)
     return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 

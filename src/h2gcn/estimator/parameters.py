@@ -466,6 +466,8 @@ def check_graph(graph: Graph, params: Params) -> None:
             f"two classes. {graph.name} has {graph.n_classes}."
         )
     if graph.adj.nnz:
+        if graph.edge_weight is not None and params["model"] != AUTO:
+            _warn_of_weights(spec_of(params), params["model"])
         return
     if params["model"] == AUTO:
         if _all_alike(graph.x):
@@ -479,6 +481,17 @@ def check_graph(graph: Graph, params: Params) -> None:
         raise InputError(
             f"{graph.name}: the graph has no edges; only mlp and models on the ring "
             "table, such as logistic, can do without them"
+        )
+
+
+def _warn_of_weights(spec: ModelSpec, name: str) -> None:
+    """Say where a model takes no notice of what edges weigh."""
+    if not spec.weighted:
+        warnings.warn(
+            f"{name} counts all edges alike: the graph's 'edge_weight' means nothing "
+            "to it",
+            H2GCNWarning,
+            stacklevel=5,
         )
 
 

@@ -19,8 +19,9 @@ _BLOCK = 1 << 22
 def fingerprint(graph: Graph, *, directions: bool = False) -> str:
     """Return the SHA-256 of a graph's edges, features and labels, 64 hex digits.
 
-    Names, splits and edge columns do not count, nor does the index type of a sparse
-    matrix. Dense and sparse features have different fingerprints.
+    What pairs weigh counts where the graph has an `edge_weight`. Names, splits and
+    other edge columns do not, nor does the index type of a sparse matrix. Dense and
+    sparse features have different fingerprints.
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ def fingerprint(graph: Graph, *, directions: bool = False) -> str:
     if directions and graph.directed is not None:
         along = canonical(graph.directed)
         pieces += [along.indptr, along.indices]
+    if graph.weights is not None:
+        pieces.append(graph.weights.data)
     if isinstance(x, np.ndarray):
         pieces.append(x)
     else:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph.checks import first_not_finite
+from h2gcn.graph.checks import CSR, first_not_finite
 
-__all__ = ["EdgeColumns", "edge_aggregates"]
+__all__ = ["EdgeColumns", "edge_aggregates", "pair_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +136,64 @@ def _ends(name: str, given: Any) -> NDArray[np.int64]:
     if index.size and index.min() < 0:
         raise InputError(f"EdgeColumns: '{name}' holds a negative node index.")
     return index.astype(np.int64)
+
+
+LEAST = 1e-6
+"""What an edge of weight zero weighs, beside the mean: it is an edge all the same."""
+
+
+def pair_weights(
+    matrix: CSR, edge_columns: EdgeColumns, name: str, *, both: bool
+) -> CSR:
+    """Return an adjacency matrix whose entries are what the pairs weigh.
+
+    The weights of all edges of a pair are added up, and all are divided by their
+    mean: an average pair counts as one of a graph without weights does, and the unit
+    of the column does not matter.
+
+    Parameters
+    ----------
+    matrix
+        Which pairs there are, [n, n].
+    edge_columns
+        The edges and their columns.
+    name
+        A numeric column, not negative.
+    both
+        Whether an edge counts for the pair in both orders.
+
+    Returns
+    -------
+    CSR
+        With the pattern of `matrix`, float32, each entry above zero; a pair that no
+        row of `edge_columns` has counts as an average one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = CSR(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))
+    >>> paid = EdgeColumns([0, 0, 1], [1, 1, 2], [[20], [10], [10]], ("amount",))
+    >>> pair_weights(path, paid, "amount", both=True).toarray()[1].tolist()
+    [1.5, 0.0, 0.5]
+    """
+    matrix.sort_indices()
+    n = np.int64(matrix.shape[0])
+    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    pairs = rows * n + matrix.indices
+    source, target = edge_columns.source, edge_columns.target
+    values = edge_columns.values[:, edge_columns.names.index(name)].astype(np.float64)
+    ends = [(source, target), (target, source)] if both else [(source, target)]
+    total, listed = np.zeros(len(pairs)), np.zeros(len(pairs), dtype=bool)
+    for one, other in ends:
+        wanted = one * n + other
+        at = np.minimum(np.searchsorted(pairs, wanted), max(len(pairs) - 1, 0))
+        there = pairs[at] == wanted if len(pairs) else np.zeros(len(wanted), dtype=bool)
+        total += np.bincount(at[there], values[there], minlength=len(pairs))
+        listed[at[there]] = True
+    mean = total[listed].mean() if listed.any() else 0.0
+    weights = np.where(listed, total / mean if mean > 0 else 1.0, 1.0)
+    weights = np.maximum(weights, LEAST).astype(np.float32)
+    return CSR((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 Column = NDArray[np.float64]

@@ -11,7 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import as_array, check_list, check_type, import_extra
+from h2gcn._validation import (
+    as_array,
+    check_list,
+    check_type,
+    import_extra,
+    quoted,
+)
 from h2gcn.exceptions import InputError
 from h2gcn.graph.card import alike, html_bars, html_card
 from h2gcn.graph.checks import (
@@ -25,7 +31,7 @@ from h2gcn.graph.checks import (
     check_labels,
     check_length,
 )
-from h2gcn.graph.edges import EdgeColumns
+from h2gcn.graph.edges import EdgeColumns, pair_weights
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -139,6 +145,9 @@ class Graph:
         What a reader merged, symmetrised and dropped.
     edge_columns
         What the edges carry. None: nothing, and no edge is there more than once.
+    edge_weight
+        The column of `edge_columns` that says how much an edge counts in means over
+        neighbours; None counts all alike. Distances stay those of steps.
 
     Examples
     --------
@@ -159,6 +168,7 @@ class Graph:
     name: str = "graph"
     record: ReadRecord = field(default_factory=ReadRecord)
     edge_columns: EdgeColumns | None = None
+    edge_weight: str | None = None
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -196,6 +206,8 @@ class Graph:
                     )
         if self.edge_columns is not None:
             _check_edge_columns(self.edge_columns, n)
+        if self.edge_weight is not None:
+            _check_edge_weight(self.edge_weight, self.edge_columns)
 
     @property
     def n_nodes(self) -> int:
@@ -221,6 +233,28 @@ class Graph:
     def degrees(self) -> NDArray[np.int64]:
         """Number of neighbours of each node, [n]."""
         return np.diff(self.adj.indptr).astype(np.int64)
+
+    @cached_property
+    def weights(self) -> CSR | None:
+        """`adj` with what each pair weighs, [n, n]; None without an `edge_weight`.
+
+        The weights of all edges of a pair are added up, whichever way they go, and
+        divided by the mean of all pairs. See `pair_weights`.
+        """
+        if self.edge_weight is None or self.edge_columns is None:
+            return None
+        return pair_weights(self.adj, self.edge_columns, self.edge_weight, both=True)
+
+    @cached_property
+    def directed_weights(self) -> CSR | None:
+        """`directed` with what each edge weighs, as of `weights`, [n, n]."""
+        if self.edge_weight is None or self.edge_columns is None:
+            return None
+        if self.directed is None:
+            return self.weights
+        both = not self.edge_columns.directed
+        weight = self.edge_weight
+        return pair_weights(self.directed, self.edge_columns, weight, both=both)
 
     @cached_property
     def has_ids(self) -> bool:
@@ -310,6 +344,26 @@ def _as_texts(name: str, values: Any) -> tuple[str, ...]:
         return tuple(map(str, given))
     except Exception:  # of an object that has no text
         raise InputError(f"Graph: '{name}' must be a list of names.") from None
+
+
+def _check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
+    """Raise where no column of the edges can be what they weigh."""
+    have = () if columns is None else columns.numeric
+    if not isinstance(name, str) or columns is None or name not in have:
+        known = ", ".join(map(repr, have[:10])) or "none"
+        raise InputError(
+            "Graph: 'edge_weight' must name a column of numbers that the edges carry: "
+            f"{known}. Got {quoted(name)} instead."
+        )
+    values = columns.values[:, columns.names.index(name)]
+    if values.size and values.min() < 0:
+        row = int(values.argmin())
+        raise InputError(
+            f"Graph: 'edge_weight': an edge cannot weigh less than nothing, and "
+            f"{name!r} is {values[row]:g} in row {row}."
+        )
+    if not values.any():
+        raise InputError(f"Graph: 'edge_weight': {name!r} is zero for every edge.")
 
 
 def _check_edge_columns(columns: Any, n: int) -> None:

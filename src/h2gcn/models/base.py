@@ -18,6 +18,7 @@ from torch.nn import functional
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
 from h2gcn.ring_table import Input, TableInput
+from h2gcn.rings import exact_rings, is_weighted
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
 __all__ = [
@@ -332,6 +333,8 @@ class ModelSpec:
     directed
         Whether what the model sees follows the directions of the edges, where a graph
         has any. Operators are then two for a neighbourhood, along and against.
+    weighted
+        Whether its operators take what pairs weigh, where a graph says so.
     matrices
         How many matrices about as large as the adjacency matrix the operators are,
         where they are no rings; for a forecast of memory.
@@ -356,6 +359,7 @@ class ModelSpec:
     local: bool = True
     rings: bool = False
     directed: bool = False
+    weighted: bool = True
     matrices: int = 1
     table: str = ""
     switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -384,11 +388,16 @@ class ModelSpec:
         """Return the matrix of a graph that the operators are made of, [n, n].
 
         Its directions where the model follows them and the graph has any, else its
-        symmetric adjacency matrix.
+        symmetric adjacency matrix; with what pairs weigh where both have it.
         """
         if self.directed and graph.directed is not None:
-            return graph.directed
-        return graph.adj
+            weights, plain = graph.directed_weights, graph.directed
+        else:
+            weights, plain = graph.weights, graph.adj
+        if weights is not None and self.weighted:
+            return weights
+        # Directions may have been given as numbers: only that they are there counts.
+        return exact_rings(plain, hops=1)[0] if is_weighted(plain) else plain
 
     @property
     def options(self) -> dict[str, Any]:

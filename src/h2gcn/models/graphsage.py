@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
+from h2gcn.rings import is_weighted
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
 
 __all__ = ["GraphSAGE", "mean_adjacency"]
@@ -19,10 +20,15 @@ __all__ = ["GraphSAGE", "mean_adjacency"]
 def mean_adjacency(adj: CSR) -> tuple[CSR, ...]:
     """Return D^-1 A, the mean over neighbours, as the only operator.
 
-    It is not symmetric. Rows of isolated nodes are zero.
+    By what pairs weigh, where `adj` is not binary. It is not symmetric. Rows of
+    isolated nodes are zero.
     """
     adj.sort_indices()
     degrees = np.diff(adj.indptr)
+    if is_weighted(adj):
+        sums = np.repeat(adj.sum(axis=1), degrees)
+        values = (adj.data / sums).astype(np.float32)
+        return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
     values = np.repeat(1 / np.maximum(degrees, 1), degrees).astype(np.float32)
     return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
 

@@ -26,7 +26,7 @@ from h2gcn.models.base import (
     pick,
 )
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.rings import exact_rings, normalise, normalise_directed
+from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
@@ -40,7 +40,8 @@ def ring_operators(
     Parameters
     ----------
     adj
-        Symmetric adjacency matrix without self-loops, [n, n].
+        Symmetric adjacency matrix without self-loops, [n, n]: ones, or what its pairs
+        weigh, which counts in the first ring.
     hops
         Which rings.
     self_loops
@@ -48,8 +49,14 @@ def ring_operators(
     """
     if not hops:
         return ()
-    rings = exact_rings(adj, hops=max(hops))
+    rings = _rings(adj, max(hops))
     return tuple(normalise(rings[hop - 1], self_loops=self_loops) for hop in hops)
+
+
+def _rings(adj: CSR, hops: int) -> list[CSR]:
+    """Return the rings of a graph, the first with what its pairs weigh."""
+    first, *further = exact_rings(adj, hops=hops)
+    return [adj if is_weighted(adj) else first, *further]
 
 
 def directed_ring_operators(
@@ -70,7 +77,7 @@ def directed_ring_operators(
     self_loops
         Mix each node into its own rings.
     """
-    rings = exact_rings(adj, hops=max(hops))
+    rings = _rings(adj, max(hops))
     operators: list[CSR] = []
     for hop in hops:
         along = normalise_directed(rings[hop - 1], self_loops=self_loops)

@@ -16,7 +16,7 @@ from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
 from h2gcn.models.compatibility import from_edges, row_normalised
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.rings import normalise
+from h2gcn.rings import is_weighted, normalise
 from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = [
@@ -260,10 +260,17 @@ def spectral_radius(adj: CSR) -> np.float32:
 
 
 def belief_operators(adj: CSR) -> tuple[CSR, ...]:
-    """Return A/ρ(A) and D/ρ(A)², with the degrees D; zeros where there is no edge."""
+    """Return A/ρ(A) and D/ρ(A)², with the degrees D; zeros where there is no edge.
+
+    D is what a node hears of itself by way of its neighbours, the diagonal of A²: its
+    degree, or the sum of the squares of what its pairs weigh.
+    """
     radius = spectral_radius(adj) if adj.nnz else np.float32(1)
     degrees = np.diff(adj.indptr).astype(np.float32)
     scaled = np.full(adj.nnz, 1 / radius, dtype=np.float32)
+    if is_weighted(adj):
+        degrees = np.asarray(adj.power(2).sum(axis=1), dtype=np.float32)
+        scaled = (adj.data / radius).astype(np.float32)
     return (
         CSR((scaled, adj.indices, adj.indptr), shape=adj.shape),
         CSR(sp.diags_array(degrees / radius**2)),

@@ -169,6 +169,7 @@ MODELS: dict[str, ModelSpec] = {
         "two layers, neighbours weighted by attention",
         paper="Veličković et al. 2018",
         training={"learning_rate": 0.005, "l2": 2.5e-4},
+        weighted=False,
     ),
     "mixhop": ModelSpec(
         MixHop,
@@ -185,6 +186,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Pei et al. 2020",
         symmetric=False,
         training={"learning_rate": 0.05, "l2": 2.5e-6},
+        weighted=False,
     ),
     "sgc": ModelSpec(
         SGC,
@@ -198,6 +200,7 @@ MODELS: dict[str, ModelSpec] = {
         plain_adjacency,
         "beliefs of an MLP spread through a learned compatibility matrix",
         paper="Zhu et al. 2021",
+        weighted=False,
     ),
     "label-propagation": ModelSpec(
         LabelPropagation,

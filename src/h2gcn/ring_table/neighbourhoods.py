@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import ring_rows, ring_sizes, sampled_ring
+from h2gcn.rings import is_weighted, ring_rows, ring_sizes, sampled_ring
 from h2gcn.sparse import Operator, compiled
 
 __all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
@@ -34,6 +34,9 @@ class Neighbourhoods:
         Symmetric, binary, without self-loops, [n, n].
     directed
         The directions of the edges, [n, n]; None where there are none.
+    weights, directed_weights
+        The two with what pairs weigh, which counts in means, sums and powers; None
+        where all count alike. Who is near, and how many they are, does not change.
     cap
         At most so many members of a ring beyond the first, drawn, of which each
         stands for as many as there are in truth; None is all.
@@ -45,11 +48,15 @@ class Neighbourhoods:
         self,
         adj: CSR,
         directed: CSR | None = None,
+        weights: CSR | None = None,
+        directed_weights: CSR | None = None,
         *,
         cap: int | None = None,
         seed: int = 0,
     ) -> None:
         self.adj = adj
+        self._weights = weights
+        self._directed_weights = directed_weights
         self._cap, self._seed = cap, seed
         self.has_directions = directed is not None
         self._directed = directed
@@ -60,7 +67,14 @@ class Neighbourhoods:
         cls, graph: Graph, *, cap: int | None = None, seed: int = 0
     ) -> Neighbourhoods:
         """Return those of a graph."""
-        return cls(graph.adj, graph.directed, cap=cap, seed=seed)
+        return cls(
+            graph.adj,
+            graph.directed,
+            graph.weights,
+            graph.directed_weights,
+            cap=cap,
+            seed=seed,
+        )
 
     def steps(self, name: str) -> tuple[CSR, ...]:
         """Return the binary matrices whose product counts the walks to its members.
@@ -90,6 +104,17 @@ class Neighbourhoods:
         back.sort_indices()
         return back
 
+    def _weighted_steps(self, name: str) -> tuple[CSR, ...]:
+        """Return the matrices of `steps` with what pairs weigh, if they weigh."""
+        found = {"ring1": self._weights, "out": self._directed_weights}
+        if self._directed_weights is not None and "in" in name.split("-"):
+            back = CSR(self._directed_weights.T)
+            back.sort_indices()
+            found["in"] = back
+        steps = zip(name.split("-"), self.steps(name), strict=True)
+        pairs = [(found.get(step), plain) for step, plain in steps]
+        return tuple(plain if own is None else own for own, plain in pairs)
+
     def sizes(self, name: str) -> NDArray[np.int64]:
         """Return how many members a ring or direction has, [n]."""
         if name in RINGS[1:]:  # counted, not built
@@ -102,13 +127,13 @@ class Neighbourhoods:
 
         Over a walk of two steps it is the mean of means.
         """
-        for step in reversed(self.steps(name)):
+        for step in reversed(self._weighted_steps(name)):
             x = multiply(_shares(step), x)
         return x
 
     def sum(self, name: str, x: Features) -> Features:
         """Return the sum of features over a neighbourhood."""
-        for step in reversed(self.steps(name)):
+        for step in reversed(self._weighted_steps(name)):
             x = multiply(step, x)
         return x
 
@@ -117,10 +142,10 @@ class Neighbourhoods:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return of whom a node's mean (or sum) is made, and how much of each, [m]."""
         nodes, weights = np.array([node]), np.ones(1)
-        for step in self.steps(name):
+        for step in self._weighted_steps(name):
             rows = CSR(step[nodes]).astype(np.float64)
-            sizes = np.maximum(np.diff(rows.indptr), 1)
-            spread = weights / sizes if mean else weights
+            sums = rows.sum(axis=1)
+            spread = weights / np.where(sums > 0, sums, 1) if mean else weights
             found = CSR(sp.csr_array(spread[None, :]) @ rows)
             found.sort_indices()
             nodes, weights = found.indices.astype(np.int64), found.data
@@ -130,11 +155,11 @@ class Neighbourhoods:
         self, k: int, node: int, *, self_loops: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the entries of a node's row of Âᵏ: nodes and weights, [m] each."""
-        degrees = np.diff(self.adj.indptr) + (1 if self_loops else 0)
-        scale = np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0)
+        adj = self.adj if self._weights is None else self._weights
+        scale = _power_scale(adj, extra=1 if self_loops else 0)
         nodes, weights = np.array([node]), np.ones(1)
         for _ in range(k):
-            rows = CSR(self.adj[nodes]).astype(np.float64)
+            rows = CSR(adj[nodes]).astype(np.float64)
             heard = weights * scale[nodes]
             found = CSR(sp.csr_array(heard[None, :]) @ rows).toarray()[0]
             if self_loops:
@@ -146,17 +171,24 @@ class Neighbourhoods:
 
     def power(self, k: int, x: Features, *, self_loops: bool) -> Features:
         """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends."""
-        adj = self.adj
+        adj = self.adj if self._weights is None else self._weights
         if self_loops:
             adj = CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32, format="csr"))
-        degrees = np.diff(adj.indptr).astype(np.float64)
-        scale = np.where(degrees > 0, np.maximum(degrees, 1) ** -0.5, 0)
+        scale = _power_scale(adj)
         rows = np.repeat(np.arange(adj.shape[0]), np.diff(adj.indptr))
-        values = (scale[rows] * scale[adj.indices]).astype(np.float32)
+        values = (scale[rows] * scale[adj.indices] * adj.data).astype(np.float32)
         operator = CSR((values, adj.indices, adj.indptr), shape=adj.shape)
         for _ in range(k):
             x = multiply(operator, x)
         return x
+
+
+def _power_scale(adj: CSR, extra: int = 0) -> NDArray[np.float64]:
+    """Return 1/√d of each node, d what its pairs weigh and `extra`; 0 for none, [n]."""
+    degrees = np.asarray(adj.sum(axis=1, dtype=np.float64)) + extra
+    scale = np.zeros(len(degrees))
+    np.power(degrees, -0.5, out=scale, where=degrees > 0)
+    return scale
 
 
 def _binary(matrix: CSR) -> CSR:
@@ -172,8 +204,12 @@ def _binary(matrix: CSR) -> CSR:
 
 
 def _shares(matrix: CSR) -> CSR:
-    """Return a binary matrix with rows that sum to one."""
+    """Return a matrix with rows that sum to one."""
     sizes = np.diff(matrix.indptr)
+    if is_weighted(matrix):
+        sums = np.repeat(matrix.sum(axis=1), sizes)
+        values = (matrix.data / sums).astype(np.float32)
+        return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
     values = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)
     return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 

@@ -1,6 +1,7 @@
 from .blocked import BlockedRing as BlockedRing
 from .exact import (
     exact_rings as exact_rings,
+    is_weighted as is_weighted,
     normalise as normalise,
     normalise_directed as normalise_directed,
     ring_blocks as ring_blocks,

@@ -33,6 +33,7 @@ __all__ = [
     "capped_ring",
     "exact_rings",
     "in_threads",
+    "is_weighted",
     "narrow",
     "normalise",
     "normalise_directed",
@@ -200,7 +201,7 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
     Parameters
     ----------
     ring
-        Symmetric binary matrix, [n, n].
+        Symmetric matrix, [n, n]: binary, or what pairs weigh, and degrees are sums.
     self_loops
         Add the identity first (Kipf's Â, and the paper's NS variants).
     """
@@ -208,7 +209,22 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
     if self_loops:
         matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
     matrix.sort_indices()
+    if is_weighted(matrix):
+        return _scaled(matrix, matrix.sum(axis=1), matrix.sum(axis=0))
     return _normalised(matrix.indices, matrix.indptr)
+
+
+def is_weighted(matrix: CSR) -> bool:
+    """Return whether the entries of an adjacency matrix are not all one."""
+    return bool((matrix.data != 1).any())
+
+
+def _scaled(matrix: CSR, rows: NDArray[Any], columns: NDArray[Any]) -> CSR:
+    """Return a matrix over the roots of the sums of its rows and columns, [n, n]."""
+    counts = np.diff(matrix.indptr)
+    scale = np.repeat(ring_scale(rows), counts) * ring_scale(columns)[matrix.indices]
+    values = (scale * matrix.data).astype(np.float32)
+    return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def normalise_directed(ring: CSR, *, self_loops: bool = False) -> CSR:
@@ -220,7 +236,7 @@ def normalise_directed(ring: CSR, *, self_loops: bool = False) -> CSR:
     Parameters
     ----------
     ring
-        Binary matrix, [n, n]: row i has the nodes that i points to.
+        Row i has the nodes that i points to, [n, n]: ones, or weights.
     self_loops
         Add the identity first.
     """
@@ -228,6 +244,8 @@ def normalise_directed(ring: CSR, *, self_loops: bool = False) -> CSR:
     if self_loops:
         matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
     matrix.sort_indices()
+    if is_weighted(matrix):
+        return _scaled(matrix, matrix.sum(axis=1), matrix.sum(axis=0))
     out = np.diff(matrix.indptr)
     into = np.bincount(matrix.indices, minlength=matrix.shape[1])
     values = np.repeat(ring_scale(out), out) * ring_scale(into)[matrix.indices]

@@ -12,7 +12,12 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.rings import blocked as blocked_ring, exact
 from h2gcn.rings.blocked import BlockedRing, ComputedRing, store_ring
-from h2gcn.rings.exact import capped_ring, exact_rings, normalised_ring
+from h2gcn.rings.exact import (
+    capped_ring,
+    exact_rings,
+    is_weighted,
+    normalised_ring,
+)
 from h2gcn.rings.footprint import (
     SLACK,
     RingForecast,
@@ -369,7 +374,8 @@ def build_rings(
     Parameters
     ----------
     adj
-        Symmetric, binary, without self-loops, [n, n].
+        Symmetric, without self-loops, [n, n]. What its pairs weigh, if it is not
+        binary, counts in the first ring; further ones are of steps.
     plan
         Of `plan_rings` for this graph.
     self_loops
@@ -380,6 +386,7 @@ def build_rings(
     options, storage = plan.options, plan.storage
     _say(plan, adj.shape[0])
     first = exact_rings(adj, hops=1)[0]
+    near = adj if is_weighted(adj) else first
 
     def ring(hop: int) -> Operator | BlockedRing:
         if hop > 1 and storage == ON_DEMAND:
@@ -394,7 +401,8 @@ def build_rings(
                 first, options.cap, hop=hop, seed=options.seed, self_loops=self_loops
             )
             return Operator(capped, device=device)
-        matrix = normalised_ring(first, hop, self_loops=self_loops)
+        source = near if hop == 1 else first
+        matrix = normalised_ring(source, hop, self_loops=self_loops)
         return Operator(matrix, symmetric=True, device=device)
 
     return tuple(ring(hop) for hop in plan.hops)

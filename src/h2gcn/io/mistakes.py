@@ -18,7 +18,7 @@ __all__ = [
     "one_line",
 ]
 
-SHOWN = 5
+SHOWN = 12
 """How many mistakes are told at once; the others are counted."""
 
 

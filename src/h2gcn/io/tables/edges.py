@@ -118,6 +118,8 @@ def _read_edges(
     columns = {n: as_written(file, n, table[n]) for n in (source, target)}
     empty = [_empty(file, name, cells, mistakes) for name, cells in columns.items()]
     if ids is None:
+        everything = np.ones(table.num_rows, dtype=bool)
+        _read_columns(file, table, everything, wanted, options, mistakes)
         return None
     value_set = pa.chunked_array(ids).combine_chunks()
     ends = [_rows(column, value_set) for column in columns.values()]
@@ -126,9 +128,13 @@ def _read_edges(
     notes += _look_at_unknown(
         file, node_path, columns, unknown, value_set, options, mistakes
     )
-    if mistakes.in_file(file.path):
-        return None
     known = (ends[0] >= 0) & (ends[1] >= 0)
+    joined = known & (ends[0] != ends[1])
+    if mistakes.in_file(file.path):
+        # What is wrong with what edges carry is told along with it.
+        meant = joined if options.drop_unknown else joined | ~known
+        _read_columns(file, table, meant, wanted, options, mistakes)
+        return None
     rest = [name for name in file.named if name not in (source, target)]
     if guessed:
         n_ends = min(len(np.unique(end)) for end in ends)
@@ -145,7 +151,6 @@ def _read_edges(
         notes.append(
             f"column {of} is not used" if one else f"columns {of} are not used"
         )
-    joined = known & (ends[0] != ends[1])
     carried = _read_columns(file, table, joined, wanted, options, mistakes)
     adj, one_way, record = adjacency_from_edges(
         ends[0][known],

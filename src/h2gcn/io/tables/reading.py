@@ -174,7 +174,7 @@ def _read_nodes(
     if roles.id is not None:
         with mistakes.of(file.path):
             nodes.ids = as_written(file, roles.id, table[roles.id])
-            _check_ids(file, roles.id, nodes.ids)
+            _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
         filler = Filler(options.fill_values) if options.fill_missing else None
         nodes.x, nodes.names, notes = read_features(
@@ -230,30 +230,36 @@ def _without_features(options: TableOptions, features: str | Path) -> TableOptio
     return replace(options, feature_columns=())
 
 
-def _check_ids(file: InputTable, name: str, ids: pa.ChunkedArray) -> None:
-    """Raise where an id is empty, or there twice, be it with other blanks around it."""
+def _check_ids(
+    file: InputTable, name: str, ids: pa.ChunkedArray, mistakes: Mistakes
+) -> None:
+    """Find ids that are empty, or there twice, be it with other blanks around them."""
     import pyarrow.compute as pc
 
     codes, values = text_codes(pc.utf8_trim_whitespace(ids))
     empty = codes < 0
     if empty.any():
-        raise InputError(
+        mistakes.add(
+            file.path,
             f"{file.path}: the id (column {name!r}) is empty at "
-            f"{file.place(int(np.argmax(empty)))}."
+            f"{file.place(int(np.argmax(empty)))}.",
         )
-    if len(values) == len(codes):
+    rows = np.flatnonzero(~empty)
+    if len(values) == len(rows):
         return
     # Values are numbered as they come up, so a new one exceeds all before it.
+    codes = codes[rows]
     highest = np.maximum.accumulate(codes)
     again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
-    first = int(np.argmax(codes == codes[again]))
+    first, again = (int(rows[i]) for i in (np.argmax(codes == codes[again]), again))
     one, other = ids[first].as_py(), ids[again].as_py()
     what = f"the node id {excerpt(one)} is there twice"
     if one != other:
         both = f"{excerpt(one)} and {excerpt(other)}"
         what = f"the node ids {both} differ only by blanks around them"
-    raise InputError(
-        f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}."
+    mistakes.add(
+        file.path,
+        f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}.",
     )
 
 

@@ -172,7 +172,12 @@ class InputTable:
         wanted = [raw[name] for name in only] or [*self.raw_columns[:1]]
         table = self.load(wanted, [raw[name] for name in text])
         self._check_decoded(table)
-        columns = [_plain(column) for column in table.columns]
+        try:
+            columns = [_plain(column) for column in table.columns]
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{self.path}: the table cannot be read ({one_line(error)})."
+            ) from None
         return pa.table(columns, names=list(only)) if only else table.select([])
 
     def load(self, wanted: list[str], text: list[str]) -> pa.Table:

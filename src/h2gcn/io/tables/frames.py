@@ -112,7 +112,7 @@ def as_table(content: pa.Table, origin: Origin) -> ArrowTable:
         index = tuple(INDEX if _unnamed(name) else name for name in index)
     check_column_names(origin, columns)
     names = tuple(columns)
-    plain = [_without_extension(column) for column in content.columns]
+    plain = [_usual(column) for column in content.columns]
     categories = tuple(
         name
         for name, column in zip(names, plain, strict=True)
@@ -169,13 +169,26 @@ def _with_index(content: pa.Table) -> tuple[pa.Table, tuple[str, ...]]:
     return content.append_column(name, pa.array(numbers, pa.int64())), (name,)
 
 
-def _without_extension(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column in a type of Arrow itself: ids as text, decimals as numbers."""
+def _usual(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in a type that Arrow can compute with.
+
+    Types that others have added to Arrow become what they are stored as: ids are
+    text, decimals numbers.
+    """
     from uuid import UUID
 
     import pyarrow as pa
 
     kind = column.type
+    if pa.types.is_dictionary(kind) and kind.value_type == pa.string_view():
+        chunks = [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices, chunk.dictionary.cast(pa.large_string())
+            )
+            for chunk in column.chunks
+        ]
+        kind = pa.dictionary(kind.index_type, pa.large_string())
+        return pa.chunked_array(chunks, kind)
     if not isinstance(kind, pa.BaseExtensionType):
         return column
     name = kind.extension_name

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 from h2gcn._validation import import_extra
 from h2gcn.exceptions import InputError
 from h2gcn.io.files import existing_file
-from h2gcn.io.mistakes import excerpt, one_line
+from h2gcn.io.mistakes import one_line
 from h2gcn.io.tables.columns import Origin
 from h2gcn.io.tables.frames import ArrowTable, as_table, open_frame, within_room
 
@@ -32,8 +32,16 @@ __all__ = ["is_database", "open_database"]
 _KIND = re.compile(r"\s*(sqlite|duckdb|postgres|postgresql):", re.IGNORECASE)
 _READS = "SELECT|WITH|VALUES|TABLE|FROM"
 """How a query begins that reads; which of them there are, each database says."""
-_QUERY = re.compile(rf"\?(?=[\s(]*(?:{_READS})\b)", re.IGNORECASE)
-_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+_OTHERS = (
+    *("ALTER", "ATTACH", "CALL", "COPY", "CREATE", "DELETE", "DROP", "EXPLAIN"),
+    *("INSERT", "INSTALL", "LOAD", "MERGE", "PRAGMA", "REPLACE", "SET", "UPDATE"),
+)
+"""How others begin. What is none of these may be part of anything: it is not shown."""
+_REMARK = r"--[^\n]*|/\*.*?\*/"
+_QUERY = re.compile(
+    rf"\?(?=(?:[\s(]|{_REMARK})*(?:{_READS})\b)", re.IGNORECASE | re.DOTALL
+)
+_COMMENT = re.compile(_REMARK, re.DOTALL)
 _HOST = r"(?:\[[0-9a-fA-F:.]*\]|[^\s:@/?#\[\],]*)(?::\d*)?"
 _SERVER = re.compile(
     rf"(?:[^\s:@/?#]*@)?(?P<hosts>{_HOST}(?:,{_HOST})*)(?:/(?P<base>[^\s:@/?#]*))?"
@@ -112,17 +120,18 @@ def _parse(given: str | Path, role: str) -> tuple[str, _Query]:
         what = "a query" if address else "a file"
         example = "sqlite:shop.db?SELECT * FROM customers"
         raise InputError(f"{origin}: {what} is missing; write it as {example!r}.")
-    first = _COMMENT.sub(" ", words).lstrip(" \t\r\n(").split(maxsplit=1)[:1]
-    if not re.fullmatch(_READS, "".join(first), re.IGNORECASE):
-        raise _no_select(origin, "".join(first))
+    bare = _COMMENT.sub(" ", words).lstrip(" \t\r\n(")
+    if not re.match(rf"(?:{_READS})\b", bare, re.IGNORECASE):
+        first = bare.split(maxsplit=1)[:1]
+        known = bool(first) and first[0].upper() in _OTHERS
+        raise _no_select(origin, first[0].upper() if known else "something else")
     # A comment at the end goes no further than this.
     return kind, _Query(origin, address, words + "\n")
 
 
 def _no_select(origin: Origin, got: str) -> InputError:
     return InputError(
-        f"{origin}: the query must be one SELECT, which changes nothing. "
-        f"Got {excerpt(got, 30)} instead."
+        f"{origin}: the query must be one SELECT, which changes nothing. Got {got}."
     )
 
 
@@ -195,7 +204,7 @@ def _open_sqlite(query: _Query) -> ArrowTable:
             content = _one_table(list(batches), names)
     except (sqlite3.Error, sqlite3.Warning) as error:
         if refused:
-            raise _no_select(query.origin, "one that may change something") from None
+            raise _no_select(query.origin, "one that may do more") from None
         raise _explain(query.origin, error) from None
     except (pa.ArrowException, OverflowError) as error:
         raise _explain(query.origin, error) from None
@@ -253,7 +262,10 @@ def _open_duckdb(query: _Query) -> ArrowTable:
         try:
             statements = connection.extract_statements(query.words)
             if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
-                raise _no_select(query.origin, f"{len(statements)} statements")
+                some = "one of another kind"
+                if len(statements) != 1:
+                    some = f"{len(statements)} statements"
+                raise _no_select(query.origin, some)
             rows = connection.sql(query.words)
         except duckdb.Error as error:
             raise _explain(query.origin, error) from None

@@ -352,6 +352,8 @@ def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
+    if pa.types.is_decimal(column.type):  # straight to 32 bits, Arrow rounds twice
+        column = column.cast(pa.float64())
     # Nulls become NaN, and what is too large for 32 bits infinity.
     values: NDArray[np.float32] = column.cast(pa.float32(), safe=False).to_numpy()
     return values

@@ -1,7 +1,9 @@
 """The README's commands and code run as they stand; paths lead somewhere."""
 
+import csv
 import re
 import shlex
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,8 @@ PROBABILITIES = README.parent / "docs" / "probabilities.md"
 AUTO = README.parent / "docs" / "auto.md"
 EVALUATE = README.parent / "docs" / "evaluate.md"
 EXPLAIN = README.parent / "docs" / "explain.md"
-PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN)
+TABLES = README.parent / "docs" / "tables.md"
+PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES)
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
@@ -28,6 +31,8 @@ BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.
 
 NAMES = {"0": "honest", "1": "fraud"}
 """What the labels of the tables are called where the text names them."""
+QUICK = {"train": ["--model", "mlp", "--epochs", "5"], "predict": [], "diagnose": []}
+"""What has a command of the page on tables take no time."""
 
 
 @pytest.fixture
@@ -124,6 +129,37 @@ def test_evaluation_on_the_command_line(workplace: Path) -> None:
     assert "By class" in (workplace / "scores.html").read_text("utf-8")
 
 
+def test_tables_on_the_command_line(workplace: Path) -> None:
+    with sqlite3.connect(workplace / "shop.db") as connection:
+        for name, table in (("customers", "nodes"), ("payments", "edges")):
+            lines = (workplace / f"{table}.csv").read_text().splitlines()
+            header, *rows = csv.reader(lines)
+            marks = ", ".join("?" * len(header))
+            connection.execute(f"CREATE TABLE {name} ({', '.join(header)})")
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+    connection.close()
+    for name in ("separators", "query"):
+        for line in BLOCKS[name].replace("\\\n", " ").splitlines():
+            command = shlex.split(line, comments=True)
+            assert main([*command[1:], *QUICK[command[1]]]) == 0, line
+    assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
+    kept = b"".join(file.read_bytes() for file in (workplace / "model").iterdir())
+    assert b"income" in kept
+    for word in (b"SELECT", b"customers", b"sqlite:"):
+        assert word not in kept
+
+
+def test_frames(workplace: Path) -> None:
+    pandas = pytest.importorskip("pandas", "2.2")
+    people = pandas.read_csv(workplace / "nodes.csv")
+    payments = pandas.read_csv(workplace / "edges.csv")
+    names = {"people": people, "payments": payments}
+    exec(compile(BLOCKS["frames"], str(TABLES), "exec"), names)
+    assert names["predictions"].columns[0] == "id"
+    exec(compile(BLOCKS["index"], str(TABLES), "exec"), names)
+    assert names["graph"].node_ids.tolist() == people["id"].tolist()
+
+
 @pytest.mark.usefixtures("workplace")
 @pytest.mark.parametrize(
     "name",
@@ -134,7 +170,8 @@ def test_python_blocks(name: str) -> None:
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", TEXT)) == 7
+    tested = re.findall(r"<!-- test: [\w ]+ -->\n```python", TEXT)
+    assert len(tested) == TEXT.count("```python") >= 7
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

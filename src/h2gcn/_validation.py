@@ -36,7 +36,12 @@ __all__ = [
     "shortened",
 ]
 
-_EXTRAS = {"torch_geometric": ("PyG", "pyg"), "networkx": ("networkx", "networkx")}
+_EXTRAS = {
+    "torch_geometric": ("PyG", "pyg"),
+    "networkx": ("networkx", "networkx"),
+    "duckdb": ("duckdb", "sql"),
+    "adbc_driver_postgresql": ("adbc-driver-postgresql", "sql"),
+}
 """Packages that a plain install leaves out: their names, and the extras with them."""
 
 

@@ -332,10 +332,19 @@ TrustData = Annotated[
     ),
 ]
 Nodes = Annotated[
-    Path | None, typer.Option(help="The node table.", rich_help_panel=_TABLES)
+    str | None,
+    typer.Option(
+        metavar="TABLE",
+        help="The node table: a file, or sqlite:FILE?SELECT …, duckdb:FILE?SELECT …, "
+        "postgresql://USER@HOST/DB?SELECT ….",
+        rich_help_panel=_TABLES,
+    ),
 ]
 Edges = Annotated[
-    Path | None, typer.Option(help="The edge table.", rich_help_panel=_TABLES)
+    str | None,
+    typer.Option(
+        metavar="TABLE", help="The edge table, likewise.", rich_help_panel=_TABLES
+    ),
 ]
 IdColumn = Annotated[
     str | None,
@@ -506,10 +515,11 @@ def with_tables(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
     """Refuse to write a file in the place of one that the same command reads."""
-    from h2gcn.io import usable_path
+    from h2gcn.io import is_database, usable_path
 
     given = [source, tables.nodes, tables.edges, tables.features]
-    read = [usable_path(path) for path in given if path is not None]
+    files = [path for path in given if path is not None and not is_database(path)]
+    read = [usable_path(path) for path in files]
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
     target = usable_path(out)
     if target.is_file() and any(p.is_file() and p.samefile(target) for p in read):
@@ -553,7 +563,7 @@ def load_source(
     """
     from h2gcn._validation import check_real, nearest
     from h2gcn.datasets import DATASETS, load_dataset
-    from h2gcn.io import read_graph, usable_path
+    from h2gcn.io import is_database, read_graph, usable_path
     from h2gcn.sparse import room_within
 
     if memory_limit is not None:
@@ -570,7 +580,8 @@ def load_source(
                 return load_dataset(
                     source, trust_data=tables.trust_data or None, progress=progress
                 )
-        if not usable_path(source).exists() and not Path(source).suffix:
+        a_file = is_database(source) or Path(source).suffix
+        if not a_file and not usable_path(source).exists():
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."
                 f"{nearest(source, DATASETS)} 'h2gcn datasets' lists the datasets."

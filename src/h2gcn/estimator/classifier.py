@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import msgspec
 import numpy as np
@@ -94,7 +94,7 @@ from h2gcn.estimator.saved_model import (
 from h2gcn.estimator.showing import fitted_card, outcome, watch
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import Graph, Split, check_is_graph
-from h2gcn.io import conform
+from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
@@ -110,6 +110,9 @@ from h2gcn.training import (
     score,
     threads_for,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["NodeClassifier", "check_types", "load_bundle", "save_bundle"]
 
@@ -617,9 +620,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Of `decide` or `DecisionRule.from_costs`, by the probabilities; None says
             the class with the largest logit, as training went for.
         """
-        if decision is not None:
-            rule = "a DecisionRule, as 'decide' returns it"
-            check_type("predict", "decision", decision, DecisionRule, rule)
+        _check_decision("predict", decision)
         logits = self.predict_logits(graph, nodes)
         if decision is None:
             labels: NDArray[Any] = self.classes_of(logits)
@@ -637,6 +638,40 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         With class weights the likeliest class may be another than `predict` says.
         """
         return self.probabilities_of(self.predict_logits(graph, nodes))
+
+    def predict_table(
+        self,
+        graph: Graph,
+        nodes: ArrayLike | None = None,
+        *,
+        decision: DecisionRule | None = None,
+    ) -> pa.Table:
+        """Return labels and probabilities as a table of Arrow; `to_pandas()` has it so.
+
+        Parameters
+        ----------
+        graph, nodes, decision
+            As of `predict`.
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each node: its id, in a column called as in the node table that
+            the graph was read from (else `node`), `label`, and `p_<class>` for each
+            class: what `h2gcn predict` writes.
+        """
+        _check_decision("predict_table", decision)
+        logits = self.predict_logits(graph, nodes)
+        index = slice(None) if nodes is None else check_nodes(graph, nodes)
+        shares = self.probabilities_of(logits)
+        found = logits.argmax(axis=1) if decision is None else decision(shares)
+        return prediction_table(
+            graph.node_ids[index],
+            self.classes_[found],
+            shares,
+            self.classes_,
+            id_column=graph.record.id_column,
+        )
 
     def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probabilities of logits such as those of `predict_blocks`."""
@@ -1059,6 +1094,12 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> NodeClassifier:
         """Read a classifier that `save` wrote."""
         return load_bundle(check_path("load", "path", path))
+
+
+def _check_decision(owner: str, decision: object) -> None:
+    if decision is not None:
+        rule = "a DecisionRule, as 'decide' returns it"
+        check_type(owner, "decision", decision, DecisionRule, rule)
 
 
 def save_bundle(

@@ -39,10 +39,12 @@ from .own_json import (
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .tables import (
     TableOptions as TableOptions,
+    is_database as is_database,
     read_tables as read_tables,
     read_times as read_times,
 )
 from .writing import (
+    prediction_table as prediction_table,
     write_prediction_blocks as write_prediction_blocks,
     write_predictions as write_predictions,
     write_tables as write_tables,

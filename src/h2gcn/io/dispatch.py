@@ -15,7 +15,13 @@ from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
-from h2gcn.io.tables import TABLE_SUFFIXES, TableOptions, read_tables
+from h2gcn.io.tables import (
+    TABLE_SUFFIXES,
+    TableOptions,
+    is_database,
+    is_frame,
+    read_tables,
+)
 
 __all__ = ["find_node_table", "read_graph"]
 
@@ -25,8 +31,8 @@ _SUFFIXES = (".npz", ".graphml", ".pt", ".edgelist", ".txt")
 def read_graph(
     source: Any = None,
     *,
-    nodes: str | Path | None = None,
-    edges: str | Path | None = None,
+    nodes: Any = None,
+    edges: Any = None,
     options: TableOptions | None = None,
     features: str | Path | None = None,
 ) -> Graph:
@@ -39,7 +45,10 @@ def read_graph(
         (`.npz`, `.graphml`, `.pt`, `.edgelist`, `.txt`); a PyG `Data`; a networkx
         graph; a `Graph`, which is returned.
     nodes, edges
-        The two tables, in place of `source`.
+        The two tables, in place of `source`: files; frames of pandas, polars, duckdb,
+        pyarrow or what else has `__arrow_c_stream__`; queries such as
+        `sqlite:FILE?SELECT …`, `duckdb:FILE?SELECT …` or
+        `postgresql://USER@HOST/DATABASE?SELECT …`.
     options
         How tables are read. Of other formats, GraphML and networkx graphs follow
         its label and feature columns and its `edge_features`, edge lists its
@@ -52,9 +61,12 @@ def read_graph(
     Graph
         Named after the file or folder; `record` tells what was done to the input.
     """
-    for name, path in {"nodes": nodes, "edges": edges, "features": features}.items():
-        if path is not None:
-            check_type("read_graph", name, path, (str, Path), "a path, or None")
+    for name, table in {"nodes": nodes, "edges": edges}.items():
+        if table is not None and not is_frame(table):
+            rule = "a path, a query, a frame with __arrow_c_stream__ or None"
+            check_type("read_graph", name, table, (str, Path), rule)
+    if features is not None:
+        check_type("read_graph", "features", features, (str, Path), "a path, or None")
     options = TableOptions() if options is None else options
     check_type("read_graph", "options", options, TableOptions, "a TableOptions")
     if source is None:
@@ -67,6 +79,16 @@ def read_graph(
     if nodes is not None or edges is not None:
         raise InputError(
             "A graph needs a source, or a node table and an edge table: not both."
+        )
+    if is_database(source):
+        raise InputError(
+            "A query of a database gives one table, and a graph is two: nodes=… and "
+            "edges=…."
+        )
+    if is_frame(source):
+        raise InputError(
+            f"A frame is one table, and a graph is two: nodes=… and edges=…. "
+            f"Got {type(source).__name__!r} instead."
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
@@ -184,5 +206,9 @@ def _names(files: list[Path]) -> str:
     return " and ".join(file.name for file in files)
 
 
-def _told(path: object) -> str:
-    return "nothing" if path is None else repr(str(path))
+def _told(given: object) -> str:
+    if given is None:
+        return "nothing"
+    if is_database(given) or not isinstance(given, str | Path):
+        return "a query" if is_database(given) else type(given).__name__
+    return repr(str(given))

@@ -18,7 +18,7 @@ __all__ = [
     "one_line",
 ]
 
-SHOWN = 5
+SHOWN = 12
 """How many mistakes are told at once; the others are counted."""
 
 
@@ -40,19 +40,19 @@ class Mistakes:
     def __init__(self) -> None:
         self._found: list[tuple[str, str | Callable[[], str]]] = []
 
-    def add(self, file: str | Path, message: str | Callable[[], str]) -> None:
+    def add(self, file: object, message: str | Callable[[], str]) -> None:
         """Keep a mistake in a file; its message, or what makes it if it is shown."""
         self._found.append((str(file), message))
 
     @contextmanager
-    def of(self, file: str | Path) -> Iterator[None]:
+    def of(self, file: object) -> Iterator[None]:
         """Keep an `InputError` that is raised inside, and go on."""
         try:
             yield
         except InputError as error:
             self.add(file, str(error))
 
-    def in_file(self, file: str | Path) -> bool:
+    def in_file(self, file: object) -> bool:
         """Tell whether a file has any."""
         return any(str(file) == name for name, _ in self._found)
 

@@ -24,6 +24,7 @@ __all__ = [
     "Columns",
     "TableWriter",
     "needs_quotes",
+    "prediction_table",
     "write_prediction_blocks",
     "write_predictions",
     "write_tables",
@@ -72,13 +73,7 @@ class TableWriter:
 
     def write(self, columns: Columns) -> None:
         """Append rows; every block has the same columns."""
-        import pyarrow as pa
-
-        arrays = [
-            pa.array(column.astype(str) if column.dtype.kind == "O" else column)
-            for column in columns.values()
-        ]
-        self._waiting.append(pa.table(arrays, names=list(columns)))
+        self._waiting.append(_as_table(columns))
         # Blocks may be of a few nodes, and a row group has a header of its own.
         if sum(table.num_rows for table in self._waiting) >= ROWS:
             self._flush()
@@ -112,6 +107,16 @@ class TableWriter:
         style = "needed" if self._quoted else "none"
         options = pacsv.WriteOptions(include_header=False, quoting_style=style)
         pacsv.write_csv(table, self._file, options)
+
+
+def _as_table(columns: Columns) -> pa.Table:
+    import pyarrow as pa
+
+    arrays = [
+        pa.array(column.astype(str) if column.dtype.kind == "O" else column)
+        for column in columns.values()
+    ]
+    return pa.table(arrays, names=list(columns))
 
 
 def needs_quotes(values: NDArray[Any]) -> bool:
@@ -211,6 +216,18 @@ def write_predictions(
     quoted = needs_quotes(ids) or needs_quotes(given)
     with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
         table.write(columns)
+
+
+def prediction_table(
+    node_ids: NDArray[Any],
+    labels: NDArray[Any],
+    probabilities: NDArray[np.floating],
+    classes: NDArray[Any],
+    *,
+    id_column: str | None = None,
+) -> pa.Table:
+    """Return the table that `write_predictions` writes, of the same parameters."""
+    return _as_table(_columns(node_ids, labels, probabilities, classes, id_column))
 
 
 def write_prediction_blocks(

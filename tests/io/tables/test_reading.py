@@ -262,6 +262,24 @@ def test_other_separators_of_csv_are_recognised(
     )
 
 
+@pytest.mark.parametrize(("mark", "said"), [(";", "';'"), (",", "commas")])
+def test_other_separators_of_tsv_are_recognised(
+    folder: Path, mark: str, said: str
+) -> None:
+    expected = read_graph(folder)
+    for name, text in (("nodes", NODES), ("edges", EDGES)):
+        (folder / f"{name}.csv").unlink()
+        (folder / f"{name}.tsv").write_text(text.replace(",", mark))
+    graph = read_graph(folder)
+    assert graph.node_ids.tolist() == expected.node_ids.tolist()
+    assert np.array_equal(graph.x, expected.x)
+    assert graph.record.notes == (
+        f"nodes.tsv is separated by {said}, not by tabs",
+        *expected.record.notes,
+        f"edges.tsv is separated by {said}, not by tabs",
+    )
+
+
 def test_a_comma_in_the_header_decides(folder: Path) -> None:
     write(folder, nodes="id,a;b;c\n007,1\nb,2\nc,3\n")
     graph = read_graph(folder)
@@ -343,8 +361,9 @@ def test_all_mistakes_are_told_together(folder: Path) -> None:
         f"'id_column'. {columns}; "
         f"{nodes}: there is no column 'town'. {columns}; "
         f"{nodes}: column 'pay' {number} line 2. {median}; "
+        f"{nodes}: column 'debt' {number} line 3. {median}; "
         f"{edges}: column 'source' is empty at line 3; "
-        f"{edges}: column 'target' is empty at line 2; and 1 more."
+        f"{edges}: column 'target' is empty at line 2."
     )
 
 
@@ -388,15 +407,55 @@ def test_empty_and_unknown_ends_are_told_together(folder: Path) -> None:
 
 
 def test_of_many_mistakes_some_of_each_file_are_told(folder: Path) -> None:
-    names = [f"f{j}" for j in range(8)]
+    names = [f"f{j}" for j in range(20)]
     nodes = f"id,{','.join(names)}\na{',' * len(names)}\nb{',1' * len(names)}\n"
     write(folder, nodes=nodes, edges="source,target\na,zoe\n")
     with pytest.raises(InputError) as caught:
         read_graph(folder)
     message = str(caught.value)
-    assert [name for name in names if f"column {name!r} must" in message] == names[:4]
+    assert [name for name in names if f"column {name!r} must" in message] == names[:11]
     assert "line 2 names node 'zoe'" in message
-    assert message.endswith("; and 4 more.")
+    assert message.endswith("; and 9 more.")
+
+
+def test_ten_different_mistakes_of_two_tables_are_one_message(folder: Path) -> None:
+    write(
+        folder,
+        nodes="id,age,score,town\n007,1,1,x\n,x,2,y\n007,3,inf,y\nc,4,,y\n",
+        edges="source,target,pay\n007,zoe,1\n,c,2\n1.0,c,?\nc,007,3\n",
+    )
+    options = TableOptions(categorical=("twn",), edge_features=("pay", "when"))
+    with pytest.raises(InputError) as caught:
+        read_graph(folder, options=options)
+    said = str(caught.value).split(f"; {folder}")
+    for message, words in zip(
+        said,
+        (
+            "nodes.csv: there is no column 'twn'. Did you mean 'town'?",
+            "nodes.csv: the id (column 'id') is empty at line 3",
+            "nodes.csv: the node id '007' is there twice, at line 2 and line 4",
+            "nodes.csv: column 'age' holds numbers, but 'x' at line 3",
+            "nodes.csv: column 'score' must hold a finite number in each row",
+            "edges.csv: there is no column 'when'",
+            "edges.csv: column 'source' is empty at line 3",
+            "edges.csv: line 4 names node '1.0' (column 'source')",
+            "edges.csv: line 2 names node 'zoe' (column 'target')",
+            "edges.csv: the edge column 'pay' cannot be used: it holds numbers, but "
+            "'?', first at line 4",
+        ),
+        strict=True,
+    ):
+        assert words in message
+
+
+def test_without_ids_the_edge_table_is_looked_at_all_the_same(folder: Path) -> None:
+    write(
+        folder,
+        nodes="key,f\na,1\n",
+        edges="source,target,pay\na,b,1\na,c,2\nb,c,?\n",
+    )
+    with pytest.raises(InputError, match=r"'id_column'\. .*'pay' cannot be used: it"):
+        read_graph(folder, options=TableOptions(edge_features=("pay",)))
 
 
 def test_mistakes_that_follow_from_a_misspelt_name_are_not_told(folder: Path) -> None:

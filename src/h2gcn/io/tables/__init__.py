@@ -1,4 +1,4 @@
-"""A node table and an edge table, CSV, TSV or Parquet, as a graph."""
+"""A node table and an edge table, files, frames or queries, as a graph."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The two tables on disk, which of their columns mean what, and cells as text.
+"""The two tables, which of their columns mean what, and cells as text.
 
 CSV, TSV and Parquet files are read as Arrow tables; errors name the line.
 """
@@ -29,14 +29,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "COPIES",
     "END_NAMES",
     "ID_NAMES",
+    "INDEX",
+    "ROW",
     "TABLE_SUFFIXES",
+    "InputTable",
+    "Origin",
     "Roles",
     "TableFile",
     "TableOptions",
     "as_text",
     "as_written",
+    "check_column_names",
     "choose_ends",
     "choose_roles",
     "open_table",
@@ -47,8 +53,8 @@ __all__ = [
 ]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_OTHER_DELIMITERS = {";": "';'", "\t": "tabs", "|": "'|'"}
-"""What may separate the cells of a .csv file instead, and how it is told."""
+_MARKS = {";": "';'", "\t": "tabs", "|": "'|'", ",": "commas"}
+"""What may separate the cells of a text file, and how it is told."""
 
 COPIES = 2
 """How often a table is in memory, about, while a graph is made of it."""
@@ -62,39 +68,75 @@ FIRST = 10
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 """The kinds of table that are read."""
 
+INDEX = "__index__"
+"""What asks for the index of a pandas frame in place of a column."""
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class", "y")
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"))
 
 
 @dataclass(frozen=True)
-class TableFile:
-    """A table on disk of which the header is known.
+class Origin:
+    """What stands for the path of a table that is no file of its own.
+
+    Parameters
+    ----------
+    name
+        What messages call the table.
+    title
+        What a graph is called whose node table it is.
+    """
+
+    name: str
+    title: str = "graph"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """A table of which the header is known.
 
     Parameters
     ----------
     path
-        The file.
+        The file, or what stands for it.
     columns
         Names of its columns, without blanks around them.
     raw_columns
-        The same as the file has them.
+        The same as the table has them.
     delimiter
-        What separates the cells of a text file; None for Parquet.
+        What separates the cells of a text file; None for all else.
+    index
+        The columns that pandas calls the index: they are used where they are named.
+    categories
+        The columns whose type says that their values are categories.
     """
 
-    path: Path
+    path: Path | Origin
     columns: tuple[str, ...]
     raw_columns: tuple[str, ...]
-    delimiter: str | None
+    delimiter: str | None = None
+    index: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was found out about the file and is not what its name says."""
-        if self.delimiter == _DELIMITERS.get(self.path.suffix.lower()):
-            return ()
-        mark = _OTHER_DELIMITERS[str(self.delimiter)]
-        return (f"{self.path.name} is separated by {mark}, not by commas",)
+        """What was found out about the table and is not what its name says."""
+        return ()
+
+    @property
+    def title(self) -> str:
+        """What a graph is called whose node table this is.
+
+        Of a file "nodes", it is the name of the folder.
+        """
+        if isinstance(self.path, Origin):
+            return self.path.title
+        if self.path.stem.lower() == "nodes":
+            return self.path.resolve().parent.name
+        return self.path.stem
 
     @cached_property
     def known(self) -> frozenset[str]:
@@ -107,7 +149,9 @@ class TableFile:
         return tuple(
             name
             for name in self.columns
-            if name and not name.startswith(("Unnamed: ", "__index_level_"))
+            if name
+            and not name.startswith(("Unnamed: ", "__index_level_"))
+            and name not in self.index
         )
 
     def read(self, only: Sequence[str], text: Collection[str] = ()) -> pa.Table:
@@ -126,19 +170,74 @@ class TableFile:
         raw = dict(zip(self.columns, self.raw_columns, strict=True))
         # Without any, rows are counted.
         wanted = [raw[name] for name in only] or [*self.raw_columns[:1]]
+        table = self.load(wanted, [raw[name] for name in text])
+        self._check_decoded(table)
+        try:
+            columns = [_plain(column) for column in table.columns]
+        except pa.ArrowException as error:
+            raise InputError(
+                f"{self.path}: the table cannot be read ({one_line(error)})."
+            ) from None
+        return pa.table(columns, names=list(only)) if only else table.select([])
+
+    def load(self, wanted: list[str], text: list[str]) -> pa.Table:
+        """Return columns, by their raw names, in the types that they come in."""
+        raise NotImplementedError
+
+    def place(self, row: int) -> str:
+        """Return where a row (from 0) is, such as "row 6"."""
+        return f"row {row + 1}"
+
+    def _check_decoded(self, table: pa.Table) -> None:
+        """Raise where cells that are numbers of a dictionary become too long a text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        total = 0
+        for column in table.columns:
+            if not pa.types.is_dictionary(column.type):
+                continue
+            for chunk in column.chunks:
+                kind = chunk.dictionary.type
+                if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                    lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
+                    cells = pc.sum(lengths.take(chunk.indices)).as_py()
+                    total += cells or 0
+        self._check_rows(table.num_rows, COPIES * total)
+
+    def _check_rows(self, n_rows: int, need: int) -> None:
+        check_room(f"{self.path}: its {n_rows:,} rows", need)
+
+
+class TableFile(InputTable):
+    """A table on disk."""
+
+    path: Path
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What separates its cells, where its name says otherwise."""
+        usual = _DELIMITERS.get(self.path.suffix.lower())
+        if self.delimiter is None or usual is None or self.delimiter == usual:
+            return ()
+        mark, other = _MARKS[self.delimiter], _MARKS[usual]
+        return (f"{self.path.name} is separated by {mark}, not by {other}",)
+
+    def load(self, wanted: list[str], text: list[str]) -> pa.Table:
+        """Read columns of the file."""
+        import pyarrow as pa
+
         try:
             if self.delimiter is None:
                 table = self._read_parquet(wanted)
             else:
-                table = self._read_csv(wanted, [raw[name] for name in text])
+                table = self._read_csv(wanted, text)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise self._explain(error) from None
         if self.delimiter and any(map(pa.types.is_binary, table.schema.types)):
             # Cells of which Arrow cannot make text.
             raise self._explain("it holds bytes that are not text")
-        self._check_decoded(table)
-        columns = [_plain(column) for column in table.columns]
-        return pa.table(columns, names=list(only)) if only else table.select([])
+        return table
 
     def place(self, row: int) -> str:
         """Return where a row (from 0) is: "line 7" of a text file, else "row 6"."""
@@ -171,26 +270,6 @@ class TableFile:
         ]
         file = pq.ParquetFile(self.path, read_dictionary=texts)
         return file.read(wanted).select(wanted)
-
-    def _check_decoded(self, table: pa.Table) -> None:
-        """Raise where cells that are numbers of a dictionary become too long a text."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        total = 0
-        for column in table.columns:
-            if not pa.types.is_dictionary(column.type):
-                continue
-            for chunk in column.chunks:
-                kind = chunk.dictionary.type
-                if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                    lengths = pc.binary_length(chunk.dictionary).cast(pa.int64())
-                    cells = pc.sum(lengths.take(chunk.indices)).as_py()
-                    total += cells or 0
-        self._check_rows(table.num_rows, COPIES * total)
-
-    def _check_rows(self, n_rows: int, need: int) -> None:
-        check_room(f"{self.path}: its {n_rows:,} rows", need)
 
     def _read_csv(self, wanted: list[str], text: list[str]) -> pa.Table:
         import pyarrow as pa
@@ -271,16 +350,21 @@ def open_table(path: str | Path) -> TableFile:
             ) from None
     else:
         (raw,) = _first_records(file, delimiter, 1)
-        if suffix == ".csv" and len(raw) == 1:
-            delimiter, raw = _other_delimiter(file, raw)
+        if len(raw) == 1:
+            delimiter, raw = _other_delimiter(file, delimiter, raw)
     columns = tuple(name.strip() for name in raw)
     _say_what_takes_long(file, len(columns))
+    check_column_names(file, columns)
+    return TableFile(file, columns, tuple(raw), delimiter)
+
+
+def check_column_names(path: Path | Origin, columns: Sequence[str]) -> None:
+    """Raise where two columns of a table have the same name."""
     seen: set[str] = set()
     for name in filter(None, columns):
         if name in seen:
-            raise InputError(f"{file}: two columns are called {excerpt(name)}.")
+            raise InputError(f"{path}: two columns are called {excerpt(name)}.")
         seen.add(name)
-    return TableFile(file, columns, tuple(raw), delimiter)
 
 
 def _say_what_takes_long(file: Path, n_columns: int) -> None:
@@ -294,15 +378,17 @@ def _say_what_takes_long(file: Path, n_columns: int) -> None:
         )
 
 
-def _other_delimiter(file: Path, header: list[str]) -> tuple[str, list[str]]:
-    """Return what separates a .csv file, and its header.
+def _other_delimiter(
+    file: Path, usual: str, header: list[str]
+) -> tuple[str, list[str]]:
+    """Return what separates a text file, and its header.
 
-    It is a comma unless the header has another mark, and most of the first records
+    It is the usual mark unless the header has another, and most of the first records
     have as many cells by it as the header.
     """
-    found = [(",", header)]
-    for mark in _OTHER_DELIMITERS:
-        if mark not in header[0]:
+    found = [(usual, header)]
+    for mark in _MARKS:
+        if mark == usual or mark not in header[0]:
             continue
         names, *records = _first_records(file, mark, 1 + FIRST)
         alike = sum(len(record) == len(names) for record in records)
@@ -396,6 +482,7 @@ class TableOptions:
     ----------
     id_column
         The node's id; by default `id`, `node` or `node_id`, in any case of letters.
+        `__index__` is the index of a pandas frame.
     label_column
         The node's label; by default `label`, `class` or `y` where there is one.
     feature_columns
@@ -541,7 +628,7 @@ class Roles:
         return tuple(name for name in roles if name is not None)
 
 
-def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> Roles:
+def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) -> Roles:
     """Return what each column of a node table is for.
 
     Columns that are not there, or are something else, are mistakes and left out.
@@ -566,14 +653,26 @@ def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> 
         return True
 
     id_column, label = options.id_column, options.label_column
+    if id_column == INDEX and len(file.index) == 1:
+        id_column = file.index[0]
     if id_column is None:
         id_column = _by_name(file, ID_NAMES)
         if id_column is None:
+            hint = f" id_column={INDEX!r} takes the index." if file.index else ""
+            columns = [name for name in file.columns if name != INDEX]
             mistakes.add(
                 file.path,
                 f"{file.path}: no column of node ids ({', '.join(ID_NAMES)}) was "
-                f"found; name it with 'id_column'. Columns: {listed(file.columns)}.",
+                f"found; name it with 'id_column'. Columns: {listed(columns)}.{hint}",
             )
+    elif id_column == INDEX and INDEX not in file.known:
+        have = f"one of {len(file.index)} columns" if file.index else "none"
+        mistakes.add(
+            file.path,
+            f"{file.path}: id_column={INDEX!r} needs a pandas frame with an index of "
+            f"one column. It has {have}.",
+        )
+        id_column = None
     elif not there(id_column):
         id_column = None
     if label is None:
@@ -584,6 +683,9 @@ def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> 
         label = None
     categories = split_names(options.categorical, file.columns)
     numbers = split_names(options.feature_columns or (), file.columns)
+    if options.feature_columns is None:
+        own = (n for n in file.categories if n not in (id_column, label))
+        categories = tuple(dict.fromkeys((*categories, *own)))
     one_hot = set(categories)
     numbers = tuple(name for name in numbers if name not in one_hot)
     categorical, numeric = (
@@ -599,7 +701,7 @@ def choose_roles(file: TableFile, options: TableOptions, mistakes: Mistakes) -> 
     )
 
 
-def choose_ends(file: TableFile, options: TableOptions) -> tuple[str, str, bool]:
+def choose_ends(file: InputTable, options: TableOptions) -> tuple[str, str, bool]:
     """Return the source and the target column, and whether they were guessed."""
     if len(file.named) < 2:
         raise InputError(
@@ -626,7 +728,7 @@ def choose_ends(file: TableFile, options: TableOptions) -> tuple[str, str, bool]
     return file.named[0], file.named[1], True
 
 
-def require_column(file: TableFile, name: str) -> str:
+def require_column(file: InputTable, name: str) -> str:
     """Return the name of a column that is there, or raise with the nearest."""
     if name not in file.known:
         raise InputError(
@@ -636,7 +738,7 @@ def require_column(file: TableFile, name: str) -> str:
     return name
 
 
-def _by_name(file: TableFile, names: tuple[str, ...]) -> str | None:
+def _by_name(file: InputTable, names: tuple[str, ...]) -> str | None:
     for wanted in names:
         for column in file.columns:
             if column.lower() == wanted:
@@ -647,14 +749,14 @@ def _by_name(file: TableFile, names: tuple[str, ...]) -> str | None:
 # ------------------------------------------------------------------------ cells as text
 
 
-def as_text(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_text(file: InputTable, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the cells of a column as text without blanks around it."""
     import pyarrow.compute as pc
 
     return pc.utf8_trim_whitespace(as_written(file, name, column))
 
 
-def as_written(file: TableFile, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def as_written(file: InputTable, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the cells of a column as text, as ids are: blanks are a part of them.
 
     Integers become their decimal digits; so do floats that are integers, which is

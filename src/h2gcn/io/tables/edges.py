@@ -16,7 +16,8 @@ from h2gcn.graph import CSR, EdgeColumns, ReadRecord
 from h2gcn.io.graph_parts import adjacency_from_edges, carried_note
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.tables.columns import (
-    TableFile,
+    InputTable,
+    Origin,
     TableOptions,
     as_text,
     as_written,
@@ -68,8 +69,8 @@ class EdgePart:
 
 
 def read_edges(
-    file: TableFile,
-    node_path: Path,
+    file: InputTable,
+    node_path: Path | Origin,
     ids: pa.ChunkedArray | None,
     options: TableOptions,
     mistakes: Mistakes,
@@ -79,7 +80,7 @@ def read_edges(
     Parameters
     ----------
     file, node_path
-        The edge table, and the file of the node table for messages.
+        The edge table, and where the node table is, for messages.
     ids
         The nodes' ids as they are written, [n], in the order of the nodes; None where
         they are not known, so that only the table itself can be looked at.
@@ -99,8 +100,8 @@ def read_edges(
 
 
 def _read_edges(
-    file: TableFile,
-    node_path: Path,
+    file: InputTable,
+    node_path: Path | Origin,
     ids: pa.ChunkedArray | None,
     options: TableOptions,
     mistakes: Mistakes,
@@ -117,6 +118,8 @@ def _read_edges(
     columns = {n: as_written(file, n, table[n]) for n in (source, target)}
     empty = [_empty(file, name, cells, mistakes) for name, cells in columns.items()]
     if ids is None:
+        everything = np.ones(table.num_rows, dtype=bool)
+        _read_columns(file, table, everything, wanted, options, mistakes)
         return None
     value_set = pa.chunked_array(ids).combine_chunks()
     ends = [_rows(column, value_set) for column in columns.values()]
@@ -125,9 +128,13 @@ def _read_edges(
     notes += _look_at_unknown(
         file, node_path, columns, unknown, value_set, options, mistakes
     )
-    if mistakes.in_file(file.path):
-        return None
     known = (ends[0] >= 0) & (ends[1] >= 0)
+    joined = known & (ends[0] != ends[1])
+    if mistakes.in_file(file.path):
+        # What is wrong with what edges carry is told along with it.
+        meant = joined if options.drop_unknown else joined | ~known
+        _read_columns(file, table, meant, wanted, options, mistakes)
+        return None
     rest = [name for name in file.named if name not in (source, target)]
     if guessed:
         n_ends = min(len(np.unique(end)) for end in ends)
@@ -144,7 +151,6 @@ def _read_edges(
         notes.append(
             f"column {of} is not used" if one else f"columns {of} are not used"
         )
-    joined = known & (ends[0] != ends[1])
     carried = _read_columns(file, table, joined, wanted, options, mistakes)
     adj, one_way, record = adjacency_from_edges(
         ends[0][known],
@@ -164,7 +170,7 @@ def _read_edges(
 
 
 def _read_table(
-    file: TableFile, ends: tuple[str, str], wanted: _Wanted
+    file: InputTable, ends: tuple[str, str], wanted: _Wanted
 ) -> tuple[pa.Table, _Wanted, list[str]]:
     """Return the ends and the wanted columns, which these are, and notes.
 
@@ -223,7 +229,7 @@ def _rows(column: pa.ChunkedArray, ids: pa.Array) -> NDArray[np.integer]:
 
 
 def _empty(
-    file: TableFile, name: str, column: pa.ChunkedArray, mistakes: Mistakes
+    file: InputTable, name: str, column: pa.ChunkedArray, mistakes: Mistakes
 ) -> NDArray[np.bool_]:
     """Tell which cells hold nothing, [m]; the first such is a mistake."""
     import pyarrow.compute as pc
@@ -239,8 +245,8 @@ def _empty(
 
 
 def _look_at_unknown(
-    file: TableFile,
-    node_path: Path,
+    file: InputTable,
+    node_path: Path | Origin,
     columns: dict[str, pa.ChunkedArray],
     unknown: list[NDArray[np.bool_]],
     ids: pa.Array,
@@ -274,8 +280,8 @@ def _look_at_unknown(
 
 
 def _unknown(
-    file: TableFile,
-    node_path: Path,
+    file: InputTable,
+    node_path: Path | Origin,
     name: str,
     column: pa.ChunkedArray,
     unknown: NDArray[np.bool_],
@@ -324,7 +330,7 @@ def _near_misses(unknown: pa.ChunkedArray, ids: pa.Array) -> list[str]:
 
 
 def _check_guess(
-    file: TableFile, ids: pa.Array, ends: tuple[str, str], rest: list[str], n_ends: int
+    file: InputTable, ids: pa.Array, ends: tuple[str, str], rest: list[str], n_ends: int
 ) -> None:
     """Raise where further columns may be ends: ids of nodes, of about as many.
 
@@ -356,7 +362,7 @@ def _check_guess(
 
 
 def _check_header(
-    file: TableFile, ids: pa.ChunkedArray, names: tuple[str, str]
+    file: InputTable, ids: pa.ChunkedArray, names: tuple[str, str]
 ) -> None:
     """Raise where the header of an edge table is an edge itself."""
     import pyarrow as pa
@@ -421,7 +427,7 @@ class _Carried:
 
 
 def _choose_columns(
-    file: TableFile, ends: tuple[str, str], options: TableOptions, mistakes: Mistakes
+    file: InputTable, ends: tuple[str, str], options: TableOptions, mistakes: Mistakes
 ) -> _Wanted:
     """Return which columns beside the ends are wanted.
 
@@ -470,7 +476,7 @@ class _Unusable:
 
 
 def _read_columns(
-    file: TableFile,
+    file: InputTable,
     table: pa.Table,
     kept: NDArray[np.bool_],
     wanted: _Wanted,
@@ -553,7 +559,7 @@ def _taken_note(blocks: dict[str, _Block]) -> tuple[str, ...]:
 
 
 def _refuse(
-    file: TableFile,
+    file: InputTable,
     name: str,
     found: _Unusable,
     rows: NDArray[np.int64],
@@ -581,7 +587,7 @@ def _row_numbers(column: pa.ChunkedArray) -> bool:
 
 
 def _read(
-    file: TableFile,
+    file: InputTable,
     name: str,
     column: pa.ChunkedArray,
     categorical: bool,
@@ -650,7 +656,7 @@ def _numbers(
 
 
 def _categories(
-    file: TableFile, name: str, column: pa.ChunkedArray, room: int | None
+    file: InputTable, name: str, column: pa.ChunkedArray, room: int | None
 ) -> _Block | _Unusable:
     import pyarrow.compute as pc
 

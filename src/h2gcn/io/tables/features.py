@@ -18,7 +18,7 @@ from h2gcn.graph import CSR, Features
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import check_features_room, worth_sparse
 from h2gcn.io.mistakes import Mistakes, excerpt, listed, one_line
-from h2gcn.io.tables.columns import Roles, TableFile, as_text, text_codes
+from h2gcn.io.tables.columns import InputTable, Roles, as_text, text_codes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,7 +93,7 @@ class Filler:
 
 
 def read_features(
-    file: TableFile,
+    file: InputTable,
     table: pa.Table,
     roles: Roles,
     mistakes: Mistakes,
@@ -152,7 +152,7 @@ def read_features(
 
 
 def map_features(
-    path: str | Path, nodes: TableFile, n_nodes: int
+    path: str | Path, nodes: InputTable, n_nodes: int
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Return features mapped from a file, [n, F], and notes for the record.
 
@@ -203,7 +203,7 @@ def missing_notes(missing: dict[str, int]) -> tuple[str, ...]:
 
 
 def _numeric_columns(
-    file: TableFile,
+    file: InputTable,
     table: pa.Table,
     roles: Roles,
     kept: Collection[str],
@@ -219,7 +219,7 @@ def _numeric_columns(
     if not asked:
         known = (*roles.text, *roles.unclear)
         candidates = tuple(n for n in table.column_names if n not in known)
-        unnamed = len(file.columns) - len(file.named)
+        unnamed = len(file.columns) - len(file.named) - len(file.index)
         if unnamed:
             what = f"{unnamed} columns without names are"
             what = "a column without a name is" if unnamed == 1 else what
@@ -276,7 +276,7 @@ def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     return np.asarray(found.to_numpy(), dtype=bool)
 
 
-def first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
+def first_slip(file: InputTable, column: pa.ChunkedArray) -> int | None:
     """Return the first row of a text column that is no number among numbers, if any.
 
     Among numbers: more cells are numbers than are not. In a text file that commas do
@@ -292,7 +292,7 @@ def first_slip(file: TableFile, column: pa.ChunkedArray) -> int | None:
     return int(np.argmax(others))
 
 
-def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
+def _slip(file: InputTable, name: str, column: pa.ChunkedArray, row: int) -> str:
     cell = column[row].as_py()
     return (
         f"{file.path}: column {excerpt(name)} holds numbers, but {excerpt(cell)} at "
@@ -301,7 +301,9 @@ def _slip(file: TableFile, name: str, column: pa.ChunkedArray, row: int) -> str:
     )
 
 
-def _not_numeric(file: TableFile, name: str, column: pa.ChunkedArray, kind: str) -> str:
+def _not_numeric(
+    file: InputTable, name: str, column: pa.ChunkedArray, kind: str
+) -> str:
     found, hint = f"{kind}, not numbers", ""
     others = np.zeros(0, dtype=bool)
     if kind == "text":
@@ -320,7 +322,7 @@ def _comma_hint(cell: str) -> str:
 
 
 def _numbers(
-    file: TableFile,
+    file: InputTable,
     table: pa.Table,
     roles: Roles,
     name: str,
@@ -350,13 +352,15 @@ def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
 
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
+    if pa.types.is_decimal(column.type):  # straight to 32 bits, Arrow rounds twice
+        column = column.cast(pa.float64())
     # Nulls become NaN, and what is too large for 32 bits infinity.
     values: NDArray[np.float32] = column.cast(pa.float32(), safe=False).to_numpy()
     return values
 
 
 def _not_finite(
-    file: TableFile, table: pa.Table, roles: Roles, name: str, row: int, hint: str
+    file: InputTable, table: pa.Table, roles: Roles, name: str, row: int, hint: str
 ) -> str:
     value = table[name][row].as_py()
     found = "a missing value" if value is None else excerpt(value)

@@ -14,8 +14,10 @@ from h2gcn.graph import Graph
 from h2gcn.io.graph_parts import doubtful_labels, order_classes, structural_features
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.tables.columns import (
+    INDEX,
+    InputTable,
+    Origin,
     Roles,
-    TableFile,
     TableOptions,
     as_text,
     as_written,
@@ -26,8 +28,10 @@ from h2gcn.io.tables.columns import (
     text_array,
     text_codes,
 )
+from h2gcn.io.tables.databases import is_database, open_database
 from h2gcn.io.tables.edges import read_edges
 from h2gcn.io.tables.features import Filler, map_features, read_features
+from h2gcn.io.tables.frames import is_frame, open_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,13 +40,18 @@ __all__ = ["TableOptions", "read_tables", "read_times"]
 
 
 def read_tables(
-    nodes: str | Path,
-    edges: str | Path,
+    nodes: Any,
+    edges: Any,
     options: TableOptions | None = None,
     *,
     features: str | Path | None = None,
 ) -> Graph:
-    """Read a graph from a node table and an edge table (CSV, TSV or Parquet).
+    """Read a graph from a node table and an edge table.
+
+    Each is a file (CSV, TSV or Parquet); a frame, which is anything with Arrow's
+    `__arrow_c_stream__` (of pandas, polars, duckdb, pyarrow); or a text such as
+    `sqlite:FILE?SELECT …`, `duckdb:FILE?SELECT …` or
+    `postgresql://USER@HOST/DATABASE?SELECT …`.
 
     Parameters
     ----------
@@ -68,14 +77,15 @@ def read_tables(
     options = TableOptions() if options is None else options
     mistakes = Mistakes()
     node_file = edge_file = found = edge_part = None
-    with mistakes.of(nodes):
-        node_file = open_table(nodes)
-    with mistakes.of(edges):
-        edge_file = open_table(edges)
+    with mistakes.of("nodes"):
+        node_file = _open(nodes, "nodes")
+    with mistakes.of("edges"):
+        edge_file = _open(edges, "edges")
     if node_file is not None:
         found = _read_nodes(node_file, options, features, mistakes)
     if edge_file is not None:
-        node_path, ids = Path(nodes), None
+        node_path: Path | Origin = Origin("the node table")
+        ids = None
         if node_file is not None and found is not None:
             node_path, ids = node_file.path, found.ids
         edge_part = read_edges(edge_file, node_path, ids, options, mistakes)
@@ -91,8 +101,6 @@ def read_tables(
     notes += doubtful_labels(found.classes)
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
-    path = node_file.path
-    in_folder = path.stem.lower() == "nodes"
     told = replace(found.options, edge_fill_values=edge_part.fill_values)
     return Graph(
         x=x,
@@ -102,15 +110,24 @@ def read_tables(
         classes=found.classes,  # type: ignore[arg-type]
         node_ids=text_array(found.ids),
         feature_names=names,
-        name=path.resolve().parent.name if in_folder else path.stem,
+        name=node_file.title,
         record=replace(
             record,
             notes=node_file.notes + notes + record.notes,
             tables=told.to_json(),
-            id_column=found.roles.id,
+            id_column=None if found.roles.id == INDEX else found.roles.id,
         ),
         edge_columns=edge_part.columns,
     )
+
+
+def _open(given: Any, role: str) -> InputTable:
+    """Return the table of a path, a frame or a database; "nodes" or "edges"."""
+    if is_database(given):
+        return open_database(given, role)
+    if is_frame(given):
+        return open_frame(given, Origin(f"the {role.removesuffix('s')} frame"))
+    return open_table(given)
 
 
 @dataclass
@@ -129,7 +146,7 @@ class _Nodes:
 
 
 def _read_nodes(
-    file: TableFile,
+    file: InputTable,
     options: TableOptions,
     features: str | Path | None,
     mistakes: Mistakes,
@@ -143,9 +160,9 @@ def _read_nodes(
     columns = file.named
     if roles.numeric is not None:
         columns = tuple(dict.fromkeys((*roles.text, *roles.numeric)))
-    elif roles.id is not None and roles.id not in columns:
-        columns = (roles.id, *columns)
-    nodes = _Nodes(roles, _single_names(options, file))
+    else:
+        columns = tuple(dict.fromkeys((*roles.text, *columns)))
+    nodes = _Nodes(roles, _single_names(options, file, roles))
     table = None
     with mistakes.of(file.path):
         table = file.read(columns, roles.text)
@@ -158,12 +175,13 @@ def _read_nodes(
     if roles.id is not None:
         with mistakes.of(file.path):
             nodes.ids = as_written(file, roles.id, table[roles.id])
-            _check_ids(file, roles.id, nodes.ids)
+            _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
         filler = Filler(options.fill_values) if options.fill_missing else None
-        nodes.x, nodes.names, nodes.notes = read_features(
+        nodes.x, nodes.names, notes = read_features(
             file, table, roles, mistakes, filler
         )
+        nodes.notes = _of_their_own(nodes.options, options, file) + notes
         if filler is not None:
             nodes.options = replace(nodes.options, fill_values=filler.values)
     else:
@@ -175,12 +193,29 @@ def _read_nodes(
     return nodes
 
 
-def _single_names(options: TableOptions, file: TableFile) -> TableOptions:
+def _single_names(
+    options: TableOptions, file: InputTable, roles: Roles
+) -> TableOptions:
+    """Return the options for another table to be read alike."""
     numeric = options.feature_columns
     if numeric is not None:
         numeric = split_names(numeric, file.columns)
     categorical = split_names(options.categorical, file.columns)
+    categorical = tuple(dict.fromkeys((*categorical, *roles.categorical)))
     return replace(options, feature_columns=numeric, categorical=categorical)
+
+
+def _of_their_own(
+    told: TableOptions, asked: TableOptions, file: InputTable
+) -> tuple[str, ...]:
+    """Return which columns are categories because their type says so, as a note."""
+    before = split_names(asked.categorical, file.columns)
+    own = [name for name in told.categorical if name not in before]
+    if not own:
+        return ()
+    columns, are = ("column", "is") if len(own) == 1 else ("columns", "are")
+    why = "one-hot encoded, being of a categorical type"
+    return (f"{columns} {listed(own)} {are} {why}",)
 
 
 def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
@@ -196,35 +231,41 @@ def _without_features(options: TableOptions, features: str | Path) -> TableOptio
     return replace(options, feature_columns=())
 
 
-def _check_ids(file: TableFile, name: str, ids: pa.ChunkedArray) -> None:
-    """Raise where an id is empty, or there twice, be it with other blanks around it."""
+def _check_ids(
+    file: InputTable, name: str, ids: pa.ChunkedArray, mistakes: Mistakes
+) -> None:
+    """Find ids that are empty, or there twice, be it with other blanks around them."""
     import pyarrow.compute as pc
 
     codes, values = text_codes(pc.utf8_trim_whitespace(ids))
     empty = codes < 0
     if empty.any():
-        raise InputError(
+        mistakes.add(
+            file.path,
             f"{file.path}: the id (column {name!r}) is empty at "
-            f"{file.place(int(np.argmax(empty)))}."
+            f"{file.place(int(np.argmax(empty)))}.",
         )
-    if len(values) == len(codes):
+    rows = np.flatnonzero(~empty)
+    if len(values) == len(rows):
         return
     # Values are numbered as they come up, so a new one exceeds all before it.
+    codes = codes[rows]
     highest = np.maximum.accumulate(codes)
     again = int(np.argmax(codes[1:] <= highest[:-1])) + 1
-    first = int(np.argmax(codes == codes[again]))
+    first, again = (int(rows[i]) for i in (np.argmax(codes == codes[again]), again))
     one, other = ids[first].as_py(), ids[again].as_py()
     what = f"the node id {excerpt(one)} is there twice"
     if one != other:
         both = f"{excerpt(one)} and {excerpt(other)}"
         what = f"the node ids {both} differ only by blanks around them"
-    raise InputError(
-        f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}."
+    mistakes.add(
+        file.path,
+        f"{file.path}: {what}, at {file.place(first)} and {file.place(again)}.",
     )
 
 
 def _labels(
-    file: TableFile, table: pa.Table, roles: Roles
+    file: InputTable, table: pa.Table, roles: Roles
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     if roles.label is None:
         return np.full(table.num_rows, -1), None

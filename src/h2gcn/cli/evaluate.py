@@ -65,9 +65,7 @@ def command(
             metavar="FILE", help="Write it as a page, .html.", show_default=False
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: src.AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
     nodes: src.Nodes = None,
     edges: src.Edges = None,

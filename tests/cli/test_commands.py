@@ -1592,3 +1592,26 @@ def test_settings_of_absurd_depth_are_a_line(
 def test_files_are_read_within_the_memory_limit(folder: Path, run: Run) -> None:
     result = run("train", folder, "--model", "mlp", "--memory-limit", 1e-6)
     fails(result, "would take about", "and --memory-limit 1e-06 allows 1.0 kB.")
+
+
+def test_edges_weigh_what_a_column_says(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "paid"
+    data.mkdir()
+    people = "".join(f"n{i},{i % 3},{'ab'[i % 2]}\n" for i in range(30))
+    (data / "nodes.csv").write_text("id,f,label\n" + people)
+    paid = [(i, (i + step) % 30, 1 + i % 7) for i in range(30) for step in (1, 4)]
+    rows = "".join(f"n{i},n{j},{amount}\n" for i, j, amount in paid)
+    (data / "edges.csv").write_text("source,target,amount\n" + rows)
+    model = tmp_path / "model"
+    train = ("train", data, "--model", "gcn", "--epochs", 3, "-q")
+    code, _, noted = run(*train, "--edge-weight", "amount", "--out", model)
+    assert code == 0, noted
+    out = tmp_path / "said.csv"
+    assert run("predict", model, data, "--all", "--out", out)[0] == 0
+    # Other amounts are other predictions: the model reads them as it was trained.
+    other = (data / "edges.csv").read_text().replace(",1\n", ",90\n")
+    (data / "edges.csv").write_text(other)
+    again = tmp_path / "again.csv"
+    assert run("predict", model, data, "--all", "--out", again)[0] == 0
+    assert out.read_text() != again.read_text()
+    fails(run(*train, "--edge-weight", "f", "--out", tmp_path / "x"), "'f'")

@@ -30,6 +30,7 @@ __all__ = [
     "DropUnknown",
     "EdgeCategorical",
     "EdgeFeature",
+    "EdgeWeight",
     "Edges",
     "Feature",
     "Features",
@@ -427,6 +428,15 @@ EdgeCategorical = Annotated[
         rich_help_panel=_TABLES,
     ),
 ]
+EdgeWeight = Annotated[
+    str | None,
+    typer.Option(
+        "--edge-weight",
+        metavar="COLUMN",
+        help="How much an edge counts in means (default: all alike).",
+        rich_help_panel=_TABLES,
+    ),
+]
 DropUnknown = Annotated[
     bool,
     typer.Option(
@@ -472,6 +482,7 @@ class Tables:
     fill_missing: FillMissing = False
     edge_feature: EdgeFeature = None
     edge_categorical: EdgeCategorical = None
+    edge_weight: EdgeWeight = None
 
     def options(self) -> TableOptions:
         """Return how the tables are to be read."""
@@ -489,6 +500,7 @@ class Tables:
             fill_missing=self.fill_missing,
             edge_features=tuple(self.edge_feature) if self.edge_feature else None,
             edge_categorical=tuple(self.edge_categorical or ()),
+            edge_weight=self.edge_weight,
         )
 
 

@@ -62,6 +62,7 @@ _FLAGS = {
     "categorical": "--categorical",
     "edge_features": "--edge-feature",
     "edge_categorical": "--edge-categorical",
+    "edge_weight": "--edge-weight",
     "source_column": "--source-column",
     "target_column": "--target-column",
     "drop_unknown": "--drop-unknown",

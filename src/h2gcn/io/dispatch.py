@@ -52,7 +52,7 @@ def read_graph(
     options
         How tables are read. Of other formats, GraphML and networkx graphs follow
         its label and feature columns and its `edge_features`, edge lists its
-        `undirected`.
+        `undirected`, all of them its `edge_weight`.
     features
         A `.npy` file in place of the feature columns of a node table.
 
@@ -75,7 +75,8 @@ def read_graph(
                 "A graph needs a source, or a node table and an edge table together. "
                 f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
             )
-        return read_tables(nodes, edges, options, features=features)
+        graph = read_tables(nodes, edges, options, features=features)
+        return _weighted(graph, options.edge_weight)
     if nodes is not None or edges is not None:
         raise InputError(
             "A graph needs a source, or a node table and an edge table: not both."
@@ -99,8 +100,21 @@ def read_graph(
             f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
         )
     if isinstance(source, Path):
-        return _read_path(source, options, features)
-    return _from_object(source, options)
+        graph = _read_path(source, options, features)
+    else:
+        graph = _from_object(source, options)
+    return _weighted(graph, options.edge_weight)
+
+
+def _weighted(graph: Graph, name: str | None) -> Graph:
+    """Return a graph whose edges weigh what a column of them says, if one is named."""
+    if name is None:
+        return graph
+    try:
+        return replace(graph, edge_weight=name)
+    except InputError as error:
+        told = str(error).removeprefix("Graph: ")
+        raise InputError(f"{graph.name}: {told}") from None
 
 
 def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:

@@ -350,3 +350,40 @@ def test_options_are_kept_for_other_tables(folder: Path) -> None:
     graph = read(folder, edge_features=["amount"], edge_categorical=["kind"])
     assert TableOptions.from_json(graph.record.tables) == options
     assert TableOptions.from_json({}).edge_features is None
+
+
+# ------------------------------------------------------------------------- weights
+
+POSITIVE = PAYMENTS.replace("-4", "4")
+
+
+def test_a_column_may_say_how_much_edges_count(folder: Path) -> None:
+    graph = read(folder, POSITIVE, edge_weight="amount")
+    assert graph.weights is not None
+    # a and b: 10 + 2.5 + 4; a and c: 1; in the mean 8.75.
+    dense = graph.weights.toarray()
+    np.testing.assert_allclose(dense[0], [0, 16.5 / 8.75, 1 / 8.75], rtol=1e-6)
+    assert TableOptions.from_json(graph.record.tables).edge_weight == "amount"
+
+
+def test_a_weight_is_kept_among_columns_that_are_named(folder: Path) -> None:
+    graph = read(folder, POSITIVE, edge_weight="amount", edge_features=("kind",))
+    assert graph.edge_weight == "amount"
+    assert graph.edge_columns is not None
+    assert "amount" in graph.edge_columns.names
+
+
+@pytest.mark.parametrize(
+    ("name", "edges", "message"),
+    [
+        ("amuont", POSITIVE, "there is no column 'amuont'.*amount"),
+        ("amount", PAYMENTS, "payments: 'edge_weight': an edge cannot weigh less than"),
+        ("kind", POSITIVE, "payments: 'edge_weight' must name a column of numbers"),
+        ("from", POSITIVE, "'from' holds the ends of edges"),
+    ],
+)
+def test_what_cannot_weigh_is_refused(
+    folder: Path, name: str, edges: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        read(folder, edges, edge_weight=name)

@@ -458,7 +458,10 @@ def _are_numbers(value: object) -> bool:
     )
 
 
-_COLUMNS = ("id_column", "label_column", "source_column", "target_column")
+_COLUMNS = (
+    *("id_column", "label_column", "source_column", "target_column"),
+    "edge_weight",
+)
 _FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required")
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(_COLUMNS, ("a name or None", _is_name)),
@@ -512,6 +515,9 @@ class TableOptions:
         `feature_columns`; () is none.
     edge_categorical
         Columns of the edge table whose numbers are categories, beside these.
+    edge_weight
+        The column of the edge table that says how much an edge counts in means over
+        neighbours, see `Graph.edge_weight`; by default all count alike.
     edge_fill_values
         As `fill_values`, of the edge table.
     label_required
@@ -539,6 +545,7 @@ class TableOptions:
     edge_features: tuple[str, ...] | None = None
     edge_categorical: tuple[str, ...] = ()
     edge_fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
+    edge_weight: str | None = None
 
     def __post_init__(self) -> None:
         for field_, (rule, is_sound) in _RULES.items():

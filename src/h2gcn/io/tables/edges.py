@@ -446,6 +446,8 @@ def _choose_columns(
         return False
 
     given = split_names(options.edge_features or (), file.columns)
+    if options.edge_weight is not None:
+        given = (*given, options.edge_weight)
     categories = split_names(options.edge_categorical, file.columns)
     asked = tuple(n for n in dict.fromkeys((*given, *categories)) if there(n))
     columns = asked

@@ -135,7 +135,8 @@ def test_tables_on_the_command_line(workplace: Path) -> None:
             lines = (workplace / f"{table}.csv").read_text().splitlines()
             header, *rows = csv.reader(lines)
             marks = ", ".join("?" * len(header))
-            connection.execute(f"CREATE TABLE {name} ({', '.join(header)})")
+            typed = (f"{column} NUMERIC" for column in header)
+            connection.execute(f"CREATE TABLE {name} ({', '.join(typed)})")
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
     connection.close()
     for name in ("separators", "query"):

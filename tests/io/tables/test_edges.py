@@ -261,7 +261,7 @@ def test_a_column_of_both_tables_has_a_median_in_each(folder: Path) -> None:
         (
             {"edge_features": ("day",), "edge_categorical": ("nosuch",)},
             "there is no column 'nosuch'. Columns: 'from', 'to', 'amount', 'kind', "
-            "'day'.",
+            "'day'; ",
         ),
     ],
 )

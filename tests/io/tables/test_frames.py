@@ -314,6 +314,15 @@ def test_mistakes_in_frames_name_the_frame_and_the_row() -> None:
     )
 
 
+def test_numbers_that_are_stored_as_text_are_called_so() -> None:
+    nodes = pa.table({"id": ["007", "b", "c"], "x": ["1", None, "2.5"]})
+    graph = read_graph(nodes=nodes, edges=pa.table(EDGES))
+    assert graph.record.notes[0] == (
+        "column 'x' holds numbers that are stored as text and is not used; "
+        "categorical=['x'] one-hot encodes it"
+    )
+
+
 def test_a_whole_number_that_is_written_otherwise_is_hinted_at() -> None:
     nodes = pa.table({"id": ["1", "2"], "f": [0, 1]})
     edges = pa.table({"source": ["1.0"], "target": ["2"]})

@@ -238,8 +238,13 @@ def _numeric_columns(
                 words = partial(_slip, file, name, table[name], where)
                 mistakes.add(file.path, words)
                 continue
+            filled = _matches(table[name], ".")
+            numbers = (
+                filled.any() and not (filled & ~_matches(table[name], _NUMBER)).any()
+            )
+            what = "numbers that are stored as text" if numbers else "text"
             notes.append(
-                f"column {excerpt(name)} holds text and is not used; "
+                f"column {excerpt(name)} holds {what} and is not used; "
                 f"categorical=[{name!r}] one-hot encodes it"
             )
         else:

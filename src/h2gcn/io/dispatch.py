@@ -67,6 +67,8 @@ def read_graph(
             check_type("read_graph", name, table, (str, Path), rule)
     if features is not None:
         check_type("read_graph", "features", features, (str, Path), "a path, or None")
+        if is_database(features):
+            raise InputError("Features are a .npy file. Got a query instead.")
     options = TableOptions() if options is None else options
     check_type("read_graph", "options", options, TableOptions, "a TableOptions")
     if source is None:

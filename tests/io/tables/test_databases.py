@@ -358,6 +358,8 @@ def test_a_password_in_an_address_is_refused_and_not_shown(
         lambda: read_graph(Path(given)),
         lambda: read_graph(nodes=Path(given), edges=Path(given)),
         lambda: read_graph(given, nodes=given, edges=given),
+        lambda: read_graph(nodes="n.csv", edges="e.csv", features=given),
+        lambda: read_graph("a folder", features=Path(given)),
     ):
         with pytest.raises(InputError) as caught:
             wrong()

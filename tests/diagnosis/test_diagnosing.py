@@ -520,11 +520,12 @@ def test_rings_beyond_one_left_out_are_left_out_too() -> None:
     assert rings[2].note == "left out, as ring 2 was"
 
 
-def test_rings_that_do_not_fit_in_memory_are_left_out(
+def test_a_ring_is_looked_at_some_rows_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("h2gcn.homophily.by_ring.available_memory", lambda: 100)
-    assert "more than fit in memory" in diagnose(bipartite()).rings[1].note
+    whole = diagnose(bipartite()).rings
+    monkeypatch.setattr("h2gcn.rings.exact.DRAW_BLOCK", 1)
+    assert diagnose(bipartite()).rings == whole
 
 
 def test_without_the_second_ring_nothing_is_said_about_it() -> None:

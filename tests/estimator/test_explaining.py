@@ -72,6 +72,8 @@ EXACT = (
     ("linbp", {}),
     ("logistic", {"options": {"table": "own+ring1.sum+ring2+power2+loops2+hop2.mean"}}),
     ("logistic", {"options": {"table": "own+ring1.max+adjacency+hop1.sum"}}),
+    ("logistic", {"ring_cap": 2}),
+    ("ring-table", {"ring_cap": 2}),
 )
 
 

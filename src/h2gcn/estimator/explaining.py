@@ -384,9 +384,15 @@ class Asked:
             fitted.feature_names_in_,
             fitted.device_,
             fitted.schema_,
+            self.drawn,
         )
         self.operators = self.operators_of(self.graph)
         self.module.eval()
+
+    @property
+    def drawn(self) -> tuple[int | None, int]:
+        """At most how many of a ring it draws, None for all, and by which seed."""
+        return self.classifier.params_["ring_cap"], self.classifier.seed_
 
     @property
     def module(self) -> NodeModule:
@@ -638,7 +644,7 @@ def _by_node(
     asked: Asked, node: int, part: Summand
 ) -> tuple[NDArray[np.int64] | None, Numbers | None]:
     """Split what a block gives linearly among the nodes that it is made of."""
-    members = table_maker(asked.graph).members(part.block, node)
+    members = table_maker(asked.graph, asked.drawn).members(part.block, node)
     if members is None:
         return None, None
     assert part.weight is not None

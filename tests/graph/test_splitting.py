@@ -212,3 +212,10 @@ def test_equal_parts_of_groups():
 def test_groups_are_checked():
     with pytest.raises(InputError, match=r"'groups' .* each of the 2 nodes. Got .*3,"):
         stratified_split([0, 1], groups=[0, 1, 2])
+
+    class Mute:
+        def __str__(self):
+            raise ValueError
+
+    with pytest.raises(InputError, match=r"'groups' .* must be names or numbers\."):
+        stratified_split([0, 1], groups=[Mute(), Mute()])

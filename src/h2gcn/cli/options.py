@@ -758,5 +758,6 @@ def load_as_trained(
         target_column=tables.target_column or options.target_column,
         label_column=tables.label_column or options.label_column,
         label_required=label_required,
+        to_train=False,
     )
     return load_source(source, tables, options, memory_limit)

@@ -26,7 +26,11 @@ from .graph import (
     Split as Split,
     check_is_graph as check_is_graph,
 )
-from .splitting import deal_groups as deal_groups, stratified_split as stratified_split
+from .splitting import (
+    deal_groups as deal_groups,
+    groups_of_one as groups_of_one,
+    stratified_split as stratified_split,
+)
 from .timing import (
     ISO_TIME as ISO_TIME,
     is_by_time as is_by_time,

@@ -12,7 +12,7 @@ from h2gcn._validation import as_array, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph.graph import Split
 
-__all__ = ["deal_groups", "stratified_split"]
+__all__ = ["deal_groups", "groups_of_one", "stratified_split"]
 
 _TRAIN, _VAL, _TEST = range(3)
 
@@ -111,7 +111,7 @@ def deal_groups(
     >>> deal_groups(np.array([0, 0, 1, 1, 1]), np.array([1, 1, 1, 1, 1]), [0.6, 0.4])
     array([1, 1, 0, 0, 0])
     """
-    names, own = np.unique(_alone(groups), return_inverse=True)
+    names, own = np.unique(groups_of_one(groups), return_inverse=True)
     classes, kind = np.unique(y, return_inverse=True)
     counts = np.zeros((len(names), len(classes)))
     np.add.at(counts, (own, kind), 1.0)
@@ -136,8 +136,14 @@ def deal_groups(
     return place[own]
 
 
-def _alone(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return numbers of groups in which each node that has none has one of its own."""
+def groups_of_one(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return groups in which each node that is in none (below 0) has one of its own, [m].
+
+    Examples
+    --------
+    >>> groups_of_one(np.array([4, -1, 4, -1])).tolist()
+    [4, 6, 4, 8]
+    """
     first = int(groups.max(initial=-1)) + 1
     return np.where(groups < 0, first + np.arange(len(groups)), groups)
 
@@ -153,8 +159,13 @@ def _group_numbers(groups: Any, n: int) -> NDArray[np.int64]:
     if given.dtype.kind in "iuf":
         alone = ~(given >= 0)
     else:
-        nothing = [name is None or name != name for name in given.tolist()]
-        given = given.astype(str)
+        try:
+            nothing = [bool(name is None or name != name) for name in given.tolist()]
+            given = given.astype(str)
+        except Exception:  # of an object that has no text
+            raise InputError(
+                "The 'groups' parameter of stratified_split must be names or numbers."
+            ) from None
         alone = np.array(nothing, dtype=bool) | (given == "")
     _, numbers = np.unique(given, return_inverse=True)
     return np.where(alone, -1, numbers)
@@ -168,7 +179,7 @@ def _split_groups(
     seed: int | np.random.SeedSequence,
 ) -> Split:
     """Return a split of labelled nodes, [m], whose groups, [m], stay whole."""
-    groups, rest = _alone(groups), max(0.0, 1 - float(shares.sum()))
+    groups, rest = groups_of_one(groups), max(0.0, 1 - float(shares.sum()))
     place = deal_groups(groups, y, [*shares, rest if rest > 1e-9 else 0.0], seed)
     for label in np.unique(y):
         if not (place[y == label] == _TRAIN).any():

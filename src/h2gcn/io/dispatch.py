@@ -125,7 +125,7 @@ def _check_for_tables(source: object, options: TableOptions) -> None:
         *("split_column", "group_column", "time_column", "edge_time_column"),
         "date_features",
     )
-    for name in names if options.label_required else ():
+    for name in names if options.to_train else ():
         if getattr(options, name):
             what = repr(str(source)) if isinstance(source, Path) else "an object"
             raise InputError(

@@ -480,7 +480,7 @@ def test_none_of_it_is_needed_to_predict(tmp_path: Path) -> None:
         "time_column": "when",
         "edge_time_column": "at",
         "test_after": "2024-04-01",
-        "label_required": False,
+        "to_train": False,
     }
     bare = read(tmp_path, "id f\na 1\nb 2", **options)
     assert (bare.splits, bare.times) == ((), None)
@@ -493,7 +493,7 @@ def test_none_of_it_is_needed_to_predict(tmp_path: Path) -> None:
     assert same.times is None
     assert same.edge_columns is not None
     assert same.edge_columns.names == ()
-    words = {"split_column": "part", "label_required": False}
+    words = {"split_column": "part", "to_train": False}
     assert read(tmp_path, WORDS, **words).splits == ()
 
 
@@ -502,7 +502,7 @@ def test_only_tables_have_such_columns(tmp_path: Path) -> None:
     path.write_text("a b\n")
     with pytest.raises(InputError, match=r"'time_column' is for a node table and an"):
         read_graph(path, options=TableOptions(time_column="t"))
-    options = TableOptions(time_column="t", label_required=False)
+    options = TableOptions(time_column="t", to_train=False)
     assert read_graph(path, options=options).n_nodes == 2
 
 
@@ -646,7 +646,7 @@ def test_doubtful_columns_are_noted_and_kept(tmp_path: Path) -> None:
         "row); 'feature_columns' can name the columns to use"
     )
     named = read(tmp_path, nodes, edges, feature_columns=("number", "zip"))
-    again = read(tmp_path, nodes, edges, label_required=False)
+    again = read(tmp_path, nodes, edges, to_train=False)
     for one in (named, again):
         assert not any("may be none" in note for note in one.record.notes)
 
@@ -694,5 +694,5 @@ def test_labels_of_which_none_is_there_twice_are_refused(tmp_path: Path) -> None
     )
     with pytest.raises(InputError, match=message):
         read(tmp_path, nodes, edges, label_column="price")
-    told = {"label_column": "price", "label_required": False}
+    told = {"label_column": "price", "to_train": False}
     assert len(read(tmp_path, nodes, edges, **told).classes) == 30

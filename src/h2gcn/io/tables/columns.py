@@ -468,7 +468,7 @@ _COLUMNS = (
     *("group_column", "time_column", "edge_time_column"),
     "edge_weight",
 )
-_FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required")
+_FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required", "to_train")
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(_COLUMNS, ("a name or None", _is_name)),
     **dict.fromkeys(
@@ -533,8 +533,7 @@ class TableOptions:
         As `fill_values`, of the edge table.
     label_required
         Whether a table without the `label_column` that was asked for is an error;
-        not so where a model predicts what is not known yet. The columns of a split, of
-        groups and times are then not looked at, and no features.
+        not so where a model predicts what is not known yet.
     split_column
         Says of each node whether it is for `train`, `val` (`valid`, `validation`,
         `dev`) or `test`; of none of them where it is empty.
@@ -554,6 +553,9 @@ class TableOptions:
     date_features
         Columns of dates that are made numbers: days since 1970, and where in the year
         and in the week they are. Names as of `feature_columns`.
+    to_train
+        Whether a model is to be trained. Where not, the columns of a split, of groups and
+        of times need not be there; they are no features, and not looked at.
 
     Examples
     --------
@@ -584,6 +586,7 @@ class TableOptions:
     val_after: str | float | None = None
     edge_time_column: str | None = None
     date_features: tuple[str, ...] = ()
+    to_train: bool = True
 
     def __post_init__(self) -> None:
         for name in ("test_after", "val_after"):
@@ -811,7 +814,7 @@ def _other_roles(
         ("time_column", "times"),
     ):
         name = getattr(options, option)
-        missing = name not in file.known and not options.label_required
+        missing = name not in file.known and not options.to_train
         if name is None or missing or not there(name):
             continue
         if name in before or name in found:

@@ -33,7 +33,7 @@ from h2gcn.io.tables.features import (
     missing_notes,
     one_hot,
 )
-from h2gcn.io.tables.times import Times, read_times
+from h2gcn.io.tables.times import Times, parse_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,8 +173,8 @@ def _read_edges(
     pairs = [end[joined].astype(np.int64) for end in ends]
     carries = _edge_columns(pairs, carried, adj, one_way, options)
     times = None
-    if time is not None and options.label_required:
-        times = read_times(file, time, table[time])
+    if time is not None and options.to_train:
+        times = parse_times(file, time, table[time])
         assert carries is not None
         carries = replace(carries, times=times.values[joined])
         undated = int(np.count_nonzero(times.missing))
@@ -191,7 +191,7 @@ def _time_column(
 ) -> str | None:
     """Return the column of the times, None where there is or need be none."""
     name = options.edge_time_column
-    if name is None or (name not in file.known and not options.label_required):
+    if name is None or (name not in file.known and not options.to_train):
         return None
     if require_column(file, name) in ends:
         raise InputError(

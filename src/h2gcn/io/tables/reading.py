@@ -38,7 +38,7 @@ from h2gcn.io.tables.features import (
 )
 from h2gcn.io.tables.frames import is_frame, open_frame
 from h2gcn.io.tables.splits import Parts, read_parts
-from h2gcn.io.tables.times import Times, date_features
+from h2gcn.io.tables.times import Times, date_features, parse_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -217,7 +217,7 @@ def _read_nodes(
             file, table, roles, mistakes, filler, dates
         )
         nodes.notes = _of_their_own(nodes.options, options, file) + notes
-        if roles.numeric is None and options.label_required:
+        if roles.numeric is None and options.to_train:
             known = {*table.column_names} - {*roles.text}
             numeric = [name for name in nodes.names if name in known]
             nodes.notes += doubtful_columns(table, numeric)
@@ -229,7 +229,7 @@ def _read_nodes(
             nodes.names = tuple(map(str, range(nodes.x.shape[1])))
     with mistakes.of(file.path):
         nodes.y, nodes.classes = _labels(file, table, roles)
-        if options.label_required:
+        if options.to_train:
             _check_amounts(file, roles, nodes)
     if nodes.y is not None:
         nodes.parts = read_parts(
@@ -351,30 +351,10 @@ def read_times(path: str | Path, column: str) -> NDArray[Any]:
     path
         The table; its rows are the nodes of the graph, in their order.
     column
-        Its name. Dates are those that Arrow knows, such as `2024-03-01` and
-        `2024-03-01 12:30:00`; a missing one is NaT, a missing number NaN.
+        Its name. Dates are those of ISO 8601, such as `2024-03-01` and
+        `2024-03-01 12:30`, in UTC where they have a time zone; a missing one is NaT, a
+        missing number NaN.
     """
-    import pyarrow as pa
-
     file = open_table(path)
     require_column(file, column)
-    cells = file.read([column])[column]
-    kind = cells.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        dates = cells.cast(pa.timestamp("ms"), safe=False)
-        return np.asarray(dates.to_numpy(), dtype="M8[ms]")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    other = next((str(cell) for cell in cells.to_pylist() if not _is_time(cell)), "")
-    raise InputError(
-        f"{file.path}: column {excerpt(column)} must hold dates, such as 2024-03-01, "
-        f"or numbers, to be a time. Got {excerpt(other) if other else 'nothing'}."
-    )
-
-
-def _is_time(cell: object) -> bool:
-    """Return whether a cell that is not read as a time could be one, or is empty."""
-    try:
-        return cell is None or np.datetime64(str(cell)) is not None
-    except ValueError:
-        return False
+    return parse_times(file, column, file.read([column], [column])[column]).values

@@ -14,7 +14,7 @@ from h2gcn.graph import ISO_TIME, Split, moment, stratified_split, time_text
 from h2gcn.io.mistakes import Mistakes, excerpt
 from h2gcn.io.tables.columns import InputTable, Roles, TableOptions, as_text, text_codes
 from h2gcn.io.tables.features import PARTS
-from h2gcn.io.tables.times import Times, read_times
+from h2gcn.io.tables.times import Times, parse_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,7 @@ def read_parts(
     mistakes
         Gets those of each column.
     """
-    if not options.label_required:
+    if not options.to_train:
         return Parts()
     splits: list[Split] = []
     notes: list[str] = []
@@ -87,7 +87,7 @@ def read_parts(
                 )
     with mistakes.of(file.path):
         if roles.time is not None:
-            times = read_times(file, roles.time, table[roles.time])
+            times = parse_times(file, roles.time, table[roles.time])
             notes += _undated(times, y)
             if options.test_after is not None:
                 split, more = _split_by_time(file, times, options, y, classes)

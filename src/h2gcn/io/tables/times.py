@@ -17,7 +17,7 @@ from h2gcn.io.tables.features import NUMBER, Filler, kind_of, matches
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Times", "date_features", "read_times"]
+__all__ = ["Times", "date_features", "parse_times"]
 
 WHAT = "dates, such as 2024-06-01 or 2024-06-01 12:30, or numbers"
 DAY_US = 86_400_000_000
@@ -59,7 +59,7 @@ class Times:
         return "dates with a time zone" if self.zoned else "dates without a time zone"
 
 
-def read_times(file: InputTable, name: str, column: pa.ChunkedArray) -> Times:
+def parse_times(file: InputTable, name: str, column: pa.ChunkedArray) -> Times:
     """Return a column as times, or raise with the first cell that is none.
 
     Parameters
@@ -218,7 +218,7 @@ def date_features(
     found: dict[str, NDArray[np.float32]] = {}
     for name in roles.dates:
         with mistakes.of(file.path):
-            times = read_times(file, name, table[name])
+            times = parse_times(file, name, table[name])
             if not times.are_dates:
                 raise InputError(
                     f"{file.path}: column {excerpt(name)} holds numbers, not dates; "

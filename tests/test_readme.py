@@ -20,8 +20,9 @@ PROBABILITIES = README.parent / "docs" / "probabilities.md"
 AUTO = README.parent / "docs" / "auto.md"
 EVALUATE = README.parent / "docs" / "evaluate.md"
 EXPLAIN = README.parent / "docs" / "explain.md"
+SPLITS = README.parent / "docs" / "splits.md"
 TABLES = README.parent / "docs" / "tables.md"
-PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES)
+PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES, SPLITS)
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
@@ -168,6 +169,38 @@ def test_frames(workplace: Path) -> None:
 )
 def test_python_blocks(name: str) -> None:
     exec(compile(BLOCKS[name], str(README), "exec"), {})
+
+
+@pytest.fixture
+def payments(workplace: Path) -> Path:
+    """Return a place with the tables that the page on splits speaks of."""
+    folder = workplace / "payments"
+    folder.mkdir()
+    for name, more in (
+        ("nodes", ("joined", "part", "household")),
+        ("edges", ("paid",)),
+    ):
+        head, *rows = (workplace / f"{name}.csv").read_text().splitlines()
+        lines = [",".join([head, *more])]
+        for i, row in enumerate(rows):
+            day = f"2024-{1 + i % 12:02}-{1 + i % 28:02}"
+            cells = (day, ("train", "val", "test")[i % 3], f"h{i // 3}")[: len(more)]
+            lines.append(",".join([row, *cells]))
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+    return workplace
+
+
+@pytest.mark.usefixtures("payments")
+@pytest.mark.parametrize("name", ["split column", "time", "groups"])
+def test_splits_on_the_command_line(name: str) -> None:
+    for line in BLOCKS[name].splitlines():
+        command = shlex.split(line, comments=True)
+        assert main(command[1:]) == 0, line
+
+
+@pytest.mark.usefixtures("payments")
+def test_a_graph_as_it_was() -> None:
+    exec(compile(BLOCKS["until"], str(SPLITS), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -204,6 +204,32 @@ def test_folds_have_each_class_alike(clock: Clock) -> None:
     stage.hold(graph, split)
     for _, fold in stage.fits[:FOLDS]:
         assert np.bincount(graph.y[fold.test]).tolist() == [8, 8, 8, 8]
+
+
+def test_folds_keep_groups_whole(clock: Clock) -> None:
+    graph = replace(labelled(200, 4), groups=np.arange(200) // 8)
+    split = stratified_split(graph.y, seed=1, groups=graph.groups)
+    stage = Stage({"a": Act()}, clock)
+    assert stage.hold(graph, split).folds == FOLDS
+    for _, fold in stage.fits[:FOLDS]:
+        inside = [set(graph.groups[part]) for part in fold.parts.values()]
+        assert sum(map(len, inside)) == len(set().union(*inside))
+        assert len(fold.test) == 32
+
+
+def test_one_group_cannot_be_folded(clock: Clock) -> None:
+    graph = replace(labelled(200, 4), groups=np.zeros(200, dtype=int))
+    split = stratified_split(graph.y, seed=1)
+    assert Stage({"a": Act()}, clock).hold(graph, split).folds == 0
+
+
+def test_a_split_by_time_is_compared_on_its_later_nodes(clock: Clock) -> None:
+    graph = replace(labelled(200, 4), times=np.arange(200))
+    by_time = Split(np.arange(120), np.arange(120, 160), np.arange(160, 200))
+    stage = Stage({"a": Act(0.9), "b": Act(0.6)}, clock)
+    found = stage.hold(graph, by_time)
+    assert found.folds == 0
+    assert found.held_out.tolist() == by_time.val.tolist()
 
 
 def test_enough_validation_nodes_are_taken_as_they_are(

@@ -74,6 +74,24 @@ def test_groups_are_never_torn_apart(sizes: list[int], folds: int, seed: int) ->
     assert np.sort(np.concatenate(tests)).tolist() == list(range(graph.n_nodes))
 
 
+def test_groups_of_the_graph_are_kept_whole() -> None:
+    numbers = np.r_[np.repeat(np.arange(6), 5), -1, -1]
+    graph = replace(path_graph(np.arange(32) % 2), groups=numbers)
+    told = []
+    cross_validate(graph, QUICK, folds=3, on_fold=lambda fold: told.append(fold.sizes))
+    asked = []
+    names = np.r_[numbers[:-2], 8, 9]
+    cross_validate(
+        graph,
+        QUICK,
+        folds=3,
+        groups=names,
+        on_fold=lambda fold: asked.append(fold.sizes),
+    )
+    assert told == asked
+    assert {sizes[2] % 5 for sizes in told} <= {0, 1, 2}
+
+
 def test_groups_are_dealt_so_that_classes_are_alike() -> None:
     """Eight groups of five, four of them of the second class, to four folds."""
     groups = np.repeat(np.arange(8), 5)

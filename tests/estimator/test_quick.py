@@ -7,6 +7,7 @@ from h2gcn import Graph, Split
 from h2gcn.auto import quick_members
 from h2gcn.estimator import quick, quick_fit
 from h2gcn.exceptions import InputError
+from h2gcn.graph import stratified_split
 from support.graphs import adjacency
 
 
@@ -178,3 +179,20 @@ def test_a_path_of_nodes_is_small_enough_for_folds() -> None:
     path = adjacency(n, [(i, i + 1) for i in range(n - 1)])
     found = quick_fit(Graph(x=np.eye(n), adj=path, y=np.arange(n) // 10))
     assert (found.nodes, found.folds) == (16, 5)
+
+
+def test_groups_and_times_stay_what_they_are() -> None:
+    n = 40
+    path = adjacency(n, [(i, i + 1) for i in range(n - 1)])
+    y, rng = np.arange(n) // 10 % 2, np.random.default_rng(0)
+    grouped = Graph(x=np.eye(n), adj=path, y=y, groups=np.arange(n) // 2)
+    split = stratified_split(y, groups=grouped.groups)
+    nodes = np.concatenate([split.train, split.val])
+    for known, held in quick._rounds(grouped, split, nodes, 0):
+        assert not set(grouped.groups[known]) & set(grouped.groups[held])
+    timed = Graph(x=np.eye(n), adj=path, y=y, times=rng.permutation(n))
+    order = np.argsort(timed.times)
+    by_time = Split(order[:20], order[20:30], order[30:])
+    ((known, held),) = quick._rounds(timed, by_time, order[:30], 0)
+    assert known.tolist() == sorted(by_time.train)
+    assert held.tolist() == sorted(by_time.val)

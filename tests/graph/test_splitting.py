@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import stratified_split
+from h2gcn.graph import deal_groups, stratified_split
 
 
 def counts(part: np.ndarray, y: np.ndarray) -> list[int]:
@@ -110,3 +110,112 @@ def test_labels_and_seed_are_checked():
         stratified_split([-1, -1])
     with pytest.raises(InputError, match=r"'seed' parameter .* at least 0. Got -1"):
         stratified_split([0, 1], seed=-1)
+
+
+def torn(split, groups) -> bool:
+    """Tell whether a group that is one (from 0 on) is in two parts."""
+    inside = [set(groups[part][groups[part] >= 0]) for part in split.parts.values()]
+    return len(set().union(*inside)) < sum(map(len, inside))
+
+
+def test_groups_stay_whole_and_parts_keep_their_sizes():
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(100), rng.integers(1, 6, 100))
+    y = (rng.random(len(groups)) < 0.3).astype(int)
+    split = stratified_split(y, groups=groups, seed=4)
+    assert not torn(split, groups)
+    n = len(y)
+    assert sum(split.sizes) == n
+    for part, share in zip(split.parts.values(), (0.6, 0.2, 0.2), strict=True):
+        assert abs(len(part) - share * n) <= 3
+        assert abs(y[part].mean() - y.mean()) < 0.05
+
+
+def test_names_of_groups_and_nodes_in_none():
+    y = np.zeros(8, dtype=int)
+    names = np.array(["a", "a", "a", "a", "", "", None, float("nan")], dtype=object)
+    split = stratified_split(y, (0.5, 0.25, 0.25), groups=names)
+    parts = [set(part.tolist()) for part in split.parts.values()]
+    assert parts[0] == {0, 1, 2, 3}  # the group is train; others are dealt one by one
+    assert [len(part) for part in parts] == [4, 2, 2]
+    assert np.array_equal(
+        stratified_split(y, groups=[5, 5, 5, 5, -1, -2, -1, -1]).train,
+        stratified_split(y, groups=["a"] * 4 + [""] * 4).train,
+    )
+
+
+def test_one_group_of_a_class_goes_to_train():
+    groups = np.array([0] * 10 + [1] * 10 + [2] * 2)
+    y = np.array([0] * 20 + [1] * 2)
+    split = stratified_split(y, (0.4, 0.5, 0.1), groups=groups)
+    assert set(y[split.train]) == {0, 1}
+    assert split.val.size
+
+
+def test_val_gets_a_group_if_there_are_two():
+    assert stratified_split([0, 0, 1, 1], groups=[0, 0, 1, 1]).val.size == 2
+    assert stratified_split([0, 1, 0, 1], groups=[7, 7, 7, 7]).sizes == (4, 0, 0)
+    # The one that train can spare.
+    split = stratified_split([0, 0, 1, 0], (0.98, 0.01, 0.01), groups=[0, 0, 1, 2])
+    assert split.val.tolist() == [3]
+
+
+def test_the_seed_deals_groups():
+    y, groups = np.arange(60) % 2, np.arange(60) // 2
+    one, same, other = (stratified_split(y, seed=s, groups=groups) for s in (1, 1, 2))
+    assert np.array_equal(one.train, same.train)
+    assert not np.array_equal(one.train, other.train)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(-1, 3), st.integers(-1, 12)), min_size=2, max_size=60
+    ),
+    st.sampled_from([(0.6, 0.2, 0.2), (0.25, 0.25, 0.5), (0.1,) * 3, (0.75, 0.25, 0)]),
+    st.integers(0, 5),
+)
+def test_what_holds_for_any_groups(nodes, fractions, seed):
+    y, groups = map(np.array, zip(*nodes, strict=True))
+    labelled = np.flatnonzero(y >= 0)
+    if not labelled.size:
+        return
+    split = stratified_split(y, fractions, seed, groups=groups)
+    assert not torn(split, groups)
+    union = np.concatenate(list(split.parts.values()))
+    assert len(set(union)) == len(union)
+    assert set(union) <= set(labelled)
+    if sum(fractions) > 0.99:
+        assert len(union) == len(labelled)
+    own = groups[labelled]
+    n_groups = len(set(own[own >= 0])) + int((own < 0).sum())
+    assert split.train.size
+    assert bool(split.val.size) == (n_groups > 1)
+    own = np.where(own < 0, 100 + np.arange(len(own)), own)
+    classes = set(y[labelled])
+    # A class of one group may be what val is left with.
+    if all(len(set(own[y[labelled] == c])) > 1 for c in classes):
+        assert set(y[split.train]) == classes
+    if sum(fractions) > 0.99 and len(classes) == 1:
+        wanted = fractions[0] * len(labelled)
+        assert abs(len(split.train) - wanted) <= 2 * np.bincount(own).max()
+
+
+def test_equal_parts_of_groups():
+    groups = np.repeat(np.arange(12), 5)
+    place = deal_groups(groups, np.zeros(60, dtype=int), [0.25] * 4)
+    assert np.bincount(place).tolist() == [15, 15, 15, 15]
+    none = deal_groups(groups, np.zeros(60, dtype=int), [0.5, 0, 0.5])
+    assert np.bincount(none).tolist() == [30, 0, 30]
+
+
+def test_groups_are_checked():
+    with pytest.raises(InputError, match=r"'groups' .* each of the 2 nodes. Got .*3,"):
+        stratified_split([0, 1], groups=[0, 1, 2])
+
+    class Mute:
+        def __str__(self):
+            raise ValueError
+
+    with pytest.raises(InputError, match=r"'groups' .* must be names or numbers\."):
+        stratified_split([0, 1], groups=[Mute(), Mute()])

@@ -350,6 +350,40 @@ def test_what_edges_carry_comes_back(tmp_path: Path, columns: EdgeColumns) -> No
     assert back.categories == columns.categories
 
 
+@pytest.mark.parametrize(
+    "times",
+    [np.array(["2024-01-01", "NaT"], "datetime64[us]"), np.array([2.5, np.nan])],
+)
+def test_times_and_groups_are_kept(tmp_path: Path, times: np.ndarray) -> None:
+    graph = Graph(
+        x=np.eye(2),
+        adj=[[0, 1], [1, 0]],
+        times=times,
+        groups=[7, -1],
+        edge_columns=EdgeColumns(
+            [0, 1], [1, 0], np.zeros((2, 0)), (), times=times[::-1]
+        ),
+    )
+    write_npz(graph, tmp_path / "g.npz")
+    back = read_npz(tmp_path / "g.npz")
+    np.testing.assert_array_equal(back.times, times)
+    np.testing.assert_array_equal(back.edge_columns.times, times[::-1])
+    assert back.times.dtype == times.dtype
+    assert back.groups.tolist() == [7, -1]
+
+
+def test_dates_of_an_archive_are_whole_numbers(
+    tmp_path: Path, small_graph: Graph
+) -> None:
+    write_npz(small_graph, tmp_path / "g.npz")
+    with np.load(tmp_path / "g.npz") as archive:
+        arrays = dict(archive)
+    dates = np.zeros(small_graph.n_nodes)
+    np.savez(tmp_path / "g.npz", **arrays, node_dates=dates)
+    with pytest.raises(InputError, match=r"'node_dates' must be microseconds. Got"):
+        read_npz(tmp_path / "g.npz")
+
+
 def test_archives_without_edge_columns_have_none(tmp_path: Path) -> None:
     write_npz(rich_graph(dense=True, directed=True), tmp_path / "g.npz")
     assert read_npz(tmp_path / "g.npz").edge_columns is None

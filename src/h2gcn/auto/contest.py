@@ -18,7 +18,7 @@ from scipy.special import softmax
 
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import Graph, Split, stratified_split
+from h2gcn.graph import Graph, Split, deal_groups, is_by_time, stratified_split
 from h2gcn.training import Epoch, fit_temperature, score
 
 __all__ = [
@@ -550,17 +550,20 @@ def _folds(graph: Graph, split: Split, seed: int) -> list[Split]:
     Where it has few validation nodes, they are folds of training and validation nodes:
     each holds some back as its test part, and chooses epochs by a part of the others.
     Nodes that are too few for that, so that a fold would train on one class, are
-    compared on the split.
+    compared on the split; so are those of a split by time, to choose by later nodes.
     """
-    if len(split.val) >= FEW_NODES:
+    if len(split.val) >= FEW_NODES or is_by_time(graph, split):
         return []
     nodes = np.concatenate([split.train, split.val])
     share = len(split.train) / len(nodes)
     found = []
-    for number, (rest, held) in enumerate(class_folds(graph.y, nodes, seed)):
+    dealt = class_folds(graph.y, nodes, seed, graph.groups)
+    for number, (rest, held) in enumerate(dealt if len(dealt) > 1 else ()):
         labels = np.full(graph.n_nodes, -1)
         labels[rest] = graph.y[rest]
-        inner = stratified_split(labels, (share, 1 - share, 0), seed + number)
+        inner = stratified_split(
+            labels, (share, 1 - share, 0), seed + number, groups=graph.groups
+        )
         if len(np.unique(graph.y[inner.train])) < 2 or not inner.val.size:
             return []
         found.append(Split(inner.train, inner.val, held))
@@ -568,7 +571,10 @@ def _folds(graph: Graph, split: Split, seed: int) -> list[Split]:
 
 
 def class_folds(
-    y: NDArray[np.int64], nodes: NDArray[np.int64], seed: int
+    y: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    seed: int,
+    groups: NDArray[np.int64] | None = None,
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Return folds of nodes, class by class: the others, and those that are held back.
 
@@ -580,7 +586,16 @@ def class_folds(
         Those that are shared out, each held back once, [m].
     seed
         Of the order in which they are.
+    groups
+        Numbers of groups that stay whole, [n]; -1 is none. Where these are fewer than
+        folds, there are as many folds as groups.
     """
+    if groups is not None:
+        place = deal_groups(groups[nodes], y[nodes], [1 / FOLDS] * FOLDS, seed)
+        return [
+            (nodes[place != number], nodes[place == number])
+            for number in np.unique(place)
+        ]
     nodes = np.random.default_rng(seed).permutation(nodes)
     nodes = nodes[np.argsort(y[nodes], kind="stable")]
     fold = np.arange(len(nodes)) % FOLDS

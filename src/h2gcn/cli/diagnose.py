@@ -73,7 +73,7 @@ def command(
         from h2gcn.estimator import quick_fit
 
         with fitting_status() as tell:
-            quick = quick_fit(graph, on_member=tell)
+            quick = quick_fit(src.past_of(graph, options), on_member=tell)
     diagnosis = _in_options(words.diagnose(graph, quick=quick))
     if html is not None:
         page = words.render_html(diagnosis)

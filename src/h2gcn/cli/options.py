@@ -26,15 +26,18 @@ __all__ = [
     "AsJson",
     "BatchSize",
     "Categorical",
+    "DateFeature",
     "Device",
     "DropUnknown",
     "EdgeCategorical",
     "EdgeFeature",
+    "EdgeTimeColumn",
     "EdgeWeight",
     "Edges",
     "Feature",
     "Features",
     "FillMissing",
+    "GroupColumn",
     "IdColumn",
     "LabelColumn",
     "MemoryLimit",
@@ -46,10 +49,14 @@ __all__ = [
     "Seed",
     "Source",
     "SourceColumn",
+    "SplitColumn",
     "Tables",
     "TargetColumn",
+    "TestAfter",
+    "TimeColumn",
     "TrustData",
     "Undirected",
+    "ValAfter",
     "check_given",
     "check_not_read",
     "check_page",
@@ -58,11 +65,13 @@ __all__ = [
     "in_range",
     "is_benchmark",
     "large",
+    "later_than",
     "load_as_trained",
     "load_source",
     "machine",
     "merge",
     "parse_options",
+    "past_of",
     "with_tables",
 ]
 
@@ -463,6 +472,52 @@ Undirected = Annotated[
 ]
 
 
+_split = in_panel("Splits of tables")
+SplitColumn = Annotated[
+    str | None,
+    _split("Column of the node table that says train, val or test.", metavar="COLUMN"),
+]
+GroupColumn = Annotated[
+    str | None,
+    _split(
+        "Nodes of one value here are never torn apart by a split.", metavar="COLUMN"
+    ),
+]
+TimeColumn = Annotated[
+    str | None,
+    _split("When a node came up with its label: dates or numbers.", metavar="COLUMN"),
+]
+TestAfter = Annotated[
+    str | None,
+    _split(
+        "Train on the graph as it was then, test on later labels; a day such as "
+        "2024-06-01 counts whole.",
+        metavar="TIME",
+    ),
+]
+ValAfter = Annotated[
+    str | None,
+    _split(
+        "Labels after it, up to the cut, are for validation (default: the latest "
+        "quarter).",
+        metavar="TIME",
+    ),
+]
+EdgeTimeColumn = Annotated[
+    str | None,
+    _split("When an edge came up, in the edge table.", metavar="COLUMN"),
+]
+DateFeature = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--date-feature",
+        metavar="COLUMN",
+        help="Columns of dates to make numbers of: a,b or repeated.",
+        rich_help_panel=_TABLES,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Tables:
     """Where tables are and how they are read: options that several commands have."""
@@ -483,6 +538,13 @@ class Tables:
     edge_feature: EdgeFeature = None
     edge_categorical: EdgeCategorical = None
     edge_weight: EdgeWeight = None
+    date_feature: DateFeature = None
+    split_column: SplitColumn = None
+    group_column: GroupColumn = None
+    time_column: TimeColumn = None
+    test_after: TestAfter = None
+    val_after: ValAfter = None
+    edge_time_column: EdgeTimeColumn = None
 
     def options(self) -> TableOptions:
         """Return how the tables are to be read."""
@@ -501,6 +563,13 @@ class Tables:
             edge_features=tuple(self.edge_feature) if self.edge_feature else None,
             edge_categorical=tuple(self.edge_categorical or ()),
             edge_weight=self.edge_weight,
+            date_features=tuple(self.date_feature or ()),
+            split_column=self.split_column,
+            group_column=self.group_column,
+            time_column=self.time_column,
+            test_after=self.test_after,
+            val_after=self.val_after,
+            edge_time_column=self.edge_time_column,
         )
 
 
@@ -523,6 +592,44 @@ def with_tables(command: Callable[..., Any]) -> Callable[..., Any]:
     spread.__annotations__ = {one.name: one.annotation for one in taken}
     vars(spread)["__signature__"] = own.replace(parameters=taken)
     return spread
+
+
+_FOR_TABLES = (
+    *("split_column", "group_column", "time_column", "edge_time_column"),
+    "date_feature",
+)
+
+
+def past_of(graph: Graph, options: TableOptions) -> Graph:
+    """Return a graph as it was at the cut that the options name; itself without one."""
+    from h2gcn.graph import until
+
+    cut = options.test_after
+    return graph if cut is None or graph.times is None else until(graph, cut)
+
+
+def later_than(
+    past: Graph, graph: Graph, options: TableOptions
+) -> dict[str, Any] | None:
+    """Return what came after the cut, for JSON; None where there is no cut.
+
+    Parameters
+    ----------
+    past, graph
+        The graph as it was, and the whole.
+    options
+        How its tables were read.
+    """
+    if past is graph:
+        return None
+    return {
+        "column": options.time_column,
+        "edge_column": options.edge_time_column,
+        "test_after": options.test_after,
+        "val_after": options.val_after,
+        "nodes_later": graph.n_nodes - past.n_nodes,
+        "edges_later": graph.n_edges - past.n_edges,
+    }
 
 
 def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
@@ -588,6 +695,12 @@ def load_source(
                     f"{source} is a dataset with features of its own; --features is "
                     "for tables"
                 )
+            for name in _FOR_TABLES:
+                if getattr(tables, name):
+                    raise InputError(
+                        f"{source} is a dataset with splits of its own; "
+                        f"--{name.replace('_', '-')} is for tables"
+                    )
             with download_bar() as progress:
                 return load_dataset(
                     source, trust_data=tables.trust_data or None, progress=progress
@@ -645,5 +758,6 @@ def load_as_trained(
         target_column=tables.target_column or options.target_column,
         label_column=tables.label_column or options.label_column,
         label_required=label_required,
+        to_train=False,
     )
     return load_source(source, tables, options, memory_limit)

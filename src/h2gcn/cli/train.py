@@ -183,7 +183,9 @@ def command(
     Your own data are given to auto, which fits a dozen models and lets the best
     answer; --model names one. Nodes without a label are left for 'h2gcn predict'.
     Data that bring no split are split 60/20/20, each class alike; 'all' then means
-    ten such splits. Ctrl-C and SIGTERM keep the best so far, and say so.
+    ten such splits. With --test-after the model is trained on the graph as it was
+    then, and tested on the labels that came later. Ctrl-C and SIGTERM keep the
+    best so far, and say so.
     """
     own = parse_options(option or [])
     given = {
@@ -239,16 +241,20 @@ def command(
     # Benchmarks are as the paper has them, however large their rings are.
     config.setdefault("ring_cap", "exact" if is_benchmark(source) else "auto")
     numbers = _split_numbers(split, len(graph.splits))
+    past = src.past_of(graph, options)
+    later = src.later_than(past, graph, options)
     runs = _run_splits(
-        graph, model, numbers, seed, config, checkpoints, note=note, quiet=quiet
+        graph, past, model, numbers, seed, config, checkpoints, note=note, quiet=quiet
     )
     interrupted = _interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        best.save(out, graph, interrupted)
+        best.save(out, graph, interrupted, later)
     if page is not None:
         _write_page(page, graph, best)
     result = _report(graph, model, runs) | {"interrupted": interrupted is not None}
+    if later is not None:
+        result["time"] = later
     _warn_of_missed_classes(result)
     if as_json:
         tell_json(result)
@@ -336,17 +342,32 @@ class SplitRun:
     test: Evaluation | None
     seconds: float
 
-    def save(self, path: Path, graph: Graph, interrupted: str | None = None) -> None:
+    @property
+    def sizes(self) -> list[int]:
+        """Numbers of training, validation and test nodes."""
+        train, val, _ = self.classifier.split_.sizes
+        # Later ones are not in the graph that it was trained on.
+        return [train, val, 0 if self.test is None else self.test.nodes]
+
+    def save(
+        self,
+        path: Path,
+        graph: Graph,
+        interrupted: str | None = None,
+        later: Mapping[str, Any] | None = None,
+    ) -> None:
         """Save the classifier with what it learned on and how well.
 
-        `interrupted` says how it ended before its time, if it did.
+        `interrupted` says how it ended before its time, if it did, and `later` what
+        came after the time up to which it was trained.
         """
         extra = {
             "graph": homophily.graph_card(graph),
             "split": self.split,
             "val_accuracy": self.val.accuracy,
             "test_accuracy": None if self.test is None else self.test.accuracy,
-            "split_sizes": list(self.classifier.split_.sizes),
+            "split_sizes": self.sizes,
+            **({} if later is None else {"time": dict(later)}),
             **_judge_runs([self]).to_json(),
             "epochs": self.classifier.n_iter_,
             "interrupted": interrupted is not None,
@@ -367,6 +388,7 @@ def _judge_runs(runs: Sequence[SplitRun]) -> Judgement:
 
 def _run_splits(
     graph: Graph,
+    past: Graph,
     model: str,
     numbers: Sequence[int],
     seed: int,
@@ -378,12 +400,13 @@ def _run_splits(
 ) -> list[SplitRun]:
     """Fit a model on each of some splits; a run of split i is seeded by seed + i.
 
+    It is fitted on the past, and tested on the whole graph, which may be the same.
     What "auto" is to fit once more on all labels is scored before. The note is said
     once it is known that there will be a training.
     """
     again = bool(config.get("refit"))
     config = {name: value for name, value in config.items() if name != "refit"}
-    fits = [_check(graph, model, number, seed, config) for number in numbers]
+    fits = [_check(past, model, number, seed, config) for number in numbers]
     if not _has_epochs(model):
         checkpoints = None  # it is done in one go
     if checkpoints is not None:
@@ -391,16 +414,15 @@ def _run_splits(
     if not quiet:
         if note:
             say(f"note: {note}")
-        say_what_was_read(graph, [checked.split for _, checked in fits])
+        say_what_was_read(past, [checked.split for _, checked in fits])
     runs: list[SplitRun] = []
     try:
         for number, (fitted, checked) in zip(numbers, fits, strict=True):
             seconds = _fit(fitted, checked, number, checkpoints, quiet=quiet)
             used = fitted.split_
-            test = (
-                estimator.evaluate(fitted, graph, used.test) if used.test.size else None
-            )
-            val = estimator.evaluate(fitted, graph, used.val)
+            tested = used.test if past is graph else graph.splits[number].test
+            test = estimator.evaluate(fitted, graph, tested) if tested.size else None
+            val = estimator.evaluate(fitted, past, used.val)
             if again and not fitted.interrupted_:
                 start = time.perf_counter()
                 fitted.fit_on_all(graph)
@@ -663,7 +685,7 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
         "test_macro_f1": None if run.test is None else run.test.macro_f1,
         "seconds": round(run.seconds, 3),
         "interrupted": run.classifier.interrupted_,
-        "sizes": list(run.classifier.split_.sizes),
+        "sizes": run.sizes,
         "scaling": run.classifier.scaler_.kind,
         "temperature": None if calibration is None else calibration.temperature,
         "test_probabilities": None
@@ -679,6 +701,13 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
 def _show(result: Mapping[str, Any], graph: Graph) -> None:
     """Print the results as tables."""
     show_card(result["graph"])
+    if "time" in result:
+        later = result["time"]
+        tell(
+            f"trained on the graph up to {later['test_after']}: "
+            f"{later['nodes_later']:,} nodes and {later['edges_later']:,} edges came "
+            "later and were not there; test nodes are among them, in the whole graph"
+        )
     for board in result.get("leaderboards", ()):
         _show_leaderboard(auto.Leaderboard.from_json(board))
     if result["config"]["scaling"] == "auto" and _is_scaled(result["model"]):

@@ -68,6 +68,13 @@ _FLAGS = {
     "drop_unknown": "--drop-unknown",
     "fill_missing": "--fill-missing",
     "undirected": "--undirected",
+    "date_features": "--date-feature",
+    "split_column": "--split-column",
+    "group_column": "--group-column",
+    "time_column": "--time-column",
+    "test_after": "--test-after",
+    "val_after": "--val-after",
+    "edge_time_column": "--edge-time-column",
 }
 
 
@@ -173,6 +180,7 @@ def command(
         warnings.simplefilter("ignore", H2GCNWarning)
     options = tables.options()
     graph = src.load_source(source, tables, options, memory_limit)
+    graph = src.past_of(graph, options)
     folder = TuneFolder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:

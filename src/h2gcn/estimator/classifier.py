@@ -527,13 +527,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         graph
-            The graph of `fit`.
+            The graph of `fit`, or a later one that has all of its nodes, known by their
+            ids, and the same features and classes.
         """
         check_is_fitted(self, "classes_")
         if not self.members_:
             raise InputError("'fit_on_all' is for model 'auto'.")
         check_is_graph("fit_on_all", graph)
-        if self.seen_ is None or not self.seen_.is_of(graph):
+        alike = graph.feature_names == tuple(self.feature_names_in_) and np.array_equal(
+            graph.classes, self.classes_
+        )
+        if self.seen_ is None or not (alike and self.seen_.is_within(graph)):
             raise InputError(
                 f"{graph.name}: not the graph of fit, on whose labelled nodes those "
                 "that answer are fitted once more"

@@ -17,7 +17,14 @@ from h2gcn._validation import as_array, check_callable, check_integer, check_typ
 from h2gcn.estimator.classifier import NodeClassifier
 from h2gcn.estimator.prediction import Evaluation, mean_and_deviation
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph, Split, check_is_graph, stratified_split
+from h2gcn.graph import (
+    Graph,
+    Split,
+    check_is_graph,
+    deal_groups,
+    groups_of_one,
+    stratified_split,
+)
 from h2gcn.training import mean_interval
 
 __all__ = ["CrossValidation", "FoldScores", "cross_validate"]
@@ -177,7 +184,7 @@ def cross_validate(
     groups
         A name for each node, [n]; nodes of one name are never torn apart, neither by
         folds nor by training and validation. Names of nodes without labels do not
-        count.
+        count. None is `graph.groups`, if there are any.
     on_fold
         Called with the `FoldScores` of each fold.
 
@@ -203,6 +210,8 @@ def cross_validate(
     check_integer("cross_validate", "repeats", repeats, 1)
     check_integer("cross_validate", "seed", seed, 0, 2**31)
     check_callable("cross_validate", "on_fold", on_fold)
+    if groups is None and graph.groups is not None:
+        groups = groups_of_one(graph.groups)
     names = None if groups is None else _check_groups(graph, groups, folds)
     _check_classes(graph, folds)
     nodes = graph.labelled
@@ -342,34 +351,6 @@ def _deal(
         for _, part in dealt.split(nodes, y):
             yield nodes[part]
         return
-    place = _deal_groups(groups[nodes], y, parts, seed)
+    place = deal_groups(groups[nodes], y, [1 / parts] * parts, seed)
     for number in range(parts):
         yield nodes[place == number]
-
-
-def _deal_groups(
-    groups: NDArray[np.int64], y: NDArray[np.int64], parts: int, seed: int
-) -> NDArray[np.int64]:
-    """Return which part each node goes to, [m]; none is empty if groups are as many.
-
-    Groups are dealt one after the other, the largest first, to the part that has least
-    of their classes: by how much the sum of squares grows of each part's share of each
-    class. An empty part grows least of all.
-    """
-    names, own = np.unique(groups, return_inverse=True)
-    classes, kind = np.unique(y, return_inverse=True)
-    shares = np.zeros((len(names), len(classes)))
-    np.add.at(shares, (own, kind), 1.0)
-    sizes = shares.sum(axis=1)
-    shares /= shares.sum(axis=0)
-    order = np.random.default_rng(seed).permutation(len(names))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    held, nodes = np.zeros((parts, len(classes))), np.zeros(parts)
-    place = np.empty(len(names), dtype=np.int64)
-    for group in order:
-        growth = ((2 * held + shares[group]) * shares[group]).sum(axis=1)
-        # Sums of the same shares in another order are equal.
-        place[group] = part = np.lexsort((nodes, growth.round(12)))[0]
-        held[part] += shares[group]
-        nodes[part] += sizes[group]
-    return place[own]

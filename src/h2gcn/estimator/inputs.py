@@ -205,6 +205,14 @@ class Seen:
         """Return whether a graph is that of `fit`; its labels may be others."""
         return _looks(graph) == self.graph
 
+    def is_within(self, graph: Graph) -> bool:
+        """Return whether a graph is that of `fit`, or has its nodes by their ids."""
+        if self.is_of(graph):
+            return True
+        if self.ids is None or not graph.has_ids:
+            return False
+        return bool(np.isin(self.ids, _hashed(graph.node_ids)).all())
+
     def unseen(self, graph: Graph) -> tuple[NDArray[np.int64], int]:
         """Return labelled nodes that training did not see, and how many it saw.
 

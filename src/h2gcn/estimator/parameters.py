@@ -516,7 +516,7 @@ def resolve_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
     """Return the split that is meant: given, one of the graph's, or a random one."""
     if split is None:
         if not graph.splits:
-            drawn = stratified_split(graph.y, FRACTIONS, seed)
+            drawn = stratified_split(graph.y, FRACTIONS, seed, groups=graph.groups)
             if not drawn.test.size:
                 warnings.warn(
                     f"{graph.labelled.size} labelled nodes are too few to hold some "

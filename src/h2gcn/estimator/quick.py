@@ -15,7 +15,7 @@ from h2gcn.diagnosis import QuickFit, QuickScore
 from h2gcn.estimator.classifier import NodeClassifier
 from h2gcn.estimator.parameters import check_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import Graph, Split, stratified_split
+from h2gcn.graph import Graph, Split, is_by_time, stratified_split
 from h2gcn.rings import forecast_ring
 from h2gcn.training import score
 
@@ -82,7 +82,11 @@ def quick_fit(
     if not graph.labelled.size:
         nothing = "nothing is labelled"
         return QuickFit((), "accuracy", 0, 0, 0.0, 0.0, time_limit, nothing)
-    split = graph.splits[0] if graph.splits else stratified_split(graph.y, seed=seed)
+    split = (
+        graph.splits[0]
+        if graph.splits
+        else stratified_split(graph.y, seed=seed, groups=graph.groups)
+    )
     nodes = np.concatenate([split.train, split.val])
     nodes = nodes[graph.y[nodes] >= 0]
     if why := _too_few(graph, nodes):
@@ -133,10 +137,14 @@ def _too_few(graph: Graph, nodes: NDArray[np.int64]) -> str:
 def _rounds(
     graph: Graph, split: Split, nodes: NDArray[np.int64], seed: int
 ) -> list[Round]:
-    """Return who is held out: the validation nodes, or folds."""
-    if len(split.val) < HELD_OUT:
-        folds = class_folds(graph.y, nodes, seed)
-        return [(np.sort(known), np.sort(held)) for known, held in folds]
+    """Return who is held out: the validation nodes, or folds where these are few.
+
+    Those of a split by time are later than the others, and stay so.
+    """
+    if len(split.val) < HELD_OUT and not is_by_time(graph, split):
+        folds = class_folds(graph.y, nodes, seed, graph.groups)
+        if len(folds) > 1:
+            return [(np.sort(known), np.sort(held)) for known, held in folds]
     held = np.random.default_rng(seed).permutation(split.val)[:MOST_HELD_OUT]
     return [(np.sort(split.train), np.sort(held))]
 

@@ -15,11 +15,26 @@ from .checksums import (
     row_keys as row_keys,
     split_fingerprint as split_fingerprint,
 )
-from .edges import EdgeColumns as EdgeColumns, edge_aggregates as edge_aggregates
+from .edges import (
+    EdgeColumns as EdgeColumns,
+    edge_aggregates as edge_aggregates,
+    structural_features as structural_features,
+)
 from .graph import (
     Graph as Graph,
     ReadRecord as ReadRecord,
     Split as Split,
     check_is_graph as check_is_graph,
 )
-from .splitting import stratified_split as stratified_split
+from .splitting import (
+    deal_groups as deal_groups,
+    groups_of_one as groups_of_one,
+    stratified_split as stratified_split,
+)
+from .timing import (
+    ISO_TIME as ISO_TIME,
+    is_by_time as is_by_time,
+    moment as moment,
+    time_text as time_text,
+    until as until,
+)

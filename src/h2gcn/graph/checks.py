@@ -24,6 +24,7 @@ __all__ = [
     "check_labels",
     "check_length",
     "check_split_count",
+    "check_times",
     "first_beyond",
     "first_not_finite",
     "row_slices",
@@ -201,6 +202,28 @@ def check_length(name: str, values: Any, n: int) -> Any:
     if len(values) != n:
         raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
     return values
+
+
+def check_times(owner: str, times: Any, n: int) -> NDArray[Any]:
+    """Return dates (of microseconds) or numbers, or raise, [n]; NaT and NaN are none.
+
+    Parameters
+    ----------
+    owner
+        Whose times they are, for messages.
+    times
+        As they were given.
+    n
+        How many there must be.
+    """
+    found = as_array(owner, "times", times)
+    if found.shape != (n,) or found.dtype.kind not in "Miuf":
+        raise InputError(
+            f"{owner}: 'times' must be {n} dates (datetime64) or numbers, 1-D. Got "
+            f"shape {found.shape} and dtype {found.dtype} instead."
+        )
+    kind = "datetime64[us]" if found.dtype.kind == "M" else np.float64
+    return found.astype(kind)
 
 
 def check_split_count(count: int) -> None:

@@ -1,4 +1,4 @@
-"""What edges carry (amounts, kinds, how many), and sums of it for each node."""
+"""What edges carry (amounts, kinds, how many), and what nodes have of it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph.checks import CSR, first_not_finite
+from h2gcn.graph.checks import CSR, check_times, first_not_finite
 
-__all__ = ["EdgeColumns", "edge_aggregates", "pair_weights"]
+__all__ = [
+    "STRUCTURAL",
+    "EdgeColumns",
+    "edge_aggregates",
+    "pair_weights",
+    "structural_features",
+]
+
+STRUCTURAL = ("log1p_degree", "log1p_neighbour_degree", "one")
+"""The features of a graph that brings none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +44,9 @@ class EdgeColumns:
     categories
         Which of the names are categories, columns of 0 and 1; by default those with
         a `=`.
+    times
+        When each edge came up, [m]: dates (datetime64) or numbers, NaT or NaN where it
+        was always there; None where nothing is known of it. No model sees them.
 
     Examples
     --------
@@ -49,6 +61,7 @@ class EdgeColumns:
     names: tuple[str, ...]
     directed: bool = True
     categories: tuple[str, ...] = None  # type: ignore[assignment]
+    times: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -79,6 +92,8 @@ class EdgeColumns:
             found = tuple(name for name in self.names if "=" in name)
         settle("categories", tuple(map(str, found)))
         self._check_categories()
+        if self.times is not None:
+            settle("times", check_times("EdgeColumns", self.times, len(self.source)))
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -296,3 +311,32 @@ def _of_side(
         yield f"mean of {name} over {side}", mean
         yield f"max of {name} over {side}", over(np.maximum.reduceat, column)
         yield f"min of {name} over {side}", over(np.minimum.reduceat, column)
+
+
+def structural_features(
+    adj: CSR,
+) -> tuple[NDArray[np.float32], tuple[str, ...], str]:
+    """Return features made of the graph alone, for graphs that bring none.
+
+    Parameters
+    ----------
+    adj
+        Adjacency matrix, [n, n].
+
+    Returns
+    -------
+    x
+        [n, 3]: log(1 + degree), log(1 + mean degree of the neighbours), and 1.
+    feature_names
+        The names of the three columns.
+    note
+        A sentence for the record of the reader.
+    """
+    degree = np.diff(adj.indptr).astype(np.float64)
+    neighbours = (adj @ degree) / np.maximum(degree, 1)
+    x = np.column_stack([np.log1p(degree), np.log1p(neighbours), np.ones_like(degree)])
+    note = (
+        "the input has no node features; log1p of the degree, log1p of the mean "
+        "degree of the neighbours and a constant are used in their place"
+    )
+    return x.astype(np.float32), STRUCTURAL, note

@@ -30,6 +30,7 @@ from h2gcn.graph.checks import (
     check_features,
     check_labels,
     check_length,
+    check_times,
 )
 from h2gcn.graph.edges import EdgeColumns, pair_weights
 
@@ -148,6 +149,12 @@ class Graph:
     edge_weight
         The column of `edge_columns` that says how much an edge counts in means over
         neighbours; None counts all alike. Distances stay those of steps.
+    times
+        When each node came up with its label, [n]: dates (datetime64) or numbers, NaT
+        or NaN where it was always there. No model sees them; `until` cuts by them.
+    groups
+        The number of each node's group, [n]; -1 is in none. Splits that are drawn tear
+        no group apart.
 
     Examples
     --------
@@ -169,6 +176,8 @@ class Graph:
     record: ReadRecord = field(default_factory=ReadRecord)
     edge_columns: EdgeColumns | None = None
     edge_weight: str | None = None
+    times: NDArray[Any] | None = None
+    groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         def settle(name: str, value: object) -> None:
@@ -208,6 +217,10 @@ class Graph:
             _check_edge_columns(self.edge_columns, n)
         if self.edge_weight is not None:
             _check_edge_weight(self.edge_weight, self.edge_columns)
+        if self.times is not None:
+            settle("times", check_times("Graph", self.times, n))
+        if self.groups is not None:
+            settle("groups", _check_groups(self.groups, n))
 
     @property
     def n_nodes(self) -> int:
@@ -364,6 +377,17 @@ def _check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
         )
     if not values.any():
         raise InputError(f"Graph: 'edge_weight': {name!r} is zero for every edge.")
+
+
+def _check_groups(groups: Any, n: int) -> NDArray[np.int64]:
+    """Return the number of each node's group, or raise, [n]."""
+    found = as_list("groups", groups)
+    if found.size and found.dtype.kind not in "iu":
+        raise InputError(
+            "Graph: 'groups' must be numbers of groups (integers, -1 for none). Got "
+            f"dtype {found.dtype} instead."
+        )
+    return np.asarray(check_length("groups", found, n)).astype(np.int64)
 
 
 def _check_edge_columns(columns: Any, n: int) -> None:

@@ -101,6 +101,8 @@ def read_graph(
             f"{features}: a file of features needs a node table: nodes=… and edges=…, "
             f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
         )
+    if not folder:
+        _check_for_tables(source, options)
     if isinstance(source, Path):
         graph = _read_path(source, options, features)
     else:
@@ -117,6 +119,20 @@ def _weighted(graph: Graph, name: str | None) -> Graph:
     except InputError as error:
         told = str(error).removeprefix("Graph: ")
         raise InputError(f"{graph.name}: {told}") from None
+
+
+def _check_for_tables(source: object, options: TableOptions) -> None:
+    """Refuse a split that is asked for where there is no table to have it."""
+    names = (
+        *("split_column", "group_column", "time_column", "edge_time_column"),
+        "date_features",
+    )
+    for name in names if options.to_train else ():
+        if getattr(options, name):
+            what = repr(str(source)) if isinstance(source, Path) else "an object"
+            raise InputError(
+                f"'{name}' is for a node table and an edge table. Got {what} instead."
+            )
 
 
 def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import Graph
+from h2gcn.graph import Graph, structural_features
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import (
     adjacency_from_edges,
     doubtful_labels,
     order_classes,
-    structural_features,
 )
 from h2gcn.io.mistakes import excerpt, not_utf8, one_line
 from h2gcn.io.tables import END_NAMES, ID_NAMES, text_array, text_codes
@@ -114,7 +113,7 @@ def read_edge_list(
         node_ids=text_array(pa.chunked_array([ids])),
         feature_names=names,
         name=file.stem,
-        record=replace(record, notes=(note, *doubtful_labels(classes))),
+        record=replace(record, notes=(note, *doubtful_labels(classes, y))),
     )
 
 

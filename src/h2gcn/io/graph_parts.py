@@ -21,12 +21,13 @@ __all__ = [
     "adjacency_from_edges",
     "carried_note",
     "check_features_room",
+    "doubtful_column",
     "doubtful_labels",
     "encode_labels",
     "fit_layout",
     "from_scipy",
+    "label_amounts",
     "order_classes",
-    "structural_features",
     "text_values",
     "worth_sparse",
 ]
@@ -89,36 +90,6 @@ def fit_layout(x: Any) -> Features:
     if dense.ndim == 2 and worth_sparse(int(np.count_nonzero(dense)), dense.shape):
         return CSR(dense)
     return dense
-
-
-def structural_features(
-    adj: CSR,
-) -> tuple[NDArray[np.float32], tuple[str, ...], str]:
-    """Return features made of the graph alone, for graphs that bring none.
-
-    Parameters
-    ----------
-    adj
-        Adjacency matrix, [n, n].
-
-    Returns
-    -------
-    x
-        [n, 3]: log(1 + degree), log(1 + mean degree of the neighbours), and 1.
-    feature_names
-        The names of the three columns.
-    note
-        A sentence for the record of the reader.
-    """
-    degree = np.diff(adj.indptr).astype(np.float64)
-    neighbours = (adj @ degree) / np.maximum(degree, 1)
-    x = np.column_stack([np.log1p(degree), np.log1p(neighbours), np.ones_like(degree)])
-    names = ("log1p_degree", "log1p_neighbour_degree", "one")
-    note = (
-        "the input has no node features; log1p of the degree, log1p of the mean "
-        "degree of the neighbours and a constant are used in their place"
-    )
-    return x.astype(np.float32), names, note
 
 
 # ------------------------------------------------------------------------------- labels
@@ -197,14 +168,133 @@ def _check_labels_fit(values: NDArray[Any]) -> None:
         raise InputError(f"Labels must be classes; these hold {largest:g}.")
 
 
-def doubtful_labels(classes: NDArray[Any] | None) -> tuple[str, ...]:
-    """Return a note for each class whose name elsewhere says "not known"."""
+def doubtful_labels(
+    classes: NDArray[Any] | None, y: NDArray[np.int64] | None = None
+) -> tuple[str, ...]:
+    """Return notes on labels that may be meant otherwise.
+
+    A class whose name elsewhere says "not known", and labels that are so many different
+    numbers that they look like amounts.
+
+    Parameters
+    ----------
+    classes
+        The labels, [C], if there are any.
+    y
+        Class index of each node, [n].
+    """
     names = [] if classes is None else [str(name) for name in classes]
-    return tuple(
+    notes = tuple(
         f"label {name!r} is taken as a class; leave it empty for unlabelled nodes"
         for name in names
         if name.lower() in _MISSING_ELSEWHERE
     )
+    if not label_amounts(classes, y):
+        return notes
+    n_labelled = int(np.count_nonzero(np.asarray(y) >= 0))
+    words = (
+        f"the labels of {n_labelled:,} nodes are {len(names):,} different numbers, and "
+        "are taken as classes, as nothing here predicts amounts; a few ranges, such as "
+        "low and high, would do in their place"
+    )
+    return (*notes, words)
+
+
+AMOUNTS, FRACTIONS, FEW_EACH = 20, 10, 10
+"""Whole numbers, of more than so many values, are amounts where a value has fewer nodes
+than the last says, in the mean; so are others of more values than the second says."""
+
+
+def label_amounts(classes: NDArray[Any] | None, y: NDArray[np.int64] | None) -> bool:
+    """Tell whether labels look like numbers that are to be predicted as such.
+
+    Parameters
+    ----------
+    classes, y
+        As of `doubtful_labels`.
+    """
+    if classes is None or y is None or len(classes) <= FRACTIONS:
+        return False
+    try:
+        numbers = np.array([float(name) for name in classes])
+    except ValueError:
+        return False
+    whole = np.all(numbers == np.rint(numbers))
+    if not whole:
+        return True
+    n_labelled = np.count_nonzero(np.asarray(y) >= 0)
+    return len(classes) > AMOUNTS and bool(n_labelled < FEW_EACH * len(classes))
+
+
+LEAST_ROWS = 20
+"""In fewer rows, numbers may look like anything."""
+MANY_ROWS = 50
+"""From so many rows on, whole numbers of which none is there twice are keys."""
+_KEY_WORDS = {
+    *("id", "ids", "key", "uuid", "guid", "no", "nr", "ref", "iban", "ssn", "isbn"),
+    *("phone", "telephone", "tel", "mobile", "fax", "serial"),
+}
+_CODE_WORDS = {"code", "zip", "zipcode", "postcode", "plz", "postal", "fips", "naics"}
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_UNIX = (946_684_800, 2_051_222_400)  # 2000 to 2035, in seconds
+
+
+def doubtful_column(name: str, values: NDArray[Any]) -> str:
+    """Return what numbers seem to be that are no amounts, or "".
+
+    Parameters
+    ----------
+    name
+        Of the column: `customer_no`, `zipCode`.
+    values
+        The numbers that are there, [m].
+
+    Examples
+    --------
+    >>> doubtful_column("customer_no", np.array([17, 4, 9] * 10))
+    'keys, by its name'
+    >>> doubtful_column("row", np.arange(30))
+    'keys, as it rises from row to row'
+    >>> doubtful_column("age", np.arange(30) % 7)
+    ''
+    """
+    if values.dtype.kind == "f":
+        values = values[~np.isnan(values)]
+    if len(values) < LEAST_ROWS or values.dtype.kind not in "iuf":
+        return ""
+    low, high = float(values.min()), float(values.max())
+    if not (np.isfinite(low) and np.isfinite(high)) or high - low < 2:
+        return ""
+    if np.any(values != np.rint(values)):
+        return ""
+    # The last word says what it is: customer_id, but id_count.
+    words = [word.lower() for word in _WORD.findall(name)]
+    if _CODE_WORDS & set(words[-2:]):
+        return "codes, by its name"
+    if set(words[-1:]) & _KEY_WORDS:
+        return "keys, by its name"
+    for scale, unit in ((1, "seconds"), (1e3, "milliseconds"), (1e6, "microseconds")):
+        if low >= scale * _UNIX[0] and high <= scale * _UNIX[1]:
+            return f"times, as {unit} since 1970"
+    if _are_days(values, low, high):
+        return "dates, as numbers such as 20240601"
+    if high - low + 1 < len(values):  # some are there twice
+        return ""
+    if (values[1:] > values[:-1]).all():
+        return "keys, as it rises from row to row"
+    if (values[1:] < values[:-1]).all():
+        return "keys, as it falls from row to row"
+    if len(values) >= MANY_ROWS and len(np.unique(values)) == len(values):
+        return "keys, as no value is there twice"
+    return ""
+
+
+def _are_days(values: NDArray[Any], low: float, high: float) -> bool:
+    """Tell whether numbers are years, months and days one after the other."""
+    if low < 19_000_101 or high > 21_001_231:
+        return False
+    month, day = values // 100 % 100, values % 100
+    return bool(np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)))
 
 
 # -------------------------------------------------------------------------------- edges

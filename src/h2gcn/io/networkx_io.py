@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
-from h2gcn.graph import EdgeColumns, Graph
+from h2gcn.graph import EdgeColumns, Graph, structural_features
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import (
     adjacency_from_edges,
@@ -22,7 +22,6 @@ from h2gcn.io.graph_parts import (
     doubtful_labels,
     encode_labels,
     fit_layout,
-    structural_features,
     text_values,
 )
 from h2gcn.io.mistakes import excerpt, one_line
@@ -117,7 +116,7 @@ def from_networkx(
         node_ids=_node_ids(nodes),
         feature_names=tuple(names),
         name=name or str(getattr(G, "name", "")) or "graph",
-        record=replace(record, notes=(*notes, *doubtful_labels(classes))),
+        record=replace(record, notes=(*notes, *doubtful_labels(classes, y))),
         edge_columns=edge_columns,
     )
 

@@ -110,6 +110,10 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         arrays |= _csr("directed", graph.directed)
     if graph.edge_columns is not None:
         arrays |= _edge_arrays(graph.edge_columns)
+        arrays |= _time_arrays("edge", graph.edge_columns.times)
+    arrays |= _time_arrays("node", graph.times)
+    if graph.groups is not None:
+        arrays["node_groups"] = graph.groups
     for number, split in enumerate(graph.splits):
         for part, index in split.parts.items():
             arrays[f"split_{number}_{part}"] = index
@@ -171,8 +175,29 @@ def _from_csr(archive: Archive) -> Graph:
         graph = replace(graph, directed=directed)
     if any(key in archive.keys for key in _EDGE_KEYS):
         graph = replace(graph, edge_columns=_edge_columns(archive))
+    if any(key in archive.keys for key in ("node_times", "node_dates", "node_groups")):
+        times, groups = _times("node", archive), archive.get("node_groups")
+        graph = replace(graph, times=times, groups=groups)
     record = archive.get("record")
     return graph if record is None else replace(graph, record=_record(record))
+
+
+def _time_arrays(of: str, times: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """Return times as numbers; those of dates are microseconds since 1970."""
+    if times is None:
+        return {}
+    if times.dtype.kind == "M":
+        return {f"{of}_dates": times.astype("datetime64[us]").astype(np.int64)}
+    return {f"{of}_times": times}
+
+
+def _times(of: str, archive: Archive) -> NDArray[Any] | None:
+    dates: NDArray[Any] | None = archive.get(f"{of}_dates")
+    if dates is None:
+        return archive.get(f"{of}_times")
+    if dates.dtype.kind != "i":
+        raise InputError(f"'{of}_dates' must be microseconds. Got {_told(dates)}.")
+    return dates.astype(np.int64).astype("datetime64[us]")
 
 
 def _edge_arrays(columns: EdgeColumns) -> dict[str, NDArray[Any]]:
@@ -203,6 +228,7 @@ def _edge_columns(archive: Archive) -> EdgeColumns:
         tuple(names),
         directed=directed == [True],
         categories=tuple(categories),
+        times=_times("edge", archive),
     )
 
 

@@ -9,6 +9,7 @@ import csv
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from datetime import date
 from functools import cached_property
 from itertools import islice
 from numbers import Real
@@ -458,14 +459,24 @@ def _are_numbers(value: object) -> bool:
     )
 
 
+def _is_time(value: object) -> bool:
+    return isinstance(value, str | Real | None) and not _is_flag(value)
+
+
 _COLUMNS = (
-    *("id_column", "label_column", "source_column", "target_column"),
+    *("id_column", "label_column", "source_column", "target_column", "split_column"),
+    *("group_column", "time_column", "edge_time_column"),
     "edge_weight",
 )
-_FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required")
+_FLAGS = ("drop_unknown", "undirected", "fill_missing", "label_required", "to_train")
 _RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(_COLUMNS, ("a name or None", _is_name)),
-    **dict.fromkeys(("categorical", "edge_categorical"), ("names", _are_names)),
+    **dict.fromkeys(
+        ("categorical", "edge_categorical", "date_features"), ("names", _are_names)
+    ),
+    **dict.fromkeys(
+        ("test_after", "val_after"), ("a date such as 2024-06-01 or a number", _is_time)
+    ),
     **dict.fromkeys(
         ("feature_columns", "edge_features"), ("names or None", _are_names_or_none)
     ),
@@ -523,6 +534,28 @@ class TableOptions:
     label_required
         Whether a table without the `label_column` that was asked for is an error;
         not so where a model predicts what is not known yet.
+    split_column
+        Says of each node whether it is for `train`, `val` (`valid`, `validation`,
+        `dev`) or `test`; of none of them where it is empty.
+    group_column
+        Nodes of one value are never torn apart by a split that is drawn; where it is
+        empty, a node is in no group.
+    time_column
+        When a node came up with its label: dates, as of ISO 8601, or numbers.
+    test_after
+        The labels of nodes that came up after it are for testing. A day counts whole;
+        `h2gcn.graph.until` gives the graph as it was then, to train on.
+    val_after
+        Likewise for validation, among the labels up to `test_after`; by default the
+        latest quarter of these.
+    edge_time_column
+        When an edge came up, in the edge table.
+    date_features
+        Columns of dates that are made numbers: days since 1970, and where in the year
+        and in the week they are. Names as of `feature_columns`.
+    to_train
+        Whether a model is to be trained. Where not, the columns of a split, of groups and
+        of times need not be there; they are no features, and not looked at.
 
     Examples
     --------
@@ -546,8 +579,20 @@ class TableOptions:
     edge_categorical: tuple[str, ...] = ()
     edge_fill_values: Mapping[str, float] = field(default_factory=dict, hash=False)
     edge_weight: str | None = None
+    split_column: str | None = None
+    group_column: str | None = None
+    time_column: str | None = None
+    test_after: str | float | None = None
+    val_after: str | float | None = None
+    edge_time_column: str | None = None
+    date_features: tuple[str, ...] = ()
+    to_train: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("test_after", "val_after"):
+            given = getattr(self, name)
+            if isinstance(given, date | np.datetime64):
+                object.__setattr__(self, name, str(given))
         for field_, (rule, is_sound) in _RULES.items():
             value = getattr(self, field_)
             if not is_sound(value):
@@ -562,6 +607,19 @@ class TableOptions:
             raise InputError(
                 "The source and the target column of the edge table must be given "
                 f"together. Got {self.source_column!r} and {self.target_column!r}."
+            )
+        for name, needed in (
+            ("test_after", "time_column"),
+            ("val_after", "test_after"),
+        ):
+            if getattr(self, name) is not None and getattr(self, needed) is None:
+                raise InputError(f"The table option '{name}' needs '{needed}'.")
+        ways = ("split_column", "test_after", "group_column")
+        given = [name for name in ways if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(
+                f"The table options '{given[0]}' and '{given[1]}' are two ways to "
+                "split nodes; take one of them."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -620,6 +678,10 @@ class Roles:
     unclear
         Columns that may have been meant by names that none has; no others' mistakes
         are to be looked for in them.
+    split, group, time
+        Columns of the split, the groups and the times, or None.
+    dates
+        Columns of dates that are made numbers.
     """
 
     id: str | None
@@ -627,12 +689,17 @@ class Roles:
     numeric: tuple[str, ...] | None
     categorical: tuple[str, ...]
     unclear: tuple[str, ...] = ()
+    split: str | None = None
+    group: str | None = None
+    time: str | None = None
+    dates: tuple[str, ...] = ()
 
     @property
     def text(self) -> tuple[str, ...]:
         """The columns that are read as they are written."""
-        roles = (self.id, self.label, *self.categorical)
-        return tuple(name for name in roles if name is not None)
+        roles = (self.id, self.label, *self.categorical, self.split, self.group)
+        named = (name for name in (*roles, self.time, *self.dates) if name is not None)
+        return tuple(dict.fromkeys(named))
 
 
 def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) -> Roles:
@@ -650,12 +717,13 @@ def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) ->
         return False
 
     def taken(name: str) -> bool:
-        if name not in (id_column, label):
+        held = {id_column: "ids", label: "labels", **others}
+        if name not in held:
             return False
-        what = "ids" if name == id_column else "labels"
         mistakes.add(
             file.path,
-            f"{file.path}: column {name!r} holds the {what} and cannot be a feature.",
+            f"{file.path}: column {name!r} holds the {held[name]} and cannot be a "
+            "feature.",
         )
         return True
 
@@ -688,10 +756,19 @@ def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) ->
         if options.label_required:
             there(label)
         label = None
+    others = _other_roles(file, options, there, (id_column, label), mistakes)
+    held = {what: name for name, what in others.items()}
+    dates = tuple(
+        name
+        for name in dict.fromkeys(split_names(options.date_features, file.columns))
+        if there(name) and (name == held.get("times") or not taken(name))
+    )
+    others |= dict.fromkeys(dates, "dates")
     categories = split_names(options.categorical, file.columns)
     numbers = split_names(options.feature_columns or (), file.columns)
     if options.feature_columns is None:
-        own = (n for n in file.categories if n not in (id_column, label))
+        held_by = (id_column, label, *others)
+        own = (n for n in file.categories if n not in held_by)
         categories = tuple(dict.fromkeys((*categories, *own)))
     one_hot = set(categories)
     numbers = tuple(name for name in numbers if name not in one_hot)
@@ -705,7 +782,50 @@ def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) ->
         None if options.feature_columns is None else numeric,
         categorical,
         tuple(unclear),
+        held.get("split"),
+        held.get("groups"),
+        held.get("times"),
+        dates,
     )
+
+
+def _other_roles(
+    file: InputTable,
+    options: TableOptions,
+    there: Callable[[str], bool],
+    before: tuple[str | None, ...],
+    mistakes: Mistakes,
+) -> dict[str | None, str]:
+    """Return what the columns hold that are neither ids, labels nor features.
+
+    Parameters
+    ----------
+    file, options, mistakes
+        As of `choose_roles`.
+    there
+        Tells whether a column is there, and takes it as a mistake if not.
+    before
+        Columns that hold something else.
+    """
+    found: dict[str | None, str] = {}
+    for option, what in (
+        ("split_column", "split"),
+        ("group_column", "groups"),
+        ("time_column", "times"),
+    ):
+        name = getattr(options, option)
+        missing = name not in file.known and not options.to_train
+        if name is None or missing or not there(name):
+            continue
+        if name in before or name in found:
+            mistakes.add(
+                file.path,
+                f"{file.path}: column {name!r} cannot be '{option}' too: it holds "
+                "something else.",
+            )
+            continue
+        found[name] = what
+    return found
 
 
 def choose_ends(file: InputTable, options: TableOptions) -> tuple[str, str, bool]:

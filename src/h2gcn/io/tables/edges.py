@@ -33,6 +33,7 @@ from h2gcn.io.tables.features import (
     missing_notes,
     one_hot,
 )
+from h2gcn.io.tables.times import Times, parse_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +60,8 @@ class EdgePart:
         What the edges carry, if anything.
     fill_values
         Medians of their columns, where missing numbers are filled.
+    times
+        When each row came up, if a column says so.
     """
 
     adj: CSR
@@ -66,6 +69,7 @@ class EdgePart:
     record: ReadRecord
     columns: EdgeColumns | None
     fill_values: dict[str, float]
+    times: Times | None = None
 
 
 def read_edges(
@@ -111,8 +115,10 @@ def _read_edges(
     source, target, guessed = choose_ends(file, options)
     if guessed and ids is not None:
         _check_header(file, ids, (source, target))
-    wanted = _choose_columns(file, (source, target), options, mistakes)
-    table, wanted, notes = _read_table(file, (source, target), wanted)
+    time = _time_column(file, (source, target), options)
+    held = (source, target) if time is None else (source, target, time)
+    wanted = _choose_columns(file, held, options, mistakes)
+    table, wanted, notes = _read_table(file, held, wanted)
     if table.num_rows == 0:
         raise InputError(f"{file.path}: the table has no edges.")
     columns = {n: as_written(file, n, table[n]) for n in (source, target)}
@@ -166,13 +172,39 @@ def _read_edges(
     )
     pairs = [end[joined].astype(np.int64) for end in ends]
     carries = _edge_columns(pairs, carried, adj, one_way, options)
-    return EdgePart(adj, one_way, record, carries, carried.fill_values)
+    times = None
+    if time is not None and options.to_train:
+        times = parse_times(file, time, table[time])
+        assert carries is not None
+        carries = replace(carries, times=times.values[joined])
+        undated = int(np.count_nonzero(times.missing))
+        if undated:
+            has, counts = ("has", "counts") if undated == 1 else ("have", "count")
+            edges = "edge" if undated == 1 else "edges"
+            note = f"{undated:,} {edges} {has} no time and {counts} as always there"
+            record = replace(record, notes=(*record.notes, note))
+    return EdgePart(adj, one_way, record, carries, carried.fill_values, times)
+
+
+def _time_column(
+    file: InputTable, ends: tuple[str, str], options: TableOptions
+) -> str | None:
+    """Return the column of the times, None where there is or need be none."""
+    name = options.edge_time_column
+    if name is None or (name not in file.known and not options.to_train):
+        return None
+    if require_column(file, name) in ends:
+        raise InputError(
+            f"{file.path}: column {name!r} holds the ends of edges and cannot be their "
+            "times."
+        )
+    return name
 
 
 def _read_table(
-    file: InputTable, ends: tuple[str, str], wanted: _Wanted
+    file: InputTable, ends: tuple[str, ...], wanted: _Wanted
 ) -> tuple[pa.Table, _Wanted, list[str]]:
-    """Return the ends and the wanted columns, which these are, and notes.
+    """Return ends, times and the wanted columns, which these are, and notes.
 
     What nobody asked for and cannot be read is left out.
     """
@@ -202,11 +234,12 @@ def _edge_columns(
     one_way: CSR | None,
     options: TableOptions,
 ) -> EdgeColumns | None:
-    """Return what the edges carry; None where they carry nothing and are there once."""
+    """Return what edges carry; None where that is nothing and each is there once."""
     n_pairs = adj.nnz // 2 if options.undirected else adj.nnz
     n_pairs = n_pairs if one_way is None else one_way.nnz
     counted = options.edge_features is None and len(ends[0]) > n_pairs
-    if not carried.names and not counted:
+    # They are listed where they have times, and to be predicted where they had.
+    if not carried.names and not counted and options.edge_time_column is None:
         return None
     return EdgeColumns(
         ends[0],
@@ -427,11 +460,11 @@ class _Carried:
 
 
 def _choose_columns(
-    file: InputTable, ends: tuple[str, str], options: TableOptions, mistakes: Mistakes
+    file: InputTable, ends: tuple[str, ...], options: TableOptions, mistakes: Mistakes
 ) -> _Wanted:
-    """Return which columns beside the ends are wanted.
+    """Return which columns beside the ends and times are wanted.
 
-    Columns that are not there, or are an end, are mistakes and left out.
+    Columns that are not there, or are one of these, are mistakes and left out.
     """
 
     def there(name: str) -> bool:
@@ -440,8 +473,9 @@ def _choose_columns(
             if name not in ends:
                 return True
             raise InputError(
-                f"{file.path}: column {name!r} holds the ends of edges and cannot be "
-                "an edge feature."
+                f"{file.path}: column {name!r} holds the "
+                f"{'ends' if name in ends[:2] else 'times'} of edges and cannot be an "
+                "edge feature."
             )
         return False
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
 from h2gcn.io.files import existing_file
-from h2gcn.io.graph_parts import check_features_room, worth_sparse
+from h2gcn.io.graph_parts import check_features_room, doubtful_column, worth_sparse
 from h2gcn.io.mistakes import Mistakes, excerpt, listed, one_line
 from h2gcn.io.tables.columns import InputTable, Roles, as_text, text_codes
 
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "NUMBER",
+    "PARTS",
     "Filler",
     "as_numbers",
+    "doubtful_columns",
     "first_slip",
     "kind_of",
     "map_features",
+    "matches",
     "missing_notes",
     "one_hot",
     "read_features",
 ]
 
-_NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _DECIMAL_COMMA = r"^\s*[-+]?[\d.]*\d,\d+\s*$"
 
 # What numpy runs into where the header of an array is damaged, besides.
@@ -43,6 +47,15 @@ NPY_DAMAGE = (
     *(RecursionError, SyntaxError, TypeError, ValueError, tokenize.TokenError),
 )
 
+DATES = "dates or times"
+"""What a column holds that is neither numbers nor text."""
+PARTS = {
+    **{"train": "train", "val": "val", "test": "test"},
+    **dict.fromkeys(("valid", "validation", "dev"), "val"),
+}
+"""The words for the parts of a split."""
+SHOWN = 8
+"""How many doubtful columns are named in a note."""
 MISSING = "(missing)"
 """The category of cells that have none."""
 
@@ -98,6 +111,7 @@ def read_features(
     roles: Roles,
     mistakes: Mistakes,
     filler: Filler | None = None,
+    more: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> tuple[Features, tuple[str, ...], tuple[str, ...]]:
     """Return the features of a node table.
 
@@ -111,11 +125,13 @@ def read_features(
         Gets those of each column; what is returned is then of no use.
     filler
         Fills cells without a number; None refuses them.
+    more
+        Columns of numbers that were made of others, [n] each.
 
     Returns
     -------
     x
-        [n, F]: the numeric columns, then a column for each value of each
+        [n, F]: the numeric columns, `more`, then a column for each value of each
         categorical one; CSR where it is wide and mostly zero. F is 0 where no
         column was asked for and none is numeric.
     feature_names
@@ -125,17 +141,20 @@ def read_features(
     """
     kept = {} if filler is None else filler.values
     numeric, notes = _numeric_columns(file, table, roles, kept, mistakes)
-    dense = np.empty((table.num_rows, len(numeric)), dtype=np.float32)
+    more = {} if more is None else more
+    dense = np.empty((table.num_rows, len(numeric) + len(more)), dtype=np.float32)
     for number, name in enumerate(numeric):
         dense[:, number] = _numbers(file, table, roles, name, filler, mistakes)
-    blocks, names, missing = [], list(numeric), {}
+    for number, made in enumerate(more.values(), start=len(numeric)):
+        dense[:, number] = made
+    blocks, names, missing = [], [*numeric, *more], {}
     for name in roles.categorical:
         with mistakes.of(file.path):
             block, values, n_missing = one_hot(as_text(file, name, table[name]))
             blocks.append(block)
             names += [f"{name}={value}" for value in values]
             missing[name] = n_missing
-    if missing and not numeric and min(missing.values()) == table.num_rows:
+    if missing and not numeric and not more and min(missing.values()) == table.num_rows:
         mistakes.add(
             file.path,
             f"{file.path}: no feature is left: no cell of the categorical columns "
@@ -202,6 +221,37 @@ def missing_notes(missing: dict[str, int]) -> tuple[str, ...]:
     return (f"{total:,} empty {own} own, {MISSING}, of {said}",)
 
 
+def doubtful_columns(table: pa.Table, numeric: Collection[str]) -> tuple[str, ...]:
+    """Return which columns are taken as numbers and may be none, as a note or none."""
+    seems = {
+        name: doubtful_column(name, _exact(table[name]))
+        for name in numeric
+        if kind_of(table[name]) == "numbers"
+    }
+    found = {name: what for name, what in seems.items() if what}
+    if not found:
+        return ()
+    codes = [name for name, what in found.items() if what.startswith("codes")]
+    some = [f"{excerpt(name)} ({what})" for name, what in [*found.items()][:SHOWN]]
+    rest = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    which = "a column" if len(found) == 1 else f"{len(found)} columns"
+    remedy = f", and categorical={codes[:SHOWN]} makes categories" if codes else ""
+    return (
+        f"{which} used as numbers may be none: {', '.join(some)}{rest}; "
+        f"'feature_columns' can name the columns to use{remedy}",
+    )
+
+
+def _exact(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return the numbers of a column that are there, as they are, [m]."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64())
+    values: NDArray[Any] = column.drop_null().to_numpy()
+    return values
+
+
 def _numeric_columns(
     file: InputTable,
     table: pa.Table,
@@ -238,18 +288,29 @@ def _numeric_columns(
                 words = partial(_slip, file, name, table[name], where)
                 mistakes.add(file.path, words)
                 continue
-            filled = _matches(table[name], ".")
-            numbers = (
-                filled.any() and not (filled & ~_matches(table[name], _NUMBER)).any()
-            )
-            what = "numbers that are stored as text" if numbers else "text"
-            notes.append(
-                f"column {excerpt(name)} holds {what} and is not used; "
-                f"categorical=[{name!r}] one-hot encodes it"
-            )
+            notes.append(f"column {excerpt(name)} {_text_note(name, table[name])}")
         else:
-            notes.append(f"column {excerpt(name)} holds {kind} and is not used")
+            remedy = ""
+            if kind == DATES:
+                remedy = f"; date_features=[{name!r}] makes numbers of it"
+            notes.append(f"column {excerpt(name)} holds {kind} and is not used{remedy}")
     return tuple(numeric), tuple(notes)
+
+
+def _text_note(name: str, column: pa.ChunkedArray) -> str:
+    """Return what becomes of a column of text, and what could."""
+    import pyarrow.compute as pc
+
+    words = pc.unique(column).drop_null()
+    if len(words) <= 2 * len(PARTS):
+        found = {str(word).strip().lower() for word in words.to_pylist()} - {""}
+        parts = {PARTS.get(word) for word in found}
+        if None not in parts and "train" in parts and len(parts) > 1:
+            return f"holds a split that is not used; split_column={name!r} takes it"
+    filled = matches(column, ".")
+    numbers = filled.any() and not (filled & ~matches(column, NUMBER)).any()
+    what = "numbers that are stored as text" if numbers else "text"
+    return f"holds {what} and is not used; categorical=[{name!r}] one-hot encodes it"
 
 
 def kind_of(column: pa.ChunkedArray) -> str:
@@ -269,11 +330,11 @@ def kind_of(column: pa.ChunkedArray) -> str:
     if pa.types.is_null(kind):
         return "nothing"
     if pa.types.is_temporal(kind):
-        return "dates or times"
+        return DATES
     return f"values of type {kind}"
 
 
-def _matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
+def matches(column: pa.ChunkedArray, pattern: str) -> NDArray[np.bool_]:
     """Tell which cells of a text column match a pattern, [n]."""
     import pyarrow.compute as pc
 
@@ -287,10 +348,10 @@ def first_slip(file: InputTable, column: pa.ChunkedArray) -> int | None:
     Among numbers: more cells are numbers than are not. In a text file that commas do
     not separate, a number with a decimal comma was meant as one.
     """
-    number, empty = _matches(column, _NUMBER), ~_matches(column, ".")
+    number, empty = matches(column, NUMBER), ~matches(column, ".")
     meant = number
     if file.delimiter not in (None, ","):
-        meant = number | _matches(column, _DECIMAL_COMMA)
+        meant = number | matches(column, _DECIMAL_COMMA)
     others = ~(number | empty)
     if not others.any() or meant.sum() <= (others & ~meant).sum():
         return None
@@ -312,7 +373,7 @@ def _not_numeric(
     found, hint = f"{kind}, not numbers", ""
     others = np.zeros(0, dtype=bool)
     if kind == "text":
-        others = _matches(column, ".") & ~_matches(column, _NUMBER)
+        others = matches(column, ".") & ~matches(column, NUMBER)
     if others.any():
         row = int(np.argmax(others))
         cell = column[row].as_py()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph
-from h2gcn.io.graph_parts import doubtful_labels, order_classes, structural_features
+from h2gcn.graph import Graph, structural_features
+from h2gcn.io.graph_parts import doubtful_labels, label_amounts, order_classes
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.tables.columns import (
     INDEX,
@@ -30,8 +30,15 @@ from h2gcn.io.tables.columns import (
 )
 from h2gcn.io.tables.databases import is_database, open_database
 from h2gcn.io.tables.edges import read_edges
-from h2gcn.io.tables.features import Filler, map_features, read_features
+from h2gcn.io.tables.features import (
+    Filler,
+    doubtful_columns,
+    map_features,
+    read_features,
+)
 from h2gcn.io.tables.frames import is_frame, open_frame
+from h2gcn.io.tables.splits import Parts, read_parts
+from h2gcn.io.tables.times import Times, date_features, parse_times
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +96,10 @@ def read_tables(
         if node_file is not None and found is not None:
             node_path, ids = node_file.path, found.ids
         edge_part = read_edges(edge_file, node_path, ids, options, mistakes)
+        if node_file is not None and found is not None and edge_part is not None:
+            with mistakes.of(edge_file.path):
+                times = found.parts.times, edge_part.times
+                _check_times(node_file.path, edge_file.path, *times)
     mistakes.tell()
     assert node_file is not None
     assert found is not None
@@ -98,7 +109,12 @@ def read_tables(
     if not names:
         x, names, note = structural_features(adj)
         notes += (note,)
-    notes += doubtful_labels(found.classes)
+    notes += doubtful_labels(found.classes, found.y)
+    if options.test_after is not None and found.parts.splits and not edge_part.times:
+        notes += (
+            "no column says when edges came up: all between nodes up to the cut count "
+            "as there then; 'edge_time_column' names one",
+        )
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     told = replace(found.options, edge_fill_values=edge_part.fill_values)
@@ -118,6 +134,9 @@ def read_tables(
             id_column=None if found.roles.id == INDEX else found.roles.id,
         ),
         edge_columns=edge_part.columns,
+        splits=found.parts.splits,
+        times=None if found.parts.times is None else found.parts.times.values,
+        groups=found.parts.groups,
     )
 
 
@@ -128,6 +147,20 @@ def _open(given: Any, role: str) -> InputTable:
     if is_frame(given):
         return open_frame(given, Origin(f"the {role.removesuffix('s')} frame"))
     return open_table(given)
+
+
+def _check_times(
+    node_path: Path | Origin,
+    edge_path: Path | Origin,
+    nodes: Times | None,
+    edges: Times | None,
+) -> None:
+    """Raise where the times of nodes and of edges cannot be compared."""
+    if nodes is not None and edges is not None and nodes.kind != edges.kind:
+        raise InputError(
+            f"{edge_path}: the times of edges are {edges.kind}, but those of nodes, in "
+            f"{node_path.name}, are {nodes.kind}."
+        )
 
 
 @dataclass
@@ -143,6 +176,7 @@ class _Nodes:
     notes: tuple[str, ...] = ()
     y: Any = None
     classes: NDArray[Any] | None = None
+    parts: Parts = field(default_factory=Parts)
 
 
 def _read_nodes(
@@ -178,10 +212,15 @@ def _read_nodes(
             _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
         filler = Filler(options.fill_values) if options.fill_missing else None
+        dates = date_features(file, table, roles, mistakes, filler)
         nodes.x, nodes.names, notes = read_features(
-            file, table, roles, mistakes, filler
+            file, table, roles, mistakes, filler, dates
         )
         nodes.notes = _of_their_own(nodes.options, options, file) + notes
+        if roles.numeric is None and options.to_train:
+            known = {*table.column_names} - {*roles.text}
+            numeric = [name for name in nodes.names if name in known]
+            nodes.notes += doubtful_columns(table, numeric)
         if filler is not None:
             nodes.options = replace(nodes.options, fill_values=filler.values)
     else:
@@ -190,7 +229,27 @@ def _read_nodes(
             nodes.names = tuple(map(str, range(nodes.x.shape[1])))
     with mistakes.of(file.path):
         nodes.y, nodes.classes = _labels(file, table, roles)
+        if options.to_train:
+            _check_amounts(file, roles, nodes)
+    if nodes.y is not None:
+        nodes.parts = read_parts(
+            file, table, roles, options, nodes.y, nodes.classes, mistakes
+        )
+        nodes.notes += nodes.parts.notes
     return nodes
+
+
+def _check_amounts(file: InputTable, roles: Roles, nodes: _Nodes) -> None:
+    """Raise where labels are numbers of which hardly one is there twice."""
+    n_labelled = int(np.count_nonzero(nodes.y >= 0))
+    n_classes = 0 if nodes.classes is None else len(nodes.classes)
+    if 2 * n_classes > n_labelled and label_amounts(nodes.classes, nodes.y):
+        raise InputError(
+            f"{file.path}: the labels (column {roles.label!r}) are {n_classes:,} "
+            f"different numbers in {n_labelled:,} rows, and nothing here predicts "
+            "amounts: put a few ranges, such as low and high, in their place, or name "
+            "another 'label_column'."
+        )
 
 
 def _single_names(
@@ -202,7 +261,10 @@ def _single_names(
         numeric = split_names(numeric, file.columns)
     categorical = split_names(options.categorical, file.columns)
     categorical = tuple(dict.fromkeys((*categorical, *roles.categorical)))
-    return replace(options, feature_columns=numeric, categorical=categorical)
+    dates = split_names(options.date_features, file.columns)
+    return replace(
+        options, feature_columns=numeric, categorical=categorical, date_features=dates
+    )
 
 
 def _of_their_own(
@@ -220,12 +282,17 @@ def _of_their_own(
 
 def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
     numeric, categorical = options.feature_columns or (), options.categorical
-    if numeric or categorical:
-        given = {"feature_columns": numeric, "categorical": categorical}
+    dates = options.date_features
+    if numeric or categorical or dates:
+        given = {
+            "feature_columns": numeric,
+            "categorical": categorical,
+            "date_features": dates,
+        }
         said = [f"{name}={list(columns)}" for name, columns in given.items() if columns]
         raise InputError(
             f"{features}: the file replaces the feature columns of the node table, but "
-            f"{listed((*numeric, *categorical))} is to be one; leave out "
+            f"{listed((*numeric, *categorical, *dates))} is to be one; leave out "
             f"{' and '.join(said)}."
         )
     return replace(options, feature_columns=())
@@ -284,30 +351,10 @@ def read_times(path: str | Path, column: str) -> NDArray[Any]:
     path
         The table; its rows are the nodes of the graph, in their order.
     column
-        Its name. Dates are those that Arrow knows, such as `2024-03-01` and
-        `2024-03-01 12:30:00`; a missing one is NaT, a missing number NaN.
+        Its name. Dates are those of ISO 8601, such as `2024-03-01` and
+        `2024-03-01 12:30`, in UTC where they have a time zone; a missing one is NaT, a
+        missing number NaN.
     """
-    import pyarrow as pa
-
     file = open_table(path)
     require_column(file, column)
-    cells = file.read([column])[column]
-    kind = cells.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        dates = cells.cast(pa.timestamp("ms"), safe=False)
-        return np.asarray(dates.to_numpy(), dtype="M8[ms]")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.asarray(cells.cast(pa.float64()).to_numpy(), dtype=np.float64)
-    other = next((str(cell) for cell in cells.to_pylist() if not _is_time(cell)), "")
-    raise InputError(
-        f"{file.path}: column {excerpt(column)} must hold dates, such as 2024-03-01, "
-        f"or numbers, to be a time. Got {excerpt(other) if other else 'nothing'}."
-    )
-
-
-def _is_time(cell: object) -> bool:
-    """Return whether a cell that is not read as a time could be one, or is empty."""
-    try:
-        return cell is None or np.datetime64(str(cell)) is not None
-    except ValueError:
-        return False
+    return parse_times(file, column, file.read([column], [column])[column]).values

@@ -21,4 +21,9 @@ from .graph import (
     Split as Split,
     check_is_graph as check_is_graph,
 )
+from .growing import (
+    Growth as Growth,
+    grown_from as grown_from,
+    grown_matrix as grown_matrix,
+)
 from .splitting import stratified_split as stratified_split

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,16 @@ class EdgeColumns:
         """The names of the columns that are no categories."""
         categories = set(self.categories)
         return tuple(name for name in self.names if name not in categories)
+
+    def joined(self, other: EdgeColumns) -> EdgeColumns:
+        """Return the edges and those of another with the same columns, in order."""
+        made = object.__new__(EdgeColumns)
+        for part in fields(EdgeColumns):
+            own = getattr(self, part.name)
+            if isinstance(own, np.ndarray):
+                own = np.concatenate([own, getattr(other, part.name)])
+            object.__setattr__(made, part.name, own)
+        return made
 
     def _checked(self, values: Any) -> NDArray[np.float32]:
         """Return finite numbers, or raise, [m, k]."""

@@ -152,7 +152,7 @@ Column = NDArray[np.float64]
 
 
 def edge_aggregates(
-    edge_columns: EdgeColumns, n_nodes: int
+    edge_columns: EdgeColumns, n_nodes: int, nodes: NDArray[np.int64] | None = None
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     """Return for each node what its edges carry, outgoing and incoming ones apart.
 
@@ -167,13 +167,15 @@ def edge_aggregates(
         The edges and their columns, [m, k].
     n_nodes
         Number of nodes, n.
+    nodes
+        Some nodes, each once, ascending; None is all. No others are looked at.
 
     Returns
     -------
     names
         The K names of the columns, such as "mean of amount over outgoing edges".
     values
-        [n, K]; zeros for a node without such edges.
+        [n, K], or a row for each of `nodes`; zeros for a node without such edges.
 
     Examples
     --------
@@ -195,12 +197,30 @@ def edge_aggregates(
     else:
         rows = np.tile(np.arange(len(source)), 2)
         sides = [("edges", np.concatenate([source, target]), rows)]
+    count = n_nodes
+    if nodes is not None:
+        place = np.full(n_nodes, -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        sides = [_among(place, *one) for one in sides]
+        count = len(nodes)
     names, columns = [], []
-    for side, nodes, rows in sides:
-        for name, column in _of_side(edge_columns, side, nodes, rows, n_nodes):
+    for side, ends, rows in sides:
+        for name, column in _of_side(edge_columns, side, ends, rows, count):
             names.append(name)
             columns.append(column.astype(np.float32))
     return tuple(names), np.stack(columns, axis=1)
+
+
+def _among(
+    place: NDArray[np.int64],
+    side: str,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+    """Return a side with the ends at some nodes alone, by their places, [n]."""
+    ends = place[nodes]
+    kept = ends >= 0
+    return side, ends[kept], rows[kept]
 
 
 def _of_side(

@@ -16,6 +16,7 @@ from torch.nn import functional
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
 from h2gcn.ring_table import Input
+from h2gcn.rings import RowRule
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
 __all__ = [
@@ -237,6 +238,10 @@ class ModelSpec:
         where they are no rings; for a forecast of memory.
     table
         The ring table that it takes, where no option says which.
+    rows
+        The rows of the operators, one rule for each, where every row can be made
+        without the others; None where an operator is of the whole graph. With it, and
+        a module that says how far it looks, a few nodes are predicted by themselves.
     switches
         For an option that changes the operators, the other fields of this class where
         it is on.
@@ -258,6 +263,7 @@ class ModelSpec:
     directed: bool = False
     matrices: int = 1
     table: str = ""
+    rows: tuple[RowRule, ...] | None = None
     switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def given(self, options: Mapping[str, Any] | None) -> ModelSpec:

@@ -11,7 +11,7 @@ from h2gcn.graph import CSR, Features, Graph
 from h2gcn.rings import ring_rows
 from h2gcn.sparse import Operator, compiled
 
-__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
+__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply", "shares"]
 
 RINGS = ("ring1", "ring2", "ring3")
 DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
@@ -82,7 +82,7 @@ class Neighbourhoods:
         Over a walk of two steps it is the mean of means.
         """
         for step in reversed(self.steps(name)):
-            x = multiply(_shares(step), x)
+            x = multiply(shares(step), x)
         return x
 
     def sum(self, name: str, x: Features) -> Features:
@@ -118,7 +118,7 @@ def _binary(matrix: CSR) -> CSR:
     return found
 
 
-def _shares(matrix: CSR) -> CSR:
+def shares(matrix: CSR) -> CSR:
     """Return a binary matrix with rows that sum to one."""
     sizes = np.diff(matrix.indptr)
     values = np.repeat(1 / np.maximum(sizes, 1), sizes).astype(np.float32)

@@ -44,8 +44,6 @@ class SomeRows:
         What tells these features apart from others of the graph.
     known
         Gives one-hot labels of some nodes, zero where they are not known, [m, C].
-    width
-        How many columns these have, C.
     device
         Where rows shall be.
     wanted
@@ -85,7 +83,11 @@ class SomeRows:
                 continue
             found = self._block(block, width, among)
             rows = torch.zeros(len(index), width, device=self._device)
-            some = found if isinstance(found, Tensor) else found.matrix.to_dense()
+            some = (
+                found
+                if isinstance(found, Tensor)
+                else torch.from_numpy(found.scipy.toarray())
+            )
             rows[torch.from_numpy(place).to(self._device)] = some
             blocks[block] = rows
         self._patterns.clear()

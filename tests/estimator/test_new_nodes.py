@@ -105,3 +105,164 @@ def test_nodes_alone_are_as_among_all(
     np.testing.assert_allclose(alone, whole, **CLOSE)
     # And with the operators that the fit has left.
     np.testing.assert_allclose(clf.predict_proba(graph, nodes), whole, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"model": "h2gcn-2", "options": {"directed": True, "labels": True}},
+        {"model": "h2gcn-2", "options": {"labels": True}, "ring_cap": 3},
+        {"model": "h2gcn-ns0", "ring_cap": 2},
+        {"model": "h2gcn-1", "batch_size": 2},
+        {"model": "logistic", "options": {"table": TABLE_OF_ALL}},
+        {"model": "ring-table", "options": {"table": TABLE_OF_ALL}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_options_change_nothing_about_that(
+    more: dict[str, Any], sparse: bool, as_forecast: Callable[[bool], None]
+) -> None:
+    graph = random_graph(1, sparse=sparse)
+    clf = fitted(graph=graph, **more)
+    nodes = np.array([11, 2, 58, 30])
+    alone, whole = both_ways(clf, afresh(graph), nodes, as_forecast)
+    np.testing.assert_allclose(alone, whole, **CLOSE)
+    blocks = clf.predict_blocks(afresh(graph), nodes, block_size=3)
+    assert [len(part) for part, _ in blocks] == [3, 1]
+
+
+def grow(graph: Graph, seed: int, k: int = 5) -> Graph:
+    """Return the graph with new nodes, edges to them and among old ones."""
+    rng = np.random.default_rng(seed)
+    n = graph.n_nodes
+    fresh = rng.integers(n, n + k, size=3 * k), rng.integers(n + k, size=3 * k)
+    old = rng.integers(n, size=(2, 3))
+    edges = np.concatenate([np.stack(fresh), old], axis=1)
+    edges = edges[:, edges[0] != edges[1]]
+    flip = rng.random(edges.shape[1]) < 0.5
+    edges[:, flip] = edges[::-1, flip]
+    count = edges.shape[1]
+    x: Any = rng.normal(size=(k, graph.n_features))
+    return graph.with_nodes(
+        x if isinstance(graph.x, np.ndarray) else sp.csr_array(np.abs(x) > 1),
+        edges,
+        y=rng.integers(-1, CLASSES, size=k),
+        node_ids=[f"new {seed} {i}" for i in range(k)],
+        edge_values=np.c_[rng.normal(size=count), rng.integers(2, size=count)],
+    )
+
+
+@pytest.mark.parametrize("model", ALONE)
+@pytest.mark.parametrize("directed", [True, False])
+def test_new_nodes_are_as_in_a_graph_that_always_had_them(
+    model: str, directed: bool, as_forecast: Callable[[bool], None]
+) -> None:
+    """Also where the graph has grown twice, and much was remembered before."""
+    if model == "linkx":
+        pytest.skip("a model with a column for each node has none for new ones")
+    for seed in range(3):
+        base = random_graph(seed, directed=directed)
+        clf = fitted(model, base)
+        as_forecast(True)
+        clf.predict(base, np.arange(base.n_nodes))  # what may be remembered, is
+        once = grow(base, seed)
+        twice = grow(once, seed + 10)
+        for graph in (once, twice):
+            near = np.arange(graph.n_nodes)
+            alone, whole = both_ways(clf, graph, near, as_forecast)
+            as_forecast(False)
+            np.testing.assert_allclose(clf.predict_proba(afresh(graph)), whole, **CLOSE)
+            np.testing.assert_allclose(alone, whole, **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"model": "h2gcn-2", "options": {"directed": True, "labels": True}},
+        {"model": "h2gcn-2", "options": {"labels": True}, "ring_cap": 3},
+        {"model": "logistic", "options": {"table": TABLE_OF_ALL}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_new_nodes_with_options(
+    more: dict[str, Any], sparse: bool, as_forecast: Callable[[bool], None]
+) -> None:
+    for seed in range(3):
+        base = random_graph(seed, sparse=sparse)
+        clf = fitted(graph=base, **more)
+        as_forecast(True)
+        clf.predict(base, np.arange(base.n_nodes))
+        graph = grow(base, seed)
+        nodes = np.arange(base.n_nodes - 20, graph.n_nodes)
+        alone = clf.predict_proba(graph, nodes)
+        as_forecast(False)
+        whole = clf.predict_proba(afresh(graph))[nodes]
+        np.testing.assert_allclose(alone, whole, **CLOSE)
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise AssertionError("the whole graph was computed")
+
+
+def long_path(n: int = 400) -> Graph:
+    """Return a path with two classes, on which a few nodes need little."""
+    ends = np.arange(n - 1)
+    adj, _, _ = adjacency_from_edges(ends, ends + 1, n, directed=False)
+    x = np.random.default_rng(0).normal(size=(n, 3))
+    return Graph(x=x, adj=adj, y=np.arange(n) % 2, name="path")
+
+
+@pytest.mark.parametrize("model", ["h2gcn-2", "gcn", "logistic", "mlp"])
+def test_a_few_nodes_have_no_operators_or_tables_built(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = long_path()
+    clf = fitted(model, graph)
+    other = afresh(graph)
+    for name in ("build_input", "build_operators", "plan_operators"):
+        monkeypatch.setattr(classifier_module, name, refuse)
+    assert clf.predict(other, [5]).shape == (1,)
+    with pytest.raises(AssertionError, match="whole graph"):
+        clf.predict(other)
+    with pytest.raises(AssertionError, match="whole graph"):
+        clf.predict(other, np.arange(200))  # not a few
+
+
+def test_in_a_graph_where_all_are_near_the_whole_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n = 200
+    hub = np.zeros(n - 1, dtype=np.int64)
+    adj, _, _ = adjacency_from_edges(hub, np.arange(1, n), n, directed=False)
+    x = np.random.default_rng(0).normal(size=(n, 3))
+    graph = Graph(x=x, adj=adj, y=np.arange(n) % 2, name="star")
+    clf = fitted("gcn", graph)
+    monkeypatch.setattr(classifier_module, "build_operators", refuse)
+    with pytest.raises(AssertionError, match="whole graph"):
+        clf.predict(afresh(graph), [5])  # its only neighbour has all others
+
+
+@pytest.mark.parametrize("model", ["mixhop", "geom-gcn", "label-propagation", "linbp"])
+def test_what_looks_everywhere_is_computed_whole(
+    model: str, as_forecast: Callable[[bool], None]
+) -> None:
+    assert MODELS[model].rows is None
+    graph = random_graph(0, directed=False)
+    clf = fitted(model, graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", H2GCNWarning)
+        alone, whole = both_ways(clf, graph, np.array([3, 40]), as_forecast)
+    np.testing.assert_allclose(alone, whole, **CLOSE)
+
+
+def test_auto_answers_for_new_nodes(as_forecast: Callable[[bool], None]) -> None:
+    base = random_graph(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = NodeClassifier("auto", time_limit=5, random_state=0).fit(base)
+        graph = grow(base, 0)
+        nodes = np.arange(base.n_nodes, graph.n_nodes)
+        alone, whole = both_ways(clf, graph, nodes, as_forecast)
+    np.testing.assert_allclose(alone, whole, **CLOSE)

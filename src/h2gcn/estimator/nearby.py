@@ -18,7 +18,7 @@ from h2gcn.ring_table import Schema, SomeRows, table_rules
 from h2gcn.rings import RingOptions, RowOperator, Vicinity
 from h2gcn.training import HasRows, TakesRows
 
-__all__ = ["are_few", "rows_of_input", "rows_of_operators"]
+__all__ = ["are_few", "prepare_rows", "rows_of_input", "rows_of_operators"]
 
 SHARE = 0.25
 """Of the work for all nodes, up to which some are computed alone.
@@ -94,6 +94,28 @@ def rows_of_operators(
     cap = None if spec.directed else options.cap
     near = Vicinity.of(graph)
     return [RowOperator(near, rule, cap=cap, seed=options.seed) for rule in spec.rows]
+
+
+def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> None:
+    """Count and look up, once, what the rows of any node may want of a graph.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    spec
+        The model with its options.
+    known
+        The labels of a model that takes them, else None.
+    """
+    near = Vicinity.of(graph)
+    everyone = np.arange(near.n)
+    for rule in spec.rows or ():
+        near.sizes(rule.way, rule.hop, everyone)
+    if known is not None:
+        known.classes_in(graph, must=False)
+    if graph.has_ids:
+        len(graph.places)
 
 
 def rows_of_input(

@@ -243,7 +243,9 @@ class Graph:
 
         It is kept, for whoever looks nodes up again and again.
         """
-        return {str(name): row for row, name in enumerate(self.node_ids.tolist())}
+        return dict(
+            zip(map(str, self.node_ids.tolist()), range(self.n_nodes), strict=True)
+        )
 
     def with_nodes(
         self,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,6 +77,9 @@ class Vicinity:
         self.adj, self.directed = adj, directed
         self._found: dict[str, CSR] = {"ring": adj}
         self._sizes: dict[tuple[str, int], NDArray[np.int32]] = {}
+        self._before: Callable[[], Vicinity | None] = _nothing
+        self._touched = np.zeros(0, dtype=np.int64)
+        self._own: dict[tuple[str, int], NDArray[np.bool_]] = {}
 
     @classmethod
     def of(cls, graph: Graph) -> Vicinity:
@@ -83,8 +87,8 @@ class Vicinity:
         if graph not in _REMEMBERED:
             made = cls(graph.adj, graph.directed)
             growth = grown_from(graph)
-            if growth is not None and growth.base in _REMEMBERED:
-                made._take_over(_REMEMBERED[growth.base], growth.touched)
+            if growth is not None:
+                made._follow(cls.of(growth.base), growth.touched)
             _REMEMBERED[graph] = made
         return _REMEMBERED[graph]
 
@@ -133,7 +137,13 @@ class Vicinity:
         if hop > 1:
             wanted = np.zeros(self.n, dtype=bool)
             wanted[index] = True
-            unknown = np.flatnonzero(wanted & (sizes < 0))
+            wanted &= sizes < 0
+            base = self._before()
+            if base is not None and wanted.any():
+                same = np.flatnonzero(wanted & ~self._differ(way, hop))
+                sizes[same] = base.sizes(way, hop, same)[same]
+                wanted[same] = False
+            unknown = np.flatnonzero(wanted)
             if unknown.size:
                 sizes[unknown] = ring_sizes(self.matrix(way), hop, unknown)
         return sizes
@@ -185,31 +195,41 @@ class Vicinity:
         walks = (matrix[index] @ degrees if hop > 1 else degrees[index]).sum()
         return float(walks) + len(index)
 
-    def _take_over(self, base: Vicinity, touched: NDArray[np.int64]) -> None:
-        """Take what is known of the graph that this one grew out of.
+    def _follow(self, base: Vicinity, touched: NDArray[np.int64]) -> None:
+        """Ask that of the graph that this one grew out of, where nothing changed.
+
+        It is kept for all graphs that grow out of the same one, and gone with it.
+        """
+        self._before, self._touched = ref(base), touched
+        if self.directed is None or base.directed is None:
+            if self.directed is not base.directed:
+                self._before = _nothing
+            return
+        new = CSR(self.directed[touched])
+        rows = touched[np.repeat(np.arange(len(touched)), np.diff(new.indptr))]
+        kept = (rows != new.indices) & (new.data != 0)
+        ends = rows[kept], new.indices[kept].astype(np.int64)
+        for way in base._found.keys() & {"out", "in"}:
+            there = ends if way == "out" else ends[::-1]
+            self._found[way] = grown_matrix(base._found[way], *there, self.n)
+
+    def _differ(self, way: str, hop: int) -> NDArray[np.bool_]:
+        """Return whose ring may be another than before the graph grew, [n].
 
         A ring changes only where a walk to it takes a new edge: that of a node from
         which an end of one can be reached in fewer steps.
         """
-        if self.directed is not None and base.directed is not None:
-            new = CSR(self.directed[touched])
-            rows = touched[np.repeat(np.arange(len(touched)), np.diff(new.indptr))]
-            kept = (rows != new.indices) & (new.data != 0)
-            ends = rows[kept], new.indices[kept].astype(np.int64)
-            for way in base._found.keys() & {"out", "in"}:
-                there = ends if way == "out" else ends[::-1]
-                self._found[way] = grown_matrix(base._found[way], *there, self.n)
-        elif self.directed is not None or base.directed is not None:
-            return
-        for (way, hop), known in base._sizes.items():
-            if hop == 1:
-                continue
-            sizes = np.full(self.n, -1, dtype=np.int32)
-            sizes[: len(known)] = known
-            near = self.ball((BACK[way],), touched, hop - 1)
+        if (way, hop) not in self._own:
+            near = self.ball((BACK[way],), self._touched, hop - 1)
             assert near is not None
-            sizes[near] = -1
-            self._sizes[way, hop] = sizes
+            found = np.zeros(self.n, dtype=bool)
+            found[near] = True
+            self._own[way, hop] = found
+        return self._own[way, hop]
+
+
+def _nothing() -> None:
+    """Return that there is nothing before."""
 
 
 _REMEMBERED: WeakKeyDictionary[Graph, Vicinity] = WeakKeyDictionary()

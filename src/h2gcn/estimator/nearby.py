@@ -9,8 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.estimator.inputs import Scaler, SomeFeatures, scaling_key, table_maker
-from h2gcn.estimator.known_labels import KnownLabels
+from h2gcn.estimator.inputs import (
+    KnownLabels,
+    Scaler,
+    SomeFeatures,
+    scaling_key,
+    table_maker,
+)
 from h2gcn.estimator.operators import remembered_operators
 from h2gcn.graph import Graph
 from h2gcn.models import ModelSpec, NodeModule

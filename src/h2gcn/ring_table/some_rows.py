@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.graph import CSR, Features
-from h2gcn.ring_table.table import WHOLE, LabelCounts, TableInput, TableMaker
 from h2gcn.ring_table.neighbourhoods import (
     DIRECTIONS,
     RINGS,
@@ -19,6 +18,7 @@ from h2gcn.ring_table.neighbourhoods import (
     shares,
 )
 from h2gcn.ring_table.recipe import Schema
+from h2gcn.ring_table.table import WHOLE, LabelCounts, TableInput, TableMaker
 from h2gcn.rings import RowOperator, RowRule, Vicinity
 from h2gcn.sparse import Operator, to_tensor
 

@@ -19,8 +19,8 @@ from h2gcn.rings.exact import (
     ring_pattern,
     ring_scale,
     ring_sizes,
+    row_starts,
 )
-from h2gcn.rings.kernels import row_starts
 from h2gcn.sparse import Operator
 
 __all__ = ["RowOperator", "RowRule", "Vicinity"]

@@ -470,11 +470,13 @@ def with_tables(command: Callable[..., Any]) -> Callable[..., Any]:
     return spread
 
 
-def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
+def check_not_read(
+    out: Path, source: str | None, tables: Tables, *more: Path | None
+) -> None:
     """Refuse to write a file in the place of one that the same command reads."""
     from h2gcn.io import usable_path
 
-    given = [source, tables.nodes, tables.edges, tables.features]
+    given = [source, tables.nodes, tables.edges, tables.features, *more]
     read = [usable_path(path) for path in given if path is not None]
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
     target = usable_path(out)

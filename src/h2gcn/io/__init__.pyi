@@ -37,7 +37,11 @@ from .own_json import (
     shown as shown,
 )
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
-from .tables import TableOptions as TableOptions, read_tables as read_tables
+from .tables import (
+    TableOptions as TableOptions,
+    extend_graph as extend_graph,
+    read_tables as read_tables,
+)
 from .writing import (
     write_prediction_blocks as write_prediction_blocks,
     write_predictions as write_predictions,

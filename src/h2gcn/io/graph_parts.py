@@ -17,6 +17,7 @@ from h2gcn.graph import CSR, Features, Graph, ReadRecord, Split
 from h2gcn.sparse import check_room
 
 __all__ = [
+    "STRUCTURAL",
     "WIDEST",
     "adjacency_from_edges",
     "carried_note",
@@ -27,6 +28,7 @@ __all__ = [
     "from_scipy",
     "order_classes",
     "structural_features",
+    "structural_rows",
     "text_values",
     "worth_sparse",
 ]
@@ -91,6 +93,10 @@ def fit_layout(x: Any) -> Features:
     return dense
 
 
+STRUCTURAL = ("log1p_degree", "log1p_neighbour_degree", "one")
+"""The names of features that are made of the graph alone."""
+
+
 def structural_features(
     adj: CSR,
 ) -> tuple[NDArray[np.float32], tuple[str, ...], str]:
@@ -110,15 +116,22 @@ def structural_features(
     note
         A sentence for the record of the reader.
     """
-    degree = np.diff(adj.indptr).astype(np.float64)
-    neighbours = (adj @ degree) / np.maximum(degree, 1)
-    x = np.column_stack([np.log1p(degree), np.log1p(neighbours), np.ones_like(degree)])
-    names = ("log1p_degree", "log1p_neighbour_degree", "one")
+    x = structural_rows(adj, np.arange(adj.shape[0]))
     note = (
         "the input has no node features; log1p of the degree, log1p of the mean "
         "degree of the neighbours and a constant are used in their place"
     )
-    return x.astype(np.float32), names, note
+    return x, STRUCTURAL, note
+
+
+def structural_rows(adj: CSR, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the rows of `structural_features` of some nodes, [m, 3]."""
+    degree = np.diff(adj.indptr).astype(np.float64)
+    own = degree[nodes]
+    rows = adj if len(nodes) == len(degree) else adj[nodes]
+    neighbours = (rows @ degree) / np.maximum(own, 1)
+    x = np.column_stack([np.log1p(own), np.log1p(neighbours), np.ones_like(own)])
+    return x.astype(np.float32)
 
 
 # ------------------------------------------------------------------------------- labels

@@ -7,4 +7,5 @@ from .columns import (
     text_array as text_array,
     text_codes as text_codes,
 )
+from .extending import extend_graph as extend_graph
 from .reading import read_tables as read_tables

@@ -58,6 +58,8 @@ class EdgePart:
         What the edges carry, if anything.
     fill_values
         Medians of their columns, where missing numbers are filled.
+    ends
+        Where each row leads from and to, loops left out, [2, m].
     """
 
     adj: CSR
@@ -65,6 +67,7 @@ class EdgePart:
     record: ReadRecord
     columns: EdgeColumns | None
     fill_values: dict[str, float]
+    ends: NDArray[np.int64]
 
 
 def read_edges(
@@ -160,7 +163,7 @@ def _read_edges(
     )
     pairs = [end[joined].astype(np.int64) for end in ends]
     carries = _edge_columns(pairs, carried, adj, one_way, options)
-    return EdgePart(adj, one_way, record, carries, carried.fill_values)
+    return EdgePart(adj, one_way, record, carries, carried.fill_values, np.stack(pairs))
 
 
 def _read_table(

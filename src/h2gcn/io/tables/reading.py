@@ -31,7 +31,7 @@ from h2gcn.io.tables.features import Filler, map_features, read_features
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableOptions", "read_tables"]
+__all__ = ["NodePart", "TableOptions", "read_nodes", "read_tables"]
 
 
 def read_tables(
@@ -72,7 +72,7 @@ def read_tables(
     with mistakes.of(edges):
         edge_file = open_table(edges)
     if node_file is not None:
-        found = _read_nodes(node_file, options, features, mistakes)
+        found = read_nodes(node_file, options, features, mistakes)
     if edge_file is not None:
         node_path, ids = Path(nodes), None
         if node_file is not None and found is not None:
@@ -113,7 +113,7 @@ def read_tables(
 
 
 @dataclass
-class _Nodes:
+class NodePart:
     """What a node table holds, as far as it could be read."""
 
     roles: Roles
@@ -127,12 +127,12 @@ class _Nodes:
     classes: NDArray[Any] | None = None
 
 
-def _read_nodes(
+def read_nodes(
     file: TableFile,
     options: TableOptions,
     features: str | Path | None,
     mistakes: Mistakes,
-) -> _Nodes:
+) -> NodePart:
     """Return the contents of a node table; what is wrong in it are mistakes."""
     own = options
     if features is not None:
@@ -144,7 +144,7 @@ def _read_nodes(
         columns = tuple(dict.fromkeys((*roles.text, *roles.numeric)))
     elif roles.id is not None and roles.id not in columns:
         columns = (roles.id, *columns)
-    nodes = _Nodes(roles, _single_names(options, file))
+    nodes = NodePart(roles, _single_names(options, file))
     table = None
     with mistakes.of(file.path):
         table = file.read(columns, roles.text)

@@ -16,10 +16,11 @@ from h2gcn.models import NodeModule
 README = Path(__file__).parents[1] / "README.md"
 PROBABILITIES = README.parent / "docs" / "probabilities.md"
 AUTO = README.parent / "docs" / "auto.md"
+NEW_NODES = README.parent / "docs" / "new-nodes.md"
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
-TEXT = "".join(page.read_text() for page in (README, PROBABILITIES, AUTO))
+TEXT = "".join(page.read_text() for page in (README, PROBABILITIES, AUTO, NEW_NODES))
 BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
 
 
@@ -108,18 +109,35 @@ def test_auto_on_the_command_line(workplace: Path) -> None:
     assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
 
 
-@pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["python", "arrays", "probabilities", "rules", "auto"])
-def test_python_blocks(name: str) -> None:
+def write_new_nodes(folder: Path) -> None:
+    """Write the tables that the page about new nodes speaks of."""
+    nodes = "id,age,income,score,plan\nzoe,0.1,0.2,0.3,gold\nyan,1,2,3,basic\n"
+    (folder / "new.csv").write_text(nodes)
+    (folder / "links.csv").write_text("source,target\nzoe,n3\nyan,zoe\n")
+
+
+def test_new_nodes_on_the_command_line(workplace: Path) -> None:
+    write_new_nodes(workplace)
+    for line in BLOCKS["new nodes command"].splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+    rows = (workplace / "answers.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["id", "zoe", "yan"]
+
+
+@pytest.mark.parametrize(
+    "name", ["python", "arrays", "probabilities", "rules", "auto", "new nodes"]
+)
+def test_python_blocks(name: str, workplace: Path) -> None:
+    write_new_nodes(workplace)
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
 def test_every_python_block_is_tested() -> None:
-    assert len(re.findall(r"```python", TEXT)) == 5
+    assert len(re.findall(r"```python", TEXT)) == 6
 
 
 @pytest.mark.parametrize(
-    "page", [README, PROBABILITIES, AUTO], ids=lambda page: page.name
+    "page", [README, PROBABILITIES, AUTO, NEW_NODES], ids=lambda page: page.name
 )
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())

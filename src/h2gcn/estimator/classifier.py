@@ -773,7 +773,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the logits of each node (or of `nodes`), [n, C].
 
         The graph may be another one than in `fit`: its own rings are computed, and
-        its features scaled as the training graph's were.
+        its features scaled as the training graph's were. For a few of many nodes, no
+        more of it is computed than they need; `Graph.with_nodes` adds new ones.
         """
         check_is_fitted(self, "classes_")
         check_is_graph("predict", graph)

@@ -50,6 +50,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2
 	$(BIN)/python benchmarks/caps.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/new_nodes.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py

@@ -22,7 +22,8 @@ EVALUATE = README.parent / "docs" / "evaluate.md"
 EXPLAIN = README.parent / "docs" / "explain.md"
 SPLITS = README.parent / "docs" / "splits.md"
 TABLES = README.parent / "docs" / "tables.md"
-PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES, SPLITS)
+NEW_NODES = README.parent / "docs" / "new-nodes.md"
+PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES, SPLITS, NEW_NODES)
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
@@ -162,12 +163,30 @@ def test_frames(workplace: Path) -> None:
     assert names["graph"].node_ids.tolist() == people["id"].tolist()
 
 
-@pytest.mark.usefixtures("workplace")
+def write_new_nodes(folder: Path) -> None:
+    """Write the tables that the page about new nodes speaks of."""
+    nodes = "id,age,income,score,plan\nzoe,0.1,0.2,0.3,gold\nyan,1,2,3,basic\n"
+    (folder / "new.csv").write_text(nodes)
+    (folder / "links.csv").write_text("source,target\nzoe,n3\nyan,zoe\n")
+
+
+def test_new_nodes_on_the_command_line(workplace: Path) -> None:
+    write_new_nodes(workplace)
+    for line in BLOCKS["new nodes command"].splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+    rows = (workplace / "answers.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["id", "zoe", "yan"]
+
+
 @pytest.mark.parametrize(
     "name",
-    ["python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"],
+    [
+        *("python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"),
+        "new nodes",
+    ],
 )
-def test_python_blocks(name: str) -> None:
+def test_python_blocks(name: str, workplace: Path) -> None:
+    write_new_nodes(workplace)
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 

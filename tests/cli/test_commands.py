@@ -1615,3 +1615,57 @@ def test_edges_weigh_what_a_column_says(run: Run, tmp_path: Path) -> None:
     assert run("predict", model, data, "--all", "--out", again)[0] == 0
     assert out.read_text() != again.read_text()
     fails(run(*train, "--edge-weight", "f", "--out", tmp_path / "x"), "'f'")
+
+
+def test_new_nodes_are_predicted_by_themselves(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    model, out = tmp_path / "model", tmp_path / "p.csv"
+    code, _, err = run(
+        "train", folder, "--model", "h2gcn-1", "--categorical", "plan", *QUICK,
+        "--out", model,
+    )  # fmt: skip
+    assert code == 0, err
+    new, links = tmp_path / "new.csv", tmp_path / "links.csv"
+    new.write_text("id,age,income,plan\nzoe,39,5000,gold\nyan,30,4000,basic\n")
+    links.write_text("source,target\nzoe,p01\nyan,zoe\n")
+    added = ("--new-nodes", new, "--new-edges", links)
+    code, told, err = run("predict", model, folder, *added, "--out", out, "--json")
+    assert code == 0, err
+    result = json.loads(told)
+    assert (result["nodes"], result["new_nodes"], result["new_edges"]) == (2, 2, 2)
+    assert result["known"] == 0
+    assert "2 nodes of new.csv and 2 edges of links.csv added" in result["notes"][0]
+    rows = out.read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["id", "zoe", "yan"]
+    # The same as in a folder that has them among the others.
+    both = tmp_path / "both"
+    both.mkdir()
+    nodes = (folder / "nodes.csv").read_text()
+    (both / "nodes.csv").write_text(nodes + "zoe,39,5000,gold,\nyan,30,4000,basic,\n")
+    edges = (folder / "edges.csv").read_text()
+    (both / "edges.csv").write_text(edges + "zoe,p01\nyan,zoe\n")
+    code, _, err = run("predict", model, both, "--all", "--out", tmp_path / "all.csv")
+    assert code == 0, err
+    expected = (tmp_path / "all.csv").read_text().splitlines()[-2:]
+    for ours, theirs in zip(rows[1:], expected, strict=True):
+        assert ours.split(",")[:2] == theirs.split(",")[:2]
+        shares = [[float(s) for s in row.split(",")[2:]] for row in (ours, theirs)]
+        np.testing.assert_allclose(*shares, atol=1e-6)
+    code, told, _ = run("predict", model, folder, *added, "--all", "--out", out)
+    assert told.startswith("62 nodes written")
+    code, told, _ = run("predict", model, folder, *added, "--out", out)
+    assert told == f"2 new nodes written to {out}\n"
+
+
+def test_new_nodes_that_are_known_are_refused(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    model, new = tmp_path / "model", tmp_path / "new.csv"
+    code, _, err = run("train", folder, "--model", "mlp", *QUICK, "--out", model)
+    assert code == 0, err
+    new.write_text("id,age,income\np03,39,5000\n")
+    told = run("predict", model, folder, "--new-nodes", new)
+    fails(told, "new.csv: line 2 has the node id 'p03', which is in people already")
+    told = run("predict", model, folder, "--new-nodes", new, "--out", new)
+    fails(told, "this command reads it; --out must be another file")

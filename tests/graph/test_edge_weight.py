@@ -278,3 +278,22 @@ def test_reasons_of_a_weighted_graph_sum_up(name: str, directed) -> None:
     assert found.exact
     total = sum(term.value for term in found.terms)
     assert total == pytest.approx(found.whole, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["h2gcn-1", "logistic"])
+def test_new_nodes_of_a_weighted_graph_weigh_too(name: str) -> None:
+    graph = weighted_graph()
+    split = Split([0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11])
+    clf = NodeClassifier(name, random_state=0)
+    if name == "h2gcn-1":
+        clf.set_params(epochs=5)
+    clf.fit(graph, split)
+    amounts = [[5.0], [0.5]]
+    grown = graph.with_nodes(
+        np.ones((1, 3)), edges=([N, N], [2, 7]), edge_values=amounts
+    )
+    assert grown.edge_weight == "amount"
+    assert grown.weights is not None
+    assert grown.weights[N, 2] == pytest.approx(10 * grown.weights[N, 7], rel=1e-4)
+    alone, all_nodes = clf.predict_logits(grown, [N]), clf.predict_logits(grown)
+    np.testing.assert_allclose(alone, all_nodes[[N]], atol=1e-6)

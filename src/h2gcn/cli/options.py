@@ -70,6 +70,7 @@ __all__ = [
     "load_source",
     "machine",
     "merge",
+    "options_of_training",
     "parse_options",
     "past_of",
     "with_tables",
@@ -632,11 +633,13 @@ def later_than(
     }
 
 
-def check_not_read(out: Path, source: str | None, tables: Tables) -> None:
+def check_not_read(
+    out: Path, source: str | None, tables: Tables, *more: Path | None
+) -> None:
     """Refuse to write a file in the place of one that the same command reads."""
     from h2gcn.io import is_database, usable_path
 
-    given = [source, tables.nodes, tables.edges, tables.features]
+    given = [source, tables.nodes, tables.edges, tables.features, *more]
     files = [path for path in given if path is not None and not is_database(path)]
     read = [usable_path(path) for path in files]
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
@@ -733,14 +736,20 @@ def load_as_trained(
     *,
     label_required: bool,
 ) -> Graph:
-    """Read a graph for a saved model: tables as they were read for its training.
+    """Read a graph for a saved model, see `options_of_training` and `load_source`."""
+    options = options_of_training(classifier, tables, label_required=label_required)
+    return load_source(source, tables, options, memory_limit)
+
+
+def options_of_training(
+    classifier: NodeClassifier, tables: Tables, *, label_required: bool
+) -> TableOptions:
+    """Return how to read tables for a saved model: as for its training.
 
     Parameters
     ----------
     classifier
         Loaded.
-    source, memory_limit
-        As of `load_source`.
     tables
         What the command line adds: where they are, ends of edges, the label, what is
         dropped and filled.
@@ -750,7 +759,7 @@ def load_as_trained(
     from h2gcn.io import TableOptions
 
     options = TableOptions.from_json(classifier.tables_)
-    options = replace(
+    return replace(
         options,
         drop_unknown=options.drop_unknown or tables.drop_unknown,
         fill_missing=options.fill_missing or tables.fill_missing,
@@ -760,4 +769,3 @@ def load_as_trained(
         label_required=label_required,
         to_train=False,
     )
-    return load_source(source, tables, options, memory_limit)

@@ -68,6 +68,21 @@ def command(
     edges: src.Edges = None,
     features: src.Features = None,
     trust_data: src.TrustData = False,
+    new_nodes: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of nodes that are added to SOURCE; only they are predicted, "
+            "unless --all says otherwise.",
+            rich_help_panel="New nodes",
+        ),
+    ] = None,
+    new_edges: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of edges that are added, by ids of new nodes or others.",
+            rich_help_panel="New nodes",
+        ),
+    ] = None,
     source_column: src.SourceColumn = None,
     target_column: src.TargetColumn = None,
     drop_unknown: src.DropUnknown = False,
@@ -91,6 +106,10 @@ def command(
     each node: its id, in a column called as in the node table (else 'node'), the
     label, a probability for each class.
 
+    With --new-nodes and --new-edges, the nodes of those tables are added to SOURCE and
+    predicted by themselves: what they touch is computed, and no more of the graph.
+    The tables have the columns of the others.
+
     Labels are those that training went for, unless --decision says by what to
     choose them. macro_f1 and f1=CLASS are chosen on the validation nodes, which the
     model keeps; top=K:CLASS takes the K nodes that most likely are of a class;
@@ -110,6 +129,7 @@ def command(
     from h2gcn.estimator import load_bundle, translate_labels
     from h2gcn.io import (
         check_suffix,
+        extend_graph,
         listed,
         usable_path,
         write_prediction_blocks,
@@ -129,7 +149,7 @@ def command(
         drop_unknown=drop_unknown,
         fill_missing=fill_missing,
     )
-    src.check_not_read(out, source, tables)
+    src.check_not_read(out, source, tables, new_nodes, new_edges)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)
@@ -138,7 +158,14 @@ def command(
     graph = src.load_as_trained(
         classifier, source, tables, memory_limit, label_required=False
     )
+    before = graph
+    if new_nodes is not None or new_edges is not None:
+        options = src.options_of_training(classifier, tables, label_required=False)
+        graph = extend_graph(graph, new_nodes, new_edges, options)
+    alone = new_nodes is not None and not every_node
     wanted = (graph.y < 0) | every_node
+    if alone:
+        wanted = np.arange(graph.n_nodes) >= before.n_nodes
     if not wanted.any():
         raise InputError(
             f"{graph.name}: every node has a label; --all predicts them all the same"
@@ -146,8 +173,8 @@ def command(
     expected = np.full(graph.n_nodes, -1)
     labelled = graph.labelled
     expected[labelled], unseen = translate_labels(graph, labelled, classifier.classes_)
-    if rule is not None and not rule.by_rows:
-        expected[~wanted] = -1  # it is chosen among those that are written
+    if alone or (rule is not None and not rule.by_rows):
+        expected[~wanted] = -1  # nothing is said of the others
     n_known = int(np.count_nonzero(expected >= 0))
     if unseen:
         warnings.warn(
@@ -163,7 +190,8 @@ def command(
     def blocks() -> Iterator[Said]:
         # Each node is wanted, or has a label to compare with, or both.
         nonlocal agreed
-        for block, said, shares in _decide_and_join(classifier, graph, rule, wanted):
+        told = _decide_and_join(classifier, graph, rule, wanted, alone=alone)
+        for block, said, shares in told:
             agreed += int((said == expected[block]).sum())
             kept = wanted[block]
             yield block[kept], said[kept], shares[kept]
@@ -185,6 +213,8 @@ def command(
             "dataset": graph.name,
             "out": str(out),
             "nodes": n_written,
+            "new_nodes": graph.n_nodes - before.n_nodes,
+            "new_edges": graph.n_edges - before.n_edges,
             "known": n_known,
             "agreed": agreed,
             "unseen_labels": unseen,
@@ -203,7 +233,8 @@ def command(
             f"; {percent(agreed / n_known)} % of {n_known:,} known labels agree "
             "(any training nodes included)"
         )
-    tell(f"{n_written:,} nodes written to {out}{known}")
+    new = "new " if alone else ""
+    tell(f"{n_written:,} {new}nodes written to {out}{known}")
     if rule is not None and rule.held_out is not None and rule.usual is not None:
         tell(
             f"decided by {decision}: {percent(rule.held_out)} % on the validation "
@@ -284,8 +315,10 @@ def _decide_and_join(
     graph: Graph,
     rule: DecisionRule | None,
     wanted: NDArray[np.bool_],
+    *,
+    alone: bool,
 ) -> Iterator[Said]:
-    """Return all nodes with what is said of them, a block after the other.
+    """Return nodes with what is said of them, a block after the other.
 
     A rule that compares nodes is for those that are wanted, and only they are returned:
     their probabilities are in memory all at once.
@@ -300,13 +333,16 @@ def _decide_and_join(
         By what to choose labels; None is as in training.
     wanted
         Which nodes are to be written, [n].
+    alone
+        Whether only they are returned; else all are.
     """
     import numpy as np
 
     from h2gcn.graph import slices
 
     if rule is None or rule.by_rows:
-        for block, logits in classifier.predict_blocks(graph):
+        some = np.flatnonzero(wanted) if alone else None
+        for block, logits in classifier.predict_blocks(graph, some):
             shares = classifier.probabilities_of(logits)
             said = logits.argmax(axis=1) if rule is None else rule(shares)
             yield block, said, shares

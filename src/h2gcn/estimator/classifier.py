@@ -45,6 +45,12 @@ from h2gcn.estimator.inputs import (
     match_labels,
     table_schema,
 )
+from h2gcn.estimator.nearby import (
+    are_few,
+    prepare_rows,
+    rows_of_input,
+    rows_of_operators,
+)
 from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.outputs import (
     DECISIONS,
@@ -79,6 +85,7 @@ from h2gcn.estimator.prediction import (
     finite_blocks,
     join_blocks,
     logits_in_blocks,
+    logits_of_some,
     probabilities,
     warn_of_unreached,
 )
@@ -831,7 +838,8 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the logits of each node (or of `nodes`), [n, C].
 
         The graph may be another one than in `fit`: its own rings are computed, and
-        its features scaled as the training graph's were.
+        its features scaled as the training graph's were. For a few of many nodes, no
+        more of it is computed than they need; `Graph.with_nodes` adds new ones.
         """
         check_is_fitted(self, "classes_")
         check_is_graph("predict", graph)
@@ -874,24 +882,68 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         small = is_small(graph)
+        rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
+        given = self.params_["options"]
+        size = self.params_["batch_size"] if block_size is None else block_size
+        spec = find_model(model).given(given)
+        cap = self.params_["ring_cap"]
+        if index is not None and are_few(
+            graph, spec, self.module_, self.schema_, index, cap
+        ):
+            some = logits_of_some(
+                self.module_,
+                rows_of_input(
+                    graph,
+                    self.seeds_,
+                    self.scaler_,
+                    names,
+                    device,
+                    self.schema_,
+                    index if spec.rows else None,
+                ),
+                rows_of_operators(graph, spec, device, rings),
+                index,
+                size,
+                device,
+                small=small,
+            )
+            return finite_blocks(graph, some)
         with threads_for([graph], small=small):
-            drawn = self.params_["ring_cap"], self.seed_
+            drawn = cap, self.seed_
             x = build_input(
                 graph, self.seeds_, self.scaler_, names, device, self.schema_, drawn
             )
-            rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
-            given = self.params_["options"]
             plan = plan_operators(graph, model, device, rings, given=given)
             operators = build_operators(plan)
             with torch.no_grad():
                 reached = self.module_.reached(x, operators)
             if reached is not None:
                 warn_of_unreached(reached if index is None else reached[index])
-        size = self.params_["batch_size"] if block_size is None else block_size
         blocks = logits_in_blocks(
             self.module_, x, operators, index, size, device, small=small
         )
         return finite_blocks(graph, blocks)
+
+    def prepare(self, graph: Graph) -> NodeClassifier:
+        """Count and look up what predictions for some nodes of a graph take.
+
+        It is remembered while the graph is in use, for itself and for all that is made
+        of it by `with_nodes`: who answers request after request has the first one as
+        quick as the others.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        """
+        check_is_fitted(self, "classes_")
+        check_is_graph("prepare", graph)
+        for one in self.members_:
+            one.classifier.prepare(graph)
+        if not self.members_:
+            spec = find_model(self.params_["model"]).given(self.params_["options"])
+            prepare_rows(graph, spec, self.seeds_)
+        return self
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""

@@ -11,8 +11,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Annotated, Any
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import msgspec
 import numpy as np
@@ -24,7 +25,15 @@ from torch import Tensor
 from h2gcn._validation import check_choice
 from h2gcn.estimator.parameters import SCALINGS, Params, resolve_params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.graph import CSR, Features, Graph, Split, first_beyond, row_slices
+from h2gcn.graph import (
+    CSR,
+    Features,
+    Graph,
+    Split,
+    first_beyond,
+    grown_from,
+    row_slices,
+)
 from h2gcn.io import Count, conform
 from h2gcn.ring_table import Input, Schema, TableMaker, farthest_ring
 from h2gcn.rings import RING_CAP, forecast_ring
@@ -35,6 +44,7 @@ __all__ = [
     "KnownLabelsJson",
     "Scaler",
     "Seen",
+    "SomeFeatures",
     "align_features",
     "build_input",
     "choose_scaling",
@@ -106,39 +116,78 @@ class KnownLabels:
         must
             Whether a graph of which no label is known is an error; else it has none.
         """
+        index = self.classes_in(graph, must=must)
         rows = torch.zeros(graph.n_nodes, self.n_classes, device=device)
-        other = self.edges is not None and (
+        nodes = np.flatnonzero(index >= 0)
+        rows[nodes, index[nodes]] = 1.0
+        return rows
+
+    def classes_in(self, graph: Graph, *, must: bool = True) -> NDArray[np.int64]:
+        """Return the class of each node of a graph that is known, else -1, [n].
+
+        It is remembered while the graph is in use; of a graph that grew, only the new
+        nodes are looked up.
+
+        Parameters
+        ----------
+        graph, must
+            As of `one_hot`.
+        """
+        index = self._remembered(graph)
+        if index is None:
+            index = self._look_up(graph)
+            _FOUND.setdefault(graph, {})[id(self)] = ref(self), index
+        if must and not (index >= 0).any():
+            raise self._refusal(graph)
+        return index
+
+    def _remembered(self, graph: Graph) -> NDArray[np.int64] | None:
+        whose, index = _FOUND.get(graph, {}).get(id(self), (None, None))
+        return index if whose is not None and whose() is self else None
+
+    def _look_up(self, graph: Graph) -> NDArray[np.int64]:
+        if self._is_other(graph):
+            return np.full(graph.n_nodes, -1, dtype=np.int64)
+        growth = grown_from(graph)
+        if growth is not None and not self.trimmed:
+            # That no two nodes have one id was seen when the graph grew.
+            before = self.classes_in(growth.base, must=False)
+            new = graph.node_ids[len(before) :].tolist()
+            labels = [self._by_id.get(str(name), -1) for name in new]
+            return np.concatenate([before, np.array(labels, dtype=np.int64)])
+        rows = _rows(graph)
+        if self.trimmed:
+            # An id that is the same to the letter goes first.
+            rows = {name.strip(): row for name, row in rows.items()} | rows
+        found = np.full(graph.n_nodes, -1, dtype=np.int64)
+        for name, label in zip(self.ids, self.classes, strict=True):
+            if name in rows:
+                found[rows[name]] = label
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[str, int]:
+        return dict(zip(self.ids, self.classes, strict=True))
+
+    def _is_other(self, graph: Graph) -> bool:
+        """Return whether nodes without ids are those of another graph."""
+        return self.edges is not None and (
             graph.has_ids or _checksum(graph) != self.edges
         )
-        if other and not must:
-            return rows
-        if other:
-            raise InputError(
+
+    def _refusal(self, graph: Graph) -> InputError:
+        if self._is_other(graph):
+            return InputError(
                 f"{graph.name}: {self.model} spreads the labels of its training nodes, "
                 "and the training graph's nodes have no ids; only that graph can be "
                 "predicted"
             )
-        place = _rows(graph)
-        if self.trimmed:
-            # An id that is the same to the letter goes first.
-            place = {name.strip(): row for name, row in place.items()} | place
-        found = [
-            (place[name], index)
-            for name, index in zip(self.ids, self.classes, strict=True)
-            if name in place
-        ]
-        if not found and not must:
-            return rows
-        if not found:
-            raise InputError(
-                f"{graph.name}: {self.model} spreads the labels of its training nodes, "
-                f"by their ids, and none of those {len(self.ids):,} nodes (such as "
-                f"{self.ids[0]}) is in this graph; a model that learns from features "
-                "can predict here ('h2gcn models' lists them)"
-            )
-        nodes, classes = zip(*found, strict=True)
-        rows[list(nodes), list(classes)] = 1.0
-        return rows
+        return InputError(
+            f"{graph.name}: {self.model} spreads the labels of its training nodes, "
+            f"by their ids, and none of those {len(self.ids):,} nodes (such as "
+            f"{self.ids[0]}) is in this graph; a model that learns from features "
+            "can predict here ('h2gcn models' lists them)"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the labels as what JSON can hold."""
@@ -148,6 +197,12 @@ class KnownLabels:
     def from_json(cls, content: object) -> KnownLabels:
         """Return what `to_json` wrote."""
         return conform(KnownLabelsJson, content, "known labels").labels()
+
+
+_FOUND: WeakKeyDictionary[
+    Graph, dict[int, tuple[ReferenceType[KnownLabels], NDArray[np.int64]]]
+] = WeakKeyDictionary()
+"""What was found of each graph that is still in use, and for whom."""
 
 
 class KnownLabelsJson(msgspec.Struct):
@@ -259,9 +314,9 @@ def _looks(graph: Graph) -> str:
 
 def _rows(graph: Graph) -> dict[str, int]:
     """Return the row of each id, or raise where two nodes have the same."""
-    names = list(map(str, graph.node_ids))
-    rows = {name: row for row, name in enumerate(names)}
-    if len(rows) < len(names):
+    rows = graph.places
+    if len(rows) < graph.n_nodes:
+        names = map(str, graph.node_ids.tolist())
         name, times = Counter(names).most_common(1)[0]
         raise InputError(
             f"{graph.name}: labels are remembered by node id, and {times} nodes have "
@@ -282,6 +337,9 @@ def _checksum(graph: Graph) -> str:
 
 TOO_LARGE = 1e18
 """The square of a larger number, summed over some rows, is infinite in 32 bits."""
+
+MANY = 2**23
+"""Numbers of some rows beyond which they are scaled a block at a time."""
 
 
 # scikit-learn's StandardScaler does not do it: it cannot centre single columns of
@@ -579,8 +637,60 @@ def build_input(
     return to_tensor(scale(given), device)
 
 
+class SomeFeatures:
+    """A graph's features, of which rows are scaled when they are asked for.
+
+    Parameters
+    ----------
+    graph
+        The graph of training, or another one.
+    scaler
+        Fitted on the training nodes.
+    names
+        The features of the training graph.
+    device
+        Where rows shall be.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        scaler: Scaler,
+        names: tuple[str, ...],
+        device: torch.device,
+    ) -> None:
+        self._graph, self._scaler, self._names = graph, scaler, names
+        self._places, self._device = _places(graph, names), device
+        self.shape = (graph.n_nodes, len(names))
+
+    def of(self, index: NDArray[np.int64]) -> Features:
+        """Return the rows of some nodes, scaled, [m, F]."""
+        given: Features = self._graph.x[index]
+        if self._places is not None:
+            given = _picked(given, self._places)
+        scale = _bounded(self._graph, self._scaler, given, self._names, index)
+        return scale(given)
+
+    def rows(self, index: NDArray[np.int64]) -> Input:
+        """Return the rows of some nodes as a module takes them, [m, F].
+
+        Many are never in memory all at once.
+        """
+        x = self._graph.x
+        if len(index) * x.shape[1] <= MANY or self._places is not None:
+            return to_tensor(self.of(index), self._device)
+        if not isinstance(x, np.ndarray):
+            return to_tensor(self.of(index), self._device)
+        scale = _bounded(self._graph, self._scaler, x, self._names)
+        return MappedFeatures(x, scale, self._device, index)
+
+
 def _bounded(
-    graph: Graph, scaler: Scaler, given: Features, names: tuple[str, ...]
+    graph: Graph,
+    scaler: Scaler,
+    given: Features,
+    names: tuple[str, ...],
+    nodes: NDArray[np.int64] | None = None,
 ) -> Callable[[Features], Features]:
     """Return a scaling that raises where a number is too large to compute with.
 
@@ -594,6 +704,8 @@ def _bounded(
         Features of all its nodes, [n, F]; what is scaled is some rows of them, or all.
     names
         The features of the training graph.
+    nodes
+        Whose features are given, if not of all.
     """
 
     def scale(rows: Features) -> Features:
@@ -611,9 +723,10 @@ def _bounded(
                 break
         assert found is not None
         row, column = part.start + found[0], found[1]
+        node = row if nodes is None else nodes[row]
         return InputError(
             f"{graph.name}: column {names[column]!r} is too large at node "
-            f"{str(graph.node_ids[row])!r}: {given[row, column]:g}, and scaled "
+            f"{str(graph.node_ids[node])!r}: {given[row, column]:g}, and scaled "
             f"{scaled[found]:g}. Products of numbers beyond {TOO_LARGE:g} do not fit "
             "32 bits."
         )
@@ -636,8 +749,17 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     names
         The features of the training graph.
     """
+    places = _places(graph, names)
+    return graph.x if places is None else _picked(graph.x, places)
+
+
+def _places(graph: Graph, names: tuple[str, ...]) -> list[int] | None:
+    """Return which column each of `names` is, the one after the last for none.
+
+    None says that they are the graph's own. Warns and raises as `align_features` says.
+    """
     if graph.feature_names == names:
-        return graph.x
+        return None
     place = {name: column for column, name in enumerate(graph.feature_names)}
     missing = [name for name in names if name not in place]
     wanted = set(names)
@@ -660,7 +782,7 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
         warnings.warn(
             f"columns that the model was not trained on are left out: {_list(added)}",
             H2GCNWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     categories = missing + [name for name in new if name not in added]
     if categories:
@@ -668,13 +790,17 @@ def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
             "categories that only one of the two graphs has: "
             f"{_list(categories)}; absent ones count as zero, new ones are left out",
             H2GCNWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    x = CSR(graph.x)
-    empty = CSR((graph.n_nodes, 1), dtype=np.float32)
-    widened = sp.hstack([x, empty], format="csr")
-    picked = CSR(widened[:, [place.get(name, graph.n_features) for name in names]])
-    return picked.toarray() if isinstance(graph.x, np.ndarray) else picked
+    return [place.get(name, graph.n_features) for name in names]
+
+
+def _picked(x: Features, places: list[int]) -> Features:
+    """Return columns of features, zeros for the one after the last, [n, columns]."""
+    empty = CSR((x.shape[0], 1), dtype=np.float32)
+    widened = sp.hstack([CSR(x), empty], format="csr")
+    found = CSR(widened[:, places])
+    return found.toarray() if isinstance(x, np.ndarray) else found
 
 
 def translate_labels(

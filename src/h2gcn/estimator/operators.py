@@ -24,7 +24,13 @@ from h2gcn.rings import (
 )
 from h2gcn.sparse import Operator
 
-__all__ = ["AnyOperator", "OperatorPlan", "build_operators", "plan_operators"]
+__all__ = [
+    "AnyOperator",
+    "OperatorPlan",
+    "build_operators",
+    "plan_operators",
+    "remembered_operators",
+]
 
 EXACT = RingOptions()
 
@@ -138,6 +144,24 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
         )
     _REMEMBERED[graph] = plan.key, plan.storage, operators
     return operators
+
+
+def remembered_operators(
+    graph: Graph, spec: ModelSpec, device: torch.device, options: RingOptions
+) -> tuple[AnyOperator, ...] | None:
+    """Return a model's operators of a graph where they were built and are kept.
+
+    Parameters
+    ----------
+    graph, device, options
+        As of `plan_operators`.
+    spec
+        The model with its options.
+    """
+    remembered = _REMEMBERED.get(graph)
+    if remembered is None or remembered[0] != (spec, device, options):
+        return None
+    return remembered[2]
 
 
 def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:

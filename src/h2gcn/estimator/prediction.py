@@ -20,7 +20,9 @@ from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input
 from h2gcn.sparse import LinearMap, Target
 from h2gcn.training import (
+    HasRows,
     ReliabilityBin,
+    TakesRows,
     average_precision,
     brier,
     calibration_error,
@@ -47,6 +49,7 @@ __all__ = [
     "finite_blocks",
     "join_blocks",
     "logits_in_blocks",
+    "logits_of_some",
     "mean_and_deviation",
     "probabilities",
     "warn_of_unreached",
@@ -232,6 +235,40 @@ Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Some nodes, [m], and their logits, [m, C]."""
 
 
+def logits_of_some(
+    module: NodeModule,
+    x: Input | HasRows,
+    operators: Sequence[TakesRows],
+    nodes: NDArray[np.int64],
+    block_size: int | None,
+    device: torch.device,
+    *,
+    small: bool = False,
+) -> Iterator[Block]:
+    """Return some nodes with their logits, a block at a time, and see no others.
+
+    Parameters
+    ----------
+    module
+        Trained; it says how far it looks.
+    x
+        Of which rows can be had, [n, F].
+    operators
+        Of which rows can be taken, [n, n] each.
+    nodes, block_size, device, small
+        As of `logits_in_blocks`.
+    """
+    assert module.reach is not None
+    module.eval()
+    for part in slices(len(nodes), BLOCK if block_size is None else block_size):
+        with threads_for([x], small=small):
+            around = gather(x, operators, nodes[part], module.reach, device)
+        yield (
+            around.nodes,
+            _forward(module, around.x, around.operators, around.target, small),
+        )
+
+
 def logits_in_blocks(
     module: NodeModule,
     x: Input,
@@ -272,12 +309,9 @@ def logits_in_blocks(
     reach = module.reach
     module.eval()
     if block_size is not None and block_size < n and reach is not None:
-        for part in slices(len(wanted), size):
-            around = gather(x, operators, wanted[part], reach, device)
-            yield (
-                around.nodes,
-                _forward(module, around.x, around.operators, around.target, small),
-            )
+        yield from logits_of_some(
+            module, x, operators, wanted, size, device, small=small
+        )
     elif nodes is not None and len(nodes) <= min(size, FEW):
         target = Target.of(operators, nodes, device)
         yield nodes, _forward(module, x, operators, target, small)

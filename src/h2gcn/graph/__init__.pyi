@@ -16,15 +16,22 @@ from .checksums import (
     split_fingerprint as split_fingerprint,
 )
 from .edges import (
+    STRUCTURAL as STRUCTURAL,
     EdgeColumns as EdgeColumns,
     edge_aggregates as edge_aggregates,
     structural_features as structural_features,
+    structural_rows as structural_rows,
 )
 from .graph import (
     Graph as Graph,
     ReadRecord as ReadRecord,
     Split as Split,
     check_is_graph as check_is_graph,
+)
+from .growing import (
+    Growth as Growth,
+    grown_from as grown_from,
+    grown_matrix as grown_matrix,
 )
 from .splitting import (
     deal_groups as deal_groups,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "edge_aggregates",
     "pair_weights",
     "structural_features",
+    "structural_rows",
 ]
 
 STRUCTURAL = ("log1p_degree", "log1p_neighbour_degree", "one")
@@ -100,6 +101,16 @@ class EdgeColumns:
         """The names of the columns that are no categories."""
         categories = set(self.categories)
         return tuple(name for name in self.names if name not in categories)
+
+    def joined(self, other: EdgeColumns) -> EdgeColumns:
+        """Return the edges and those of another with the same columns, in order."""
+        made = object.__new__(EdgeColumns)
+        for part in fields(EdgeColumns):
+            own = getattr(self, part.name)
+            if isinstance(own, np.ndarray):
+                own = np.concatenate([own, getattr(other, part.name)])
+            object.__setattr__(made, part.name, own)
+        return made
 
     def _checked(self, values: Any) -> NDArray[np.float32]:
         """Return finite numbers, or raise, [m, k]."""
@@ -215,7 +226,7 @@ Column = NDArray[np.float64]
 
 
 def edge_aggregates(
-    edge_columns: EdgeColumns, n_nodes: int
+    edge_columns: EdgeColumns, n_nodes: int, nodes: NDArray[np.int64] | None = None
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     """Return for each node what its edges carry, outgoing and incoming ones apart.
 
@@ -230,13 +241,15 @@ def edge_aggregates(
         The edges and their columns, [m, k].
     n_nodes
         Number of nodes, n.
+    nodes
+        Some nodes, each once, ascending; None is all. No others are looked at.
 
     Returns
     -------
     names
         The K names of the columns, such as "mean of amount over outgoing edges".
     values
-        [n, K]; zeros for a node without such edges.
+        [n, K], or a row for each of `nodes`; zeros for a node without such edges.
 
     Examples
     --------
@@ -258,12 +271,30 @@ def edge_aggregates(
     else:
         rows = np.tile(np.arange(len(source)), 2)
         sides = [("edges", np.concatenate([source, target]), rows)]
+    count = n_nodes
+    if nodes is not None:
+        place = np.full(n_nodes, -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        sides = [_among(place, *one) for one in sides]
+        count = len(nodes)
     names, columns = [], []
-    for side, nodes, rows in sides:
-        for name, column in _of_side(edge_columns, side, nodes, rows, n_nodes):
+    for side, ends, rows in sides:
+        for name, column in _of_side(edge_columns, side, ends, rows, count):
             names.append(name)
             columns.append(column.astype(np.float32))
     return tuple(names), np.stack(columns, axis=1)
+
+
+def _among(
+    place: NDArray[np.int64],
+    side: str,
+    nodes: NDArray[np.int64],
+    rows: NDArray[np.int64],
+) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+    """Return a side with the ends at some nodes alone, by their places, [n]."""
+    ends = place[nodes]
+    kept = ends >= 0
+    return side, ends[kept], rows[kept]
 
 
 def _of_side(
@@ -332,11 +363,19 @@ def structural_features(
     note
         A sentence for the record of the reader.
     """
-    degree = np.diff(adj.indptr).astype(np.float64)
-    neighbours = (adj @ degree) / np.maximum(degree, 1)
-    x = np.column_stack([np.log1p(degree), np.log1p(neighbours), np.ones_like(degree)])
+    x = structural_rows(adj, np.arange(adj.shape[0]))
     note = (
         "the input has no node features; log1p of the degree, log1p of the mean "
         "degree of the neighbours and a constant are used in their place"
     )
-    return x.astype(np.float32), STRUCTURAL, note
+    return x, STRUCTURAL, note
+
+
+def structural_rows(adj: CSR, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the rows of `structural_features` of some nodes, [m, 3]."""
+    degree = np.diff(adj.indptr).astype(np.float64)
+    own = degree[nodes]
+    rows = adj if len(nodes) == len(degree) else adj[nodes]
+    neighbours = (rows @ degree) / np.maximum(own, 1)
+    x = np.column_stack([np.log1p(own), np.log1p(neighbours), np.ones_like(own)])
+    return x.astype(np.float32)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from h2gcn.graph.checks import (
     check_times,
 )
 from h2gcn.graph.edges import EdgeColumns, pair_weights
+from h2gcn.graph.growing import grown_matrix, remember_growth
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -283,6 +285,165 @@ class Graph:
         """Indices of the nodes that have a label."""
         return np.flatnonzero(self.y >= 0)
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The number of each node by the text of its id; of the last, if two share it.
+
+        It is kept, for whoever looks nodes up again and again.
+        """
+        return dict(
+            zip(map(str, self.node_ids.tolist()), range(self.n_nodes), strict=True)
+        )
+
+    def with_nodes(
+        self,
+        x: Any,
+        edges: Any = None,
+        *,
+        y: Any = None,
+        classes: Any = None,
+        node_ids: Any = None,
+        edge_values: Any = None,
+        notes: Sequence[str] = (),
+    ) -> Graph:
+        """Return the graph with further nodes and edges; this one stays as it is.
+
+        Only what is new is checked, and what was there is copied once, so that it is
+        quick however large the graph is. Predictions for the new nodes compute what
+        these touch, and take the rest from what is known of this graph.
+
+        Parameters
+        ----------
+        x
+            Features of the k new nodes, [k, F], in the order of `feature_names`. Where
+            those of the others are in a file, they are read into memory.
+        edges
+            Numbers of the nodes that each of m edges leads from and to, [2, m]; the
+            new nodes have the numbers n to n + k - 1. Edges between two old nodes are
+            edges too, and those that are there already stay. The directions are kept
+            where the graph has any.
+        y
+            Class index of each new node, [k]; -1, and by default all, unlabelled.
+        classes
+            The labels, where there are more than before: those first.
+        node_ids
+            Ids of the new nodes, [k]; needed where the others have ids.
+        edge_values
+            What the new edges carry, [m, q], in the order of `edge_columns.names`;
+            needed where the graph's edges carry anything.
+        notes
+            Further sentences for the record.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> pair = Graph(x=np.eye(2), adj=np.array([[0, 1], [1, 0]]))
+        >>> pair.with_nodes([[0.5, 0.5]], edges=([2, 2], [0, 1]))
+        Graph('graph': 3 nodes, 3 edges, 2 features, 0 classes, 0 labelled)
+        """
+        new = self._new_features(x)
+        n, k = self.n_nodes, new.shape[0]
+        source, target = _new_ends(edges, n + k)
+        labels = check_labels(y, k)
+        known = self.classes if classes is None else as_list("classes", classes)
+        check_classes(known, labels)
+        if not np.array_equal(known[: self.n_classes], self.classes):
+            raise InputError(
+                "Graph.with_nodes: 'classes' must begin with the classes of the graph."
+            )
+        ids = self._new_ids(node_ids, k)
+        carried = self._new_edge_columns(source, target, edge_values)
+        both = np.concatenate([source, target]), np.concatenate([target, source])
+        directed = self.directed
+        if directed is not None:
+            directed = grown_matrix(directed, source, target, n + k)
+        made = _unchecked(
+            x=_stacked(self.x, new),
+            adj=grown_matrix(self.adj, *both, n + k),
+            directed=directed,
+            y=np.concatenate([self.y, labels]),
+            classes=known,
+            node_ids=np.concatenate([self.node_ids, ids]),
+            feature_names=self.feature_names,
+            splits=self.splits,
+            name=self.name,
+            record=replace(self.record, notes=(*self.record.notes, *notes)),
+            edge_columns=carried,
+            edge_weight=self.edge_weight,
+            times=_with_missing(self.times, k),
+            groups=None if self.groups is None else np.append(self.groups, [-1] * k),
+        )
+        touched = np.unique(np.concatenate([*both, np.arange(n, n + k)]))
+        remember_growth(made, self, touched)
+        return made
+
+    def _new_features(self, x: Any) -> Features:
+        """Return features of further nodes, or raise, [k, F]."""
+        given: Any = x if sp.issparse(x) else as_array("Graph.with_nodes", "x", x)
+        if given.ndim != 2 or given.shape[1] != self.n_features:
+            raise InputError(
+                f"Graph.with_nodes: 'x' must have a row for each new node and the "
+                f"{self.n_features} feature columns of the graph. Got shape "
+                f"{given.shape} instead."
+            )
+        return check_features(given, given.shape[0])
+
+    def _new_ids(self, node_ids: Any, k: int) -> NDArray[Any]:
+        """Return ids of k further nodes, or raise, [k]."""
+        n = self.n_nodes
+        if node_ids is None and not self.has_ids:
+            return np.arange(n, n + k, dtype=self.node_ids.dtype)
+        if node_ids is None:
+            raise InputError(
+                "Graph.with_nodes: 'node_ids' must be given, as the nodes of the graph "
+                "have ids."
+            )
+        ids = check_length("node_ids", as_list("node_ids", node_ids), k)
+        texts = list(map(str, ids.tolist()))
+        for name, times in Counter(texts).items():
+            if name in self.places:
+                raise InputError(
+                    f"Graph.with_nodes: the id {name!r} is there already, of node "
+                    f"{self.places[name]}."
+                )
+            if times > 1:
+                raise InputError(
+                    f"Graph.with_nodes: {times} of the new nodes have the id {name!r}."
+                )
+        return np.asarray(ids)
+
+    def _new_edge_columns(
+        self, source: NDArray[np.int64], target: NDArray[np.int64], values: Any
+    ) -> EdgeColumns | None:
+        """Return what all edges carry, with some more of them, or raise."""
+        old = self.edge_columns
+        if old is None:
+            if values is not None:
+                raise InputError(
+                    "Graph.with_nodes: 'edge_values' has no meaning, as the edges of "
+                    "the graph carry nothing."
+                )
+            return None
+        if values is None and old.names and len(source):
+            raise InputError(
+                "Graph.with_nodes: 'edge_values' must be given, as the edges of the "
+                f"graph carry {', '.join(map(repr, old.names[:5]))}."
+            )
+        given: Any = values
+        if values is None:
+            given = np.zeros((len(source), len(old.names)), dtype=np.float32)
+        times = _with_missing(old.times, len(source))
+        new = EdgeColumns(
+            source,
+            target,
+            given,
+            old.names,
+            old.directed,
+            old.categories,
+            None if times is None else times[len(old.source) :],
+        )
+        return old.joined(new)
+
     def to_pyg(self) -> Data:
         """Return the graph as a PyG `Data`, without ids, names and edge columns.
 
@@ -343,6 +504,59 @@ class Graph:
         counts = np.bincount(self.y[self.labelled], minlength=self.n_classes)
         more = [html_bars(self.classes, counts)] if self.labelled.size else []
         return html_card(self.name, facts, more, self.record.sentences())
+
+
+def _unchecked(**parts: Any) -> Graph:
+    """Return a graph of parts that are known to be sound, by name; all are given."""
+    graph = object.__new__(Graph)
+    for part in fields(Graph):
+        object.__setattr__(graph, part.name, parts[part.name])
+    return graph
+
+
+def _with_missing(times: NDArray[Any] | None, k: int) -> NDArray[Any] | None:
+    """Return times, and after them k that are not known; None for None."""
+    if times is None:
+        return None
+    missing = "NaT" if times.dtype.kind == "M" else "nan"
+    return np.concatenate([times, np.full(k, missing, dtype=times.dtype)])
+
+
+def _stacked(x: Features, new: Features) -> Features:
+    """Return rows below others, in the form of the others, [n + k, F]."""
+    if isinstance(x, np.ndarray):
+        below = new if isinstance(new, np.ndarray) else new.toarray()
+        return np.concatenate([np.asarray(x), below])
+    return CSR(sp.vstack([x, CSR(new)], format="csr"))
+
+
+def _new_ends(edges: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where edges lead from and to, or raise, [m] each."""
+    if edges is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    given = as_array("Graph.with_nodes", "edges", edges)
+    if (
+        given.ndim != 2
+        or len(given) != 2
+        or (given.size and given.dtype.kind not in "iu")
+    ):
+        raise InputError(
+            "Graph.with_nodes: 'edges' must be numbers of nodes, [2, m]. Got shape "
+            f"{given.shape} and dtype {given.dtype} instead."
+        )
+    if given.size and not 0 <= given.min() <= given.max() < n:
+        wrong = given.min() if given.min() < 0 else given.max()
+        raise InputError(
+            f"Graph.with_nodes: 'edges' names node {wrong}, but there are {n} nodes."
+        )
+    loops = np.flatnonzero(given[0] == given[1])
+    if loops.size:
+        raise InputError(
+            f"Graph.with_nodes: an edge must join two nodes. Edge {loops[0]} joins "
+            f"node {given[0, loops[0]]} to itself."
+        )
+    source, target = given.astype(np.int64)
+    return source, target
 
 
 def check_is_graph(owner: str, graph: object) -> None:

@@ -39,6 +39,7 @@ from .own_json import (
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .tables import (
     TableOptions as TableOptions,
+    extend_graph as extend_graph,
     is_database as is_database,
     read_tables as read_tables,
     read_times as read_times,

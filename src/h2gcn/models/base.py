@@ -18,7 +18,7 @@ from torch.nn import functional
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.rings import exact_rings, is_weighted
+from h2gcn.rings import RowRule, exact_rings, is_weighted
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
 __all__ = [
@@ -340,6 +340,10 @@ class ModelSpec:
         where they are no rings; for a forecast of memory.
     table
         The ring table that it takes, where no option says which.
+    rows
+        The rows of the operators, one rule for each, where every row can be made
+        without the others; None where an operator is of the whole graph. With it, and
+        a module that says how far it looks, a few nodes are predicted by themselves.
     switches
         For an option that changes the operators, the other fields of this class where
         it is on.
@@ -362,6 +366,7 @@ class ModelSpec:
     weighted: bool = True
     matrices: int = 1
     table: str = ""
+    rows: tuple[RowRule, ...] | None = None
     switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def given(self, options: Mapping[str, Any] | None) -> ModelSpec:

@@ -28,6 +28,7 @@ from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
 from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
+from h2gcn.rings import RowRule
 
 __all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
 
@@ -52,10 +53,14 @@ def _h2gcn(
     if not hops:  # it sees no graph: no directions, no labels nearby
         fixed |= {"directed": False, "labels": False}
     rings: dict[str, Any] = {"hops": hops, "self_loops": self_loops}
+    ways = ("out", "in")
     directed = {
         "operators": partial(directed_ring_operators, **rings),
         "symmetric": False,
         "directed": True,
+        "rows": tuple(
+            RowRule(way, hop, self_loops=self_loops) for hop in hops for way in ways
+        ),
     }
     near = "+".join(f"labels.ring{hop}" for hop in hops)
     labels = {"inputs": "table", "table": f"own+{near}"}
@@ -67,6 +72,7 @@ def _h2gcn(
         fixed,
         rings=bool(hops),
         matrices=len(hops),
+        rows=tuple(RowRule(hop=hop, self_loops=self_loops) for hop in hops),
         switches={"directed": directed, "labels": labels} if hops else {},
     )
 
@@ -98,11 +104,16 @@ def _table(
         training=rates or {},
         directed=True,  # blocks of it may be, by its option
         matrices=0,
+        rows=(),
     )
 
 
 _KIPF = {"l2": 2.5e-4}
 """Weight 5e-4 of TensorFlow's L2 loss, which has a factor ½."""
+
+_RENORMALISED = (RowRule(self_loops=True),)
+_MEANS = (RowRule(scale="rows"),)
+"""How the rows of operators that several models have are made."""
 
 MODELS: dict[str, ModelSpec] = {
     "h2gcn-1": _h2gcn("one round; also S0 and K2 of the ablations", "D1 D2 D3"),
@@ -115,6 +126,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"jumping": False},
         paper="Kipf and Welling 2017",
         training=_KIPF,
+        rows=_RENORMALISED,
     ),
     "gcn-jk": ModelSpec(
         GCN,
@@ -124,6 +136,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"jumping": True},
         paper="Xu et al. 2018",
         training=_KIPF,
+        rows=_RENORMALISED,
     ),
     "gcn-cheby": ModelSpec(
         ChebyGCN,
@@ -133,6 +146,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"jumping": False},
         paper="Defferrard et al. 2016",
         training=_KIPF,
+        rows=(RowRule(sign=-1.0),),
     ),
     "gcn-cheby-jk": ModelSpec(
         ChebyGCN,
@@ -142,6 +156,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"jumping": True},
         paper="Xu et al. 2018",
         training=_KIPF,
+        rows=(RowRule(sign=-1.0),),
     ),
     "graphsage": ModelSpec(
         GraphSAGE,
@@ -152,6 +167,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Hamilton et al. 2017",
         symmetric=False,
         training={"l2": 0.0},
+        rows=_MEANS,
     ),
     "graphsage-jk": ModelSpec(
         GraphSAGE,
@@ -162,6 +178,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Xu et al. 2018",
         symmetric=False,
         training={"l2": 0.0},
+        rows=_MEANS,
     ),
     "gat": ModelSpec(
         GAT,
@@ -170,6 +187,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Veličković et al. 2018",
         training={"learning_rate": 0.005, "l2": 2.5e-4},
         weighted=False,
+        rows=(RowRule(scale="none", self_loops=True),),
     ),
     "mixhop": ModelSpec(
         MixHop,
@@ -194,6 +212,7 @@ MODELS: dict[str, ModelSpec] = {
         "features smoothed over the graph, one linear layer",
         paper="Wu et al. 2019",
         training={"learning_rate": 0.2, "l2": 2.5e-6},
+        rows=_RENORMALISED,
     ),
     "cpgnn": ModelSpec(
         CPGNN,
@@ -201,6 +220,7 @@ MODELS: dict[str, ModelSpec] = {
         "beliefs of an MLP spread through a learned compatibility matrix",
         paper="Zhu et al. 2021",
         weighted=False,
+        rows=(RowRule(scale="none"),),
     ),
     "label-propagation": ModelSpec(
         LabelPropagation,
@@ -301,6 +321,7 @@ MODELS: dict[str, ModelSpec] = {
         "deep: gcn's mixing and a linear map in every layer, batch norm",
         paper="Luo et al. 2024",
         training={"l2": 0.0},
+        rows=_RENORMALISED,
     ),
     "residual-sage": ModelSpec(
         ResidualGNN,
@@ -310,6 +331,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Luo et al. 2024",
         symmetric=False,
         training={"l2": 0.0},
+        rows=_MEANS,
     ),
     "dir-gnn": ModelSpec(
         DirGNN,
@@ -321,6 +343,7 @@ MODELS: dict[str, ModelSpec] = {
         training={"learning_rate": 0.005, "l2": 0.0},
         directed=True,
         matrices=2,
+        rows=(RowRule("out"), RowRule("in")),
     ),
     "gpr-gnn": ModelSpec(
         GPRGNN,
@@ -329,6 +352,7 @@ MODELS: dict[str, ModelSpec] = {
         "D3",
         paper="Chien et al. 2021",
         training=_KIPF,
+        rows=_RENORMALISED,
     ),
     "acm-gcn": ModelSpec(
         ACMGCN,
@@ -338,6 +362,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Luan et al. 2022",
         symmetric=False,
         training=_KIPF,
+        rows=(RowRule(scale="rows", self_loops=True),),
     ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(

@@ -5,4 +5,5 @@ from .recipe import (
     check_recipe as check_recipe,
     farthest_ring as farthest_ring,
 )
+from .some_rows import SomeRows as SomeRows, table_rules as table_rules
 from .table import Input as Input, TableInput as TableInput, TableMaker as TableMaker

@@ -11,7 +11,7 @@ from h2gcn.graph import CSR, Features, Graph
 from h2gcn.rings import is_weighted, ring_rows, ring_sizes, sampled_ring
 from h2gcn.sparse import Operator, compiled
 
-__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply"]
+__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply", "shares"]
 
 RINGS = ("ring1", "ring2", "ring3")
 DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
@@ -128,7 +128,7 @@ class Neighbourhoods:
         Over a walk of two steps it is the mean of means.
         """
         for step in reversed(self._weighted_steps(name)):
-            x = multiply(_shares(step), x)
+            x = multiply(shares(step), x)
         return x
 
     def sum(self, name: str, x: Features) -> Features:
@@ -203,7 +203,7 @@ def _binary(matrix: CSR) -> CSR:
     return found
 
 
-def _shares(matrix: CSR) -> CSR:
+def shares(matrix: CSR) -> CSR:
     """Return a matrix with rows that sum to one."""
     sizes = np.diff(matrix.indptr)
     if is_weighted(matrix):

@@ -276,30 +276,46 @@ class TableMaker:
 
     @cached_property
     def _carried(self) -> tuple[tuple[str, ...], NDArray[np.float32]]:
-        """Names and values of what a node's edges carry, [n, K], of a modest size.
+        """Names and values of what a node's edges carry, [n, K], of a modest size."""
+        return self._carried_of(None)
+
+    def _carried_of(
+        self, nodes: NDArray[np.int64] | None
+    ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+        """Return names and values of what the edges of all nodes carry, or of some.
 
         Amounts may be of any size, and maps want numbers of about one: means and
         extremes become sign(v) · log(1 + |v|), as sums are already.
         """
-        assert self.graph.edge_columns is not None
-        names, values = edge_aggregates(self.graph.edge_columns, self.graph.n_nodes)
+        graph = self.graph
+        assert graph.edge_columns is not None
+        names, values = edge_aggregates(graph.edge_columns, graph.n_nodes, nodes)
         raw = np.array([name.startswith(("mean", "max", "min")) for name in names])
         some = values[:, raw]
         values[:, raw] = np.copysign(np.log1p(np.abs(some)), some)
         told = zip(names, raw, strict=True)
         return tuple(f"{n} (signed log)" if of else n for n, of in told), values
 
-    def _edges(self, wanted: tuple[str, ...]) -> NDArray[np.float32]:
+    def edges(
+        self, wanted: tuple[str, ...], nodes: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
         """Return what edges carry in the order of some names, [n, len(wanted)].
 
         A category that this graph has not is zero.
+
+        Parameters
+        ----------
+        wanted
+            The names.
+        nodes
+            Whose edges, each node once, ascending; None is all.
         """
         if self.graph.edge_columns is None:
             raise InputError(
                 f"{self.graph.name}: its edges carry nothing, and the model was "
                 f"trained on {len(wanted)} columns of edges, such as {wanted[0]!r}"
             )
-        names, values = self._carried
+        names, values = self._carried if nodes is None else self._carried_of(nodes)
         place = {name: column for column, name in enumerate(names)}
         lost = [n for n in wanted if n not in place and not n.startswith("share of")]
         if lost:
@@ -307,7 +323,7 @@ class TableMaker:
                 f"{self.graph.name}: its edges lack what the model was trained on, "
                 f"such as {lost[0]!r}"
             )
-        found = np.zeros((self.graph.n_nodes, len(wanted)), dtype=np.float32)
+        found = np.zeros((len(values), len(wanted)), dtype=np.float32)
         for column, name in enumerate(wanted):
             if name in place:
                 found[:, column] = values[:, place[name]]
@@ -338,7 +354,7 @@ class TableMaker:
         maskable
             Whether labels are to be masked, which takes the rings to be kept.
         """
-        self._check(schema)
+        self.check(schema)
         blocks: dict[str, Tensor | Operator] = {}
         counted: dict[str, LabelCounts] = {}
         for block, width in zip(schema.blocks, schema.widths, strict=True):
@@ -350,11 +366,10 @@ class TableMaker:
                     counted[block] = counts
                 continue
             if kind == "edges":
-                carried = self._edges(schema.edge_columns)
+                carried = self.edges(schema.edge_columns)
                 blocks[block] = to_tensor(carried, known.device)
                 continue
-            of_features = kind not in ("degrees", "adjacency")
-            name = (block, width, key if of_features else None)
+            name = (block, width, _key(block, key))
             if name not in self._kept:
                 self._kept[name] = self._values(block, width, x)
             blocks[block] = to_tensor(self._kept[name], known.device)
@@ -400,7 +415,12 @@ class TableMaker:
         """Give back the memory of blocks that no table holds."""
         self._kept.clear()
 
-    def _check(self, schema: Schema) -> None:
+    def kept(self, block: str, width: int, key: Hashable) -> Features | None:
+        """Return a block that was made before, [n, width], if it was and is kept."""
+        return self._kept.get((block, width, _key(block, key)))
+
+    def check(self, schema: Schema) -> None:
+        """Raise where this graph cannot fill the blocks of another graph's schema."""
         if schema.nodes is not None and schema.nodes != nodes_checksum(self.graph):
             raise InputError(
                 f"{self.graph.name}: the model has the block 'adjacency', a column for "
@@ -448,6 +468,11 @@ class TableMaker:
             return extremes(self.graph.adj, x, reducer == "max")
         aggregate = self._near.mean if reducer == "mean" else self._near.sum
         return aggregate("ring1", x)
+
+
+def _key(block: str, key: Hashable) -> Hashable:
+    """Return by what a block is told apart: some do not depend on the features."""
+    return None if block.startswith(("degrees", "adjacency")) else key
 
 
 def _place(block: str) -> str:

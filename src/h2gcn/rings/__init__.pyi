@@ -37,3 +37,8 @@ from .plan import (
     check_memory as check_memory,
     plan_rings as plan_rings,
 )
+from .vicinity import (
+    RowOperator as RowOperator,
+    RowRule as RowRule,
+    Vicinity as Vicinity,
+)

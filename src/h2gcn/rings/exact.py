@@ -31,6 +31,7 @@ from h2gcn.sparse import compiled, reserve
 
 __all__ = [
     "capped_ring",
+    "drawn_pattern",
     "exact_rings",
     "in_threads",
     "is_weighted",
@@ -409,6 +410,30 @@ def ring_blocks(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
             slice(first, last),
             CSR((values, columns, narrow(rows, rows[-1])), shape=shape),
         )
+
+
+def drawn_pattern(
+    columns: NDArray[Any],
+    starts: NDArray[np.int64],
+    nodes: NDArray[np.int64],
+    cap: int,
+    seed: int,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return what `capped_ring` keeps of some rows: columns, and where each begins.
+
+    Parameters
+    ----------
+    columns, starts
+        Of the exact rows.
+    nodes
+        Whose rows they are.
+    cap, seed
+        As of `capped_ring`.
+    """
+    to = row_starts(np.minimum(np.diff(starts), cap))
+    drawn = np.empty(to[-1], dtype=np.int32)
+    _draw(columns.astype(np.int32, copy=False), starts, nodes, cap, seed, to, drawn)
+    return drawn, to
 
 
 def _draw(

@@ -52,7 +52,7 @@ class _InBlocks(ABC):
 
 
 class MappedFeatures(_InBlocks):
-    """Features in a memory-mapped file, scaled as they are read.
+    """Features in a memory-mapped file, or many rows, scaled as they are read.
 
     A module takes them for `x` as it takes an `Operator`: of the matrix itself, never
     more than a block is in memory.
@@ -65,6 +65,8 @@ class MappedFeatures(_InBlocks):
         Fitted on the training nodes.
     device
         Where products are made.
+    index
+        Which rows of it; None is all.
     """
 
     def __init__(
@@ -72,17 +74,22 @@ class MappedFeatures(_InBlocks):
         values: NDArray[np.float32],
         scaler: Callable[[Features], Features],
         device: torch.device | str = "cpu",
+        index: NDArray[np.int64] | None = None,
     ) -> None:
-        super().__init__((values.shape[0], values.shape[1]), torch.device(device))
-        self._values, self._scaler = values, scaler
+        count = len(values) if index is None else len(index)
+        super().__init__((count, values.shape[1]), torch.device(device))
+        self._values, self._scaler, self._index = values, scaler, index
 
     def read(self, rows: slice) -> Tensor:
         """Return some rows, scaled."""
+        if self._index is not None:
+            return self._scaled(self._values[self._index[rows]])
         return self._scaled(np.array(self._values[rows]))
 
     def rows(self, index: NDArray[np.int64]) -> Tensor:
         """Return the rows `index`, scaled, [len(index), F]; no others are read."""
-        return self._scaled(self._values[index]).to(self.device)
+        wanted = index if self._index is None else self._index[index]
+        return self._scaled(self._values[wanted]).to(self.device)
 
     def dropout(self, probability: float) -> DroppedFeatures:
         """Return the features with each entry dropped at random, the rest scaled."""

@@ -1,4 +1,4 @@
-from .batches import gather as gather
+from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gather
 from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,

@@ -16,7 +16,34 @@ from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import LinearMap, Operator, Target
 
-__all__ = ["Feed", "MiniBatches", "Subgraph", "WholeGraph", "gather", "make_feed"]
+__all__ = [
+    "Feed",
+    "HasRows",
+    "MiniBatches",
+    "Subgraph",
+    "TakesRows",
+    "WholeGraph",
+    "gather",
+    "make_feed",
+]
+
+
+class HasRows(Protocol):
+    """An input of which some rows can be had, whatever becomes of the others."""
+
+    shape: tuple[int, int]
+
+    def rows(self, index: NDArray[np.int64], /) -> Input:
+        """Return the rows of some nodes, each once and ascending."""
+        ...
+
+
+class TakesRows(Protocol):
+    """An operator of which some rows can be had."""
+
+    def take(self, index: NDArray[np.int64], /) -> CSR:
+        """Return some rows as a matrix."""
+        ...
 
 
 class Subgraph(NamedTuple):
@@ -41,8 +68,8 @@ class Subgraph(NamedTuple):
 
 
 def gather(
-    x: Input,
-    operators: Sequence[LinearMap],
+    x: Input | HasRows,
+    operators: Sequence[TakesRows],
     nodes: NDArray[np.int64],
     reach: int,
     device: torch.device,
@@ -121,7 +148,7 @@ def _stack(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
     return CSR(parts, shape=(stacked.shape[0], n_columns))
 
 
-def _rows(x: Input, index: NDArray[np.int64]) -> Input:
+def _rows(x: Input | HasRows, index: NDArray[np.int64]) -> Input:
     if isinstance(x, Tensor):
         return x[torch.from_numpy(index).to(x.device)]
     return x.rows(index)

@@ -8,5 +8,6 @@ from .columns import (
     text_codes as text_codes,
 )
 from .databases import is_database as is_database
+from .extending import extend_graph as extend_graph
 from .frames import is_frame as is_frame
 from .reading import read_tables as read_tables, read_times as read_times

@@ -60,6 +60,8 @@ class EdgePart:
         What the edges carry, if anything.
     fill_values
         Medians of their columns, where missing numbers are filled.
+    ends
+        Where each row leads from and to, loops left out, [2, m].
     times
         When each row came up, if a column says so.
     """
@@ -69,6 +71,7 @@ class EdgePart:
     record: ReadRecord
     columns: EdgeColumns | None
     fill_values: dict[str, float]
+    ends: NDArray[np.int64]
     times: Times | None = None
 
 
@@ -183,7 +186,9 @@ def _read_edges(
             edges = "edge" if undated == 1 else "edges"
             note = f"{undated:,} {edges} {has} no time and {counts} as always there"
             record = replace(record, notes=(*record.notes, note))
-    return EdgePart(adj, one_way, record, carries, carried.fill_values, times)
+    return EdgePart(
+        adj, one_way, record, carries, carried.fill_values, np.stack(pairs), times
+    )
 
 
 def _time_column(

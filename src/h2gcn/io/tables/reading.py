@@ -43,7 +43,14 @@ from h2gcn.io.tables.times import Times, date_features, parse_times
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableOptions", "read_tables", "read_times"]
+__all__ = [
+    "NodePart",
+    "TableOptions",
+    "open_input",
+    "read_nodes",
+    "read_tables",
+    "read_times",
+]
 
 
 def read_tables(
@@ -85,11 +92,11 @@ def read_tables(
     mistakes = Mistakes()
     node_file = edge_file = found = edge_part = None
     with mistakes.of("nodes"):
-        node_file = _open(nodes, "nodes")
+        node_file = open_input(nodes, "nodes")
     with mistakes.of("edges"):
-        edge_file = _open(edges, "edges")
+        edge_file = open_input(edges, "edges")
     if node_file is not None:
-        found = _read_nodes(node_file, options, features, mistakes)
+        found = read_nodes(node_file, options, features, mistakes)
     if edge_file is not None:
         node_path: Path | Origin = Origin("the node table")
         ids = None
@@ -140,7 +147,7 @@ def read_tables(
     )
 
 
-def _open(given: Any, role: str) -> InputTable:
+def open_input(given: Any, role: str) -> InputTable:
     """Return the table of a path, a frame or a database; "nodes" or "edges"."""
     if is_database(given):
         return open_database(given, role)
@@ -164,7 +171,7 @@ def _check_times(
 
 
 @dataclass
-class _Nodes:
+class NodePart:
     """What a node table holds, as far as it could be read."""
 
     roles: Roles
@@ -179,12 +186,12 @@ class _Nodes:
     parts: Parts = field(default_factory=Parts)
 
 
-def _read_nodes(
+def read_nodes(
     file: InputTable,
     options: TableOptions,
     features: str | Path | None,
     mistakes: Mistakes,
-) -> _Nodes:
+) -> NodePart:
     """Return the contents of a node table; what is wrong in it are mistakes."""
     own = options
     if features is not None:
@@ -196,7 +203,7 @@ def _read_nodes(
         columns = tuple(dict.fromkeys((*roles.text, *roles.numeric)))
     else:
         columns = tuple(dict.fromkeys((*roles.text, *columns)))
-    nodes = _Nodes(roles, _single_names(options, file, roles))
+    nodes = NodePart(roles, _single_names(options, file, roles))
     table = None
     with mistakes.of(file.path):
         table = file.read(columns, roles.text)
@@ -239,7 +246,7 @@ def _read_nodes(
     return nodes
 
 
-def _check_amounts(file: InputTable, roles: Roles, nodes: _Nodes) -> None:
+def _check_amounts(file: InputTable, roles: Roles, nodes: NodePart) -> None:
     """Raise where labels are numbers of which hardly one is there twice."""
     n_labelled = int(np.count_nonzero(nodes.y >= 0))
     n_classes = 0 if nodes.classes is None else len(nodes.classes)

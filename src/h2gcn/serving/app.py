@@ -71,7 +71,7 @@ def build_app(
     *,
     token: str | None = None,
     hosts: Collection[str] | None = None,
-    report: Callable[[str, str], None] = lambda line, trace: None,
+    report: Callable[[str, str], None] = lambda *_: None,
 ) -> "FastAPI":
     """Return the application that answers requests.
 
@@ -170,12 +170,12 @@ def build_app(
         return told(await worker.do(lambda: answers.predict_new(nodes, edges)))
 
     @app.get("/nodes/{id}", responses=_said(NodeAnswer), tags=["nodes"])
-    async def node(id: str, alpha: Alpha = ALPHA) -> Response:  # noqa: A002
+    async def node(id: str, alpha: Alpha = ALPHA) -> Response:
         """Tell what is known of a node, and what the model says of it."""
         return told(_found(lambda: answers.node(_plain(id), alpha)))
 
     @app.get("/nodes/{id}/reasons", responses=_said(None), tags=["nodes"])
-    async def reasons(id: str) -> Response:  # noqa: A002
+    async def reasons(id: str) -> Response:
         """Tell why the model says what it says of a node."""
         name = _plain(id)
         _found(lambda: answers.row(name))
@@ -183,7 +183,7 @@ def build_app(
 
     @app.get("/nodes/{id}/surroundings", responses=_said(Surroundings), tags=["nodes"])
     def surroundings(
-        id: str,  # noqa: A002
+        id: str,
         hops: Annotated[int, Query(ge=1, le=MOST_HOPS)] = 2,
         limit: Annotated[int, Query(ge=1, le=MOST_SHOWN)] = 60,
     ) -> Response:

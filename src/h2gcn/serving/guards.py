@@ -51,6 +51,7 @@ OPEN = frozenset({"/", "/page.js", "/page.css", "/health"})
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
@@ -335,7 +336,7 @@ class Guard:
         *,
         token: str | None = None,
         hosts: Collection[str] | None = None,
-        report: Callable[[str, str], None] = lambda line, trace: None,
+        report: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self._app, self._limits, self._metrics = app, limits, metrics
         self._token = None if token is None else token.encode()

@@ -6,8 +6,8 @@ computed for a request (new nodes, reasons) is done in one thread, one after the
 so that memory is that of one such request.
 
 **A request is data.** Nothing of it is run, written, or used as the name of anything;
-its size, its parts and its time are bounded (`Limits`), and what is wrong with it is one
-line of JSON. Ids and labels are anybody's text: the page puts them in as text only.
+its size, its parts and its time are bounded (`Limits`), and what is wrong with it is
+one line of JSON. Ids and labels are anybody's text: the page has them as text only.
 """
 
 import lazy_loader

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import os
 import queue
+import re
 import secrets
 import threading
 import time
@@ -43,6 +44,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d*)?", re.ASCII)
 SHORTEST_TOKEN = 16
 """Characters of a token, at least."""
 LONGEST_TOKEN = 4096
@@ -168,10 +170,9 @@ def _checked(token: str, where: str) -> str:
 
 
 def _host_of(header: str) -> str:
-    """Return the host of a Host header, without its port."""
-    if header.startswith("["):
-        return header.partition("]")[0].strip("[").lower()
-    return header.rpartition(":")[0].lower() if ":" in header else header.lower()
+    """Return the host of a Host header, without its port; "" where it is none."""
+    found = _HOST.fullmatch(header)
+    return found[1].strip("[]").lower() if found else ""
 
 
 # ------------------------------------------------------------------------ the counters

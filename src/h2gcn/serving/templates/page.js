@@ -157,7 +157,7 @@ function showNode(node) {
   const neighbours = node.degree === 1 ? "1 neighbour" : `${node.degree.toLocaleString("en")} neighbours`;
   $("truth").textContent = `${truth} It has ${neighbours}.`;
   $("set").textContent = node.set === null ? "" : `It may be: ${node.set.join(", ")}.`;
-  $("coverage").textContent = node.coverage;
+  $("coverage").textContent = `${node.coverage[0].toUpperCase()}${node.coverage.slice(1)}.`;
   const shares = Object.entries(node.probabilities).sort((a, b) => b[1] - a[1]);
   $("shares").replaceChildren(
     ...shares.map(([name, share]) => bar(name, share, percent(share), { label: name })),

@@ -156,10 +156,13 @@ def command(
         if is_loopback(host):
             hosts = {"127.0.0.1", "localhost", "::1", host, *(allow_host or ())}
         app = build_app(answers, limits, token=token, hosts=hosts, report=report)
-        place = bound.getsockname()
-        shown = f"[{place[0]}]" if ":" in place[0] else place[0]
-        if made:
-            tell(f"token: {token}")
-        tell(f"serving {model_dir} on http://{shown}:{place[1]}")
-        sys.stdout.flush()
-        run(app, bound)
+
+        def ready() -> None:
+            name, number = bound.getsockname()[:2]
+            shown = f"[{name}]" if ":" in name else name
+            if made:
+                tell(f"token: {token}")
+            tell(f"serving {model_dir} on http://{shown}:{number}")
+            sys.stdout.flush()
+
+        run(app, bound, ready)

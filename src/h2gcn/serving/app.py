@@ -347,7 +347,9 @@ def bind(host: str, port: int) -> socket.socket:
     return bound
 
 
-def run(app: "FastAPI", bound: socket.socket) -> None:
+def run(
+    app: "FastAPI", bound: socket.socket, on_ready: Callable[[], None] | None = None
+) -> None:
     """Answer requests until Ctrl-C or SIGTERM, which go on to who has called.
 
     Parameters
@@ -356,6 +358,8 @@ def run(app: "FastAPI", bound: socket.socket) -> None:
         Of `build_app`.
     bound
         Of `bind`; closed in the end.
+    on_ready
+        Called once others can connect.
     """
     import_extra("uvicorn", "to serve a model")
     import uvicorn
@@ -373,4 +377,6 @@ def run(app: "FastAPI", bound: socket.socket) -> None:
     )
     with bound:
         bound.listen(config.backlog)
+        if on_ready is not None:
+            on_ready()
         uvicorn.Server(config).run(sockets=[bound])

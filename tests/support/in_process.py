@@ -1,12 +1,16 @@
-"""An application asked in process: no port, no server, several requests at once."""
+"""An application asked in process, by a client or by a browser."""
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
 
-__all__ = ["InProcess"]
+from h2gcn.serving import bind
+
+__all__ = ["InProcess", "listening"]
 
 
 class InProcess:
@@ -44,3 +48,20 @@ class InProcess:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+@contextmanager
+def listening(app: Any) -> Iterator[str]:
+    """Have an application listen on a free port; yield its address."""
+    import uvicorn
+
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
+    with bind("127.0.0.1", 0) as bound:
+        bound.listen()
+        thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

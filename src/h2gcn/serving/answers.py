@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,10 @@ from h2gcn.estimator import (
     prediction_sets,
     quantile,
 )
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Graph, check_is_graph
 from h2gcn.io import listed
+from h2gcn.serving.new_rows import Growing
 
 __all__ = [
     "ALPHA",
@@ -51,6 +53,12 @@ MOST_SHOWN = 500
 """Nodes of surroundings, at most."""
 _WALKED = 2_000_000
 """Entries of the adjacency matrix that are looked at for the surroundings of a node."""
+TOP = 10
+"""Columns and neighbours that the reasons of a node name, at most."""
+NEW = (
+    "no sets: what they cover is known for nodes of the graph of the training only, "
+    "and these are new"
+)
 _DIGITS = 6
 _BESIDE = 40
 """Ids before and after an unknown one, in their order, among which it may be meant."""
@@ -193,8 +201,8 @@ class Answers:
         self.classifier, self.graph = classifier, graph
         self._facts = dict(facts or {})
         self._classes = [str(label) for label in classifier.classes_]
-        self._ids = list(map(str, graph.node_ids))
-        self._rows = {name: row for row, name in enumerate(self._ids)}
+        self._ids = list(map(str, graph.node_ids.tolist()))
+        self._rows = graph.places
         if len(self._rows) < len(self._ids):
             name, times = Counter(self._ids).most_common(1)[0]
             raise InputError(
@@ -208,6 +216,7 @@ class Answers:
         self._trained_here = None if seen is None else seen.is_of(graph)
         self._seen = None if seen is None else seen.saw(graph)
         self._threshold = lru_cache(maxsize=256)(self._find_threshold)
+        self._explained = lru_cache(maxsize=256)(self._explain)
 
     @property
     def n_nodes(self) -> int:
@@ -365,11 +374,43 @@ class Answers:
         edges
             Among them and to known nodes, as of the edge table.
         """
-        raise InputError("new nodes cannot be predicted yet")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", H2GCNWarning)
+            grown, ids, notes = self._growing.grown(nodes, edges)
+            new = np.arange(self.n_nodes, grown.n_nodes)
+            logits = self.classifier.predict_logits(grown, new)
+        labels = logits.argmax(axis=1).tolist()
+        shares = self.classifier.probabilities_of(logits)
+        notes += dict.fromkeys(
+            str(one.message) for one in said if issubclass(one.category, H2GCNWarning)
+        )
+        told = [
+            Prediction(name, self._classes[label], self._by_class(row), None)
+            for name, label, row in zip(ids, labels, shares, strict=True)
+        ]
+        return Predictions(told, None, NEW, notes)
 
-    def reasons(self, name: str) -> Any:
-        """Return why the model says what it says of a node."""
-        raise InputError("reasons cannot be told yet")
+    @cached_property
+    def _growing(self) -> Growing:
+        return Growing(self.graph, self._nearest)
+
+    # ------------------------------------------------------------------- reasons
+
+    def reasons(self, name: str) -> dict[str, Any]:
+        """Return why the model says what it says of a node.
+
+        See `h2gcn.estimator.Explanation.to_json`; of columns and neighbours the
+        largest are told. The last ones are kept.
+
+        Parameters
+        ----------
+        name
+            Its id.
+        """
+        return self._explained(self.row(name))
+
+    def _explain(self, row: int) -> dict[str, Any]:
+        return self.classifier.explain(self.graph, row).to_json(TOP)
 
     # --------------------------------------------------------------------- search
 

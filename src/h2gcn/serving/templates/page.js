@@ -179,17 +179,27 @@ async function explain(id, turn) {
   showReasons(found);
 }
 
+const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+
 function showReasons(found) {
   const terms = [...found.terms].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const largest = Math.max(...terms.map((term) => Math.abs(term.value)), 1e-12);
-  $("reasons-words").textContent = found.words || "";
-  $("reasons").replaceChildren(
-    ...terms.slice(0, REASONS).map((term) =>
-      bar(term.name, term.value / largest, `${term.value > 0 ? "+" : ""}${term.value.toFixed(2)}`, { signed: true })),
-  );
-  const rest = terms.slice(REASONS).reduce((sum, term) => sum + term.value, 0);
-  $("reasons-notes").textContent = terms.length > REASONS
-    ? `${terms.length - REASONS} smaller ones are not shown; together ${rest.toFixed(2)}.` : "";
+  const sum = found.exact ? `, which sum to ${signed(found.of === "logit" ? found.logit : found.terms.reduce((all, term) => all + term.value, 0))}` : "";
+  $("reasons-words").textContent = `What speaks for ${found.label}, and what against it${sum}.`;
+  $("reasons").replaceChildren(...terms.slice(0, REASONS).map((term) => {
+    const row = bar(term.name, term.value / largest, signed(term.value), { signed: true });
+    const parts = [...term.columns, ...term.nodes].filter((part) => part.value !== 0).slice(0, 5);
+    if (parts.length) {
+      const words = parts.map((part) => `${short(part.name, 40)} ${signed(part.value)}`);
+      row.append(make("span", words.join(", "), "faint", "parts"));
+    }
+    return row;
+  }));
+  const rest = terms.slice(REASONS);
+  const others = rest.length
+    ? `${rest.length} smaller ones are not shown; together ${signed(rest.reduce((all, term) => all + term.value, 0))}.` : "";
+  $("reasons-notes").textContent = [found.how && `${found.how[0].toUpperCase()}${found.how.slice(1)}.`, others, ...found.notes]
+    .filter(Boolean).join(" ");
 }
 
 // ----------------------------------------------------------------------- surroundings

@@ -243,3 +243,16 @@ def test_of_very_large_rings_no_more_is_looked_at(
     assert names(found, 1) == ["a00", "a01", "a02"]
     assert found.left_out == [None, None]
     assert found.words.startswith("not shown: all but 3 of very many nodes 1 step away")
+
+
+# --------------------------------------------------------------------------- reasons
+
+
+def test_reasons_are_those_of_the_model(answers: Answers) -> None:
+    (row,) = rows_of("b0")
+    found = answers.reasons("b0")
+    assert found == town_model().explain(town(), row).to_json(10)
+    assert (found["id"], found["exact"]) == ("b0", True)
+    assert answers.reasons("b0") is found  # it is kept
+    with pytest.raises(InputError, match="there is no node 'b00'"):
+        answers.reasons("b00")

@@ -103,6 +103,26 @@ def test_a_node_is_told_whatever_its_id(client: InProcess, name: str) -> None:
     assert len(found["nodes"]) <= 4
 
 
+def test_new_nodes_are_predicted(client: InProcess, answers: Answers) -> None:
+    node, edge = {"id": "x", "age": 1, "income": 2}, {"source": "x", "target": "hub"}
+    found = ask(client, {"nodes": [node], "edges": [edge]}).json()
+    told = answers.predict_new([node], [edge])
+    (one,) = found["predictions"]
+    assert one["probabilities"] == told.predictions[0].probabilities
+    assert (one["id"], one["set"], found["alpha"]) == ("x", None, None)
+    refused(client.get("/nodes/x"), 404, "there is no node 'x'")  # nothing was kept
+    wrong = {"nodes": [{"id": "x", "age": "old", "income": 1}]}
+    refused(ask(client, wrong), 400, "nodes.0.age: must be a finite number", "'old'")
+
+
+def test_reasons_are_told(client: InProcess, answers: Answers) -> None:
+    found = client.get("/nodes/b0/reasons").json()
+    assert found["id"] == "b0"
+    assert [term["name"] for term in found["terms"]] == [
+        term["name"] for term in answers.reasons("b0")["terms"]
+    ]
+
+
 def test_alpha_goes_with_a_node(client: InProcess) -> None:
     wide = client.get("/nodes/hub", params={"alpha": 0.01}).json()
     assert wide["alpha"] == 0.01

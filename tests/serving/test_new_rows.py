@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier, read_graph
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import TableOptions
 from h2gcn.serving import Answers
@@ -205,7 +205,9 @@ def test_new_nodes_are_predicted_as_in_the_whole_graph() -> None:
 def test_what_is_noticed_of_new_nodes_is_told() -> None:
     graph = town()
     model = NodeClassifier("label-propagation", random_state=0).fit(graph)
-    found = Answers(model, graph).predict_new([{"id": "x", "age": 1, "income": 1}], [])
+    with pytest.warns(H2GCNWarning, match="1 node cannot be reached"):
+        answers = Answers(model, graph)  # the one that is alone
+    found = answers.predict_new([{"id": "x", "age": 1, "income": 1}], [])
     assert [note for note in found.notes if "cannot be reached" in note]
     assert set(found.predictions[0].probabilities.values()) == {0.5}
 

@@ -286,11 +286,8 @@ class Answers:
         self._check_known(names)
         rows = np.array([self._rows[name] for name in names], dtype=np.int64)
         sets, coverage = self._sets(rows, alpha)
-        said = [
-            Prediction(name, *self._told(row), None if sets is None else sets[place])
-            for place, (name, row) in enumerate(zip(names, rows.tolist(), strict=True))
-        ]
-        return Predictions(said, None if sets is None else alpha, coverage)
+        told = self._told(names, self._said[rows], self._shares[rows], sets)
+        return Predictions(told, None if sets is None else alpha, coverage)
 
     def node(self, name: str, alpha: float = ALPHA) -> NodeAnswer:
         """Return what is known of a node, and what the model says of it.
@@ -302,25 +299,35 @@ class Answers:
         """
         check_real("node", "alpha", alpha, "(0, 1)")
         row = self.row(name)
-        sets, coverage = self._sets(np.array([row]), alpha)
+        (said,) = (found := self.predict([name], alpha)).predictions
         return NodeAnswer(
-            name,
-            *self._told(row),
-            None if sets is None else sets[0],
-            alpha,
-            coverage,
+            id=name,
+            label=said.label,
+            probabilities=said.probabilities,
+            set=said.set,
+            alpha=alpha,
+            coverage=found.coverage,
             truth=self._truth(row),
             seen=None if self._seen is None else bool(self._seen[row]),
             degree=int(self.graph.degrees[row]),
         )
 
-    def _told(self, row: int) -> tuple[str, dict[str, float]]:
-        """Return the label of a row, and the probability of each class."""
-        return self._classes[self._said[row]], self._by_class(self._shares[row])
-
-    def _by_class(self, shares: NDArray[np.float32]) -> dict[str, float]:
-        rounded = [round(share, _DIGITS) for share in shares.tolist()]
-        return dict(zip(self._classes, rounded, strict=True))
+    def _told(
+        self,
+        names: Sequence[str],
+        said: NDArray[np.integer],
+        shares: NDArray[np.float32],
+        sets: Sequence[list[str]] | None = None,
+    ) -> list[Prediction]:
+        """Return what is said of some nodes, given their classes, [m], and shares."""
+        rounded = np.round(shares.astype(np.float64), _DIGITS).tolist()
+        classes = self._classes
+        return [
+            Prediction(name, classes[label], dict(zip(classes, row, strict=True)), one)
+            for name, label, row, one in zip(
+                names, said.tolist(), rounded, sets or [None] * len(names), strict=True
+            )
+        ]
 
     def _truth(self, row: int) -> str | None:
         y = self.graph.y[row]
@@ -379,15 +386,11 @@ class Answers:
             grown, ids, notes = self._growing.grown(nodes, edges)
             new = np.arange(self.n_nodes, grown.n_nodes)
             logits = self.classifier.predict_logits(grown, new)
-        labels = logits.argmax(axis=1).tolist()
-        shares = self.classifier.probabilities_of(logits)
         notes += dict.fromkeys(
             str(one.message) for one in said if issubclass(one.category, H2GCNWarning)
         )
-        told = [
-            Prediction(name, self._classes[label], self._by_class(row), None)
-            for name, label, row in zip(ids, labels, shares, strict=True)
-        ]
+        shares = self.classifier.probabilities_of(logits)
+        told = self._told(ids, logits.argmax(axis=1), shares)
         return Predictions(told, None, NEW, notes)
 
     @cached_property

@@ -324,7 +324,8 @@ def bind(host: str, port: int) -> socket.socket:
         0 is any that is free.
     """
     try:
-        (family, kind, _, _, address), *_ = socket.getaddrinfo(
+        # Only where the protocol is named does asyncio send answers without delay.
+        (family, kind, protocol, _, address), *_ = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except (OSError, UnicodeError) as error:
@@ -332,7 +333,7 @@ def bind(host: str, port: int) -> socket.socket:
         raise InputError(
             f"host={host!r} is no address of this machine ({why})"
         ) from None
-    bound = socket.socket(family, kind)
+    bound = socket.socket(family, kind, protocol)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)

@@ -125,6 +125,8 @@ def test_options_are_checked_before_anything_is_loaded(
     fails(run(*call[:-1], "70000"), "--port", "at most 65,535")
     fails(run(*call, "--host", "192.0.2.1"), "192.0.2.1 cannot be had")
     fails(run(*call, "--host", "no such"), "--host no such", "no address")
+    elsewhere = ("--host", "0.0.0.0", "--allow-host", "town.example")
+    fails(run(*call, *elsewhere), "--allow-host is for addresses of this machine")
     (file := tmp_path / "token").write_text("short")
     fails(run(*call, "--token-file", file), "at least 16 characters. Got 5")
     fails(run("serve", tmp_path / "none", folder, "--port", "0"), "none")

@@ -533,7 +533,7 @@ def test_a_port_in_use_is_said() -> None:
 
 
 def test_answers_are_sent_without_delay() -> None:
-    # asyncio sets TCP_NODELAY where the protocol is named; else each answer takes 40 ms.
+    # asyncio sets TCP_NODELAY where the protocol is named; else an answer takes 40 ms.
     with bind("127.0.0.1", 0) as bound:
         assert bound.proto == socket.IPPROTO_TCP
 

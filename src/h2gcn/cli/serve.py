@@ -92,7 +92,7 @@ def command(
     from h2gcn._validation import import_extra
     from h2gcn.cli.console import notes_of, say, tell
     from h2gcn.estimator import load_bundle, read_manifest
-    from h2gcn.exceptions import H2GCNWarning
+    from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, usable_path
     from h2gcn.serving import (
         Answers,
@@ -118,6 +118,11 @@ def command(
         at_once=max_requests,
         waiting=max_waiting,
     )
+    if allow_host and not is_loopback(host):
+        raise InputError(
+            f"--allow-host is for addresses of this machine alone; on {host} requests "
+            "may come by any name, with the token"
+        )
     token, made = read_token(token_file), False
     if token is None and not is_loopback(host):
         token, made = make_token(), True

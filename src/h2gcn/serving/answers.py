@@ -322,10 +322,11 @@ class Answers:
         """Return what is said of some nodes, given their classes, [m], and shares."""
         rounded = np.round(shares.astype(np.float64), _DIGITS).tolist()
         classes = self._classes
+        inside: Sequence[list[str] | None] = sets or [None] * len(names)
         return [
             Prediction(name, classes[label], dict(zip(classes, row, strict=True)), one)
             for name, label, row, one in zip(
-                names, said.tolist(), rounded, sets or [None] * len(names), strict=True
+                names, said.tolist(), rounded, inside, strict=True
             )
         ]
 

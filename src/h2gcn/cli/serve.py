@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from h2gcn.cli import options as src
+from h2gcn.cli.console import notes_of, say, tell
 from h2gcn.cli.options import MemoryLimit, RingStore, in_range, machine
+from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
 
@@ -83,16 +90,8 @@ def command(
 
     Ctrl-C ends it.
     """
-    import os
-    import sys
-    import time
-    import warnings
-    from dataclasses import replace
-
     from h2gcn._validation import import_extra
-    from h2gcn.cli.console import notes_of, say, tell
     from h2gcn.estimator import load_bundle, read_manifest
-    from h2gcn.exceptions import H2GCNWarning, InputError
     from h2gcn.io import TableOptions, usable_path
     from h2gcn.serving import (
         Answers,
@@ -140,9 +139,10 @@ def command(
             target_column=target_column or options.target_column,
             label_required=False,
         )
-        graph = src.load_source(
-            source, nodes, edges, options, features, trust_data, memory_limit
+        tables = src.Tables(
+            nodes=nodes, edges=edges, features=features, trust_data=trust_data
         )
+        graph = src.load_source(source, tables, options, memory_limit)
         if not quiet:
             for note in notes_of(graph):
                 say(f"note: {note}")

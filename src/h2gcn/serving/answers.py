@@ -210,6 +210,7 @@ class Answers:
                 f"id {quoted(name)}"
             )
         logits = classifier.predict_logits(graph)
+        classifier.prepare(graph)  # for nodes that are new
         self._said = logits.argmax(axis=1)
         self._shares = classifier.probabilities_of(logits)
         seen = classifier.seen_

@@ -184,7 +184,8 @@ const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2
 function showReasons(found) {
   const terms = [...found.terms].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
   const largest = Math.max(...terms.map((term) => Math.abs(term.value)), 1e-12);
-  const sum = found.exact ? `, which sum to ${signed(found.of === "logit" ? found.logit : found.terms.reduce((all, term) => all + term.value, 0))}` : "";
+  const all = (some) => some.reduce((sum, term) => sum + term.value, 0);
+  const sum = found.exact ? `, which sum to ${signed(all(terms))}` : "";
   $("reasons-words").textContent = `What speaks for ${found.label}, and what against it${sum}.`;
   $("reasons").replaceChildren(...terms.slice(0, REASONS).map((term) => {
     const row = bar(term.name, term.value / largest, signed(term.value), { signed: true });
@@ -197,7 +198,7 @@ function showReasons(found) {
   }));
   const rest = terms.slice(REASONS);
   const others = rest.length
-    ? `${rest.length} smaller ones are not shown; together ${signed(rest.reduce((all, term) => all + term.value, 0))}.` : "";
+    ? `${rest.length} smaller ones are not shown; together ${signed(all(rest))}.` : "";
   $("reasons-notes").textContent = [found.how && `${found.how[0].toUpperCase()}${found.how.slice(1)}.`, others, ...found.notes]
     .filter(Boolean).join(" ");
 }

@@ -252,8 +252,8 @@ def test_nothing_is_beyond_the_edges(open_page: Open, width: int, scheme: str) -
 def test_on_a_phone_a_tap_goes_on(open_page: Open) -> None:
     page = open_page(link("b0"), width=375, has_touch=True)
     opened(page, "b0")
-    page.locator("#neighbours a").first.tap()
-    opened(page, page.locator("#name").inner_text())
+    page.locator("#neighbours a[aria-label^='a00:']").tap()
+    opened(page, "a00")
     page.locator("#picture .spot[aria-label^='hub:']").tap()
     opened(page, "hub")
 

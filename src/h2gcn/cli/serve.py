@@ -6,7 +6,6 @@ import os
 import sys
 import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -92,7 +91,7 @@ def command(
     """
     from h2gcn._validation import import_extra
     from h2gcn.estimator import load_bundle, read_manifest
-    from h2gcn.io import TableOptions, usable_path
+    from h2gcn.io import usable_path
     from h2gcn.serving import (
         Answers,
         Limits,
@@ -130,19 +129,19 @@ def command(
     with bound:
         classifier = load_bundle(model_dir)
         classifier.move(device, **machine(ring_store, memory_limit))
-        options = TableOptions.from_json(classifier.tables_)
-        options = replace(
-            options,
-            drop_unknown=options.drop_unknown or drop_unknown,
-            fill_missing=options.fill_missing or fill_missing,
-            source_column=source_column or options.source_column,
-            target_column=target_column or options.target_column,
-            label_required=False,
-        )
         tables = src.Tables(
-            nodes=nodes, edges=edges, features=features, trust_data=trust_data
+            nodes=nodes,
+            edges=edges,
+            features=features,
+            trust_data=trust_data,
+            source_column=source_column,
+            target_column=target_column,
+            drop_unknown=drop_unknown,
+            fill_missing=fill_missing,
         )
-        graph = src.load_source(source, tables, options, memory_limit)
+        graph = src.load_as_trained(
+            classifier, source, tables, memory_limit, label_required=False
+        )
         if not quiet:
             for note in notes_of(graph):
                 say(f"note: {note}")

@@ -54,6 +54,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py
+	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/own_graphs.py
 
 # docs/results.md, its figures and the README's part, docs/frontier.md, out of results/;

@@ -1,8 +1,11 @@
 """Small named graphs that all tests share, and where the benchmark data are."""
 
 import os
+import shutil
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import numpy as np
@@ -45,9 +48,13 @@ SAME_EVERYWHERE = (
     *("estimator/test_schema.py", "experiments/display", "experiments/running"),
     *("experiments/test_definition.py", "experiments/test_tuning.py"),
     *("experiments/test_frontier.py", "auto/test_portfolio.py"),
-    "auto/test_leaderboard.py",
+    *("auto/test_leaderboard.py", "serving/test_app.py"),
+    "serving/test_page_in_browser.py",
 )
 """Tests about words, files and processes; all others are marked `numerics`."""
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+"""The system's own."""
 
 THREADS = int(os.environ.get("H2GCN_TEST_THREADS", "1"))
 """torch's threads: one, for tiny products wait longer for a second than they take."""
@@ -96,6 +103,26 @@ def pytest_runtest_setup() -> None:
     """Give every test the same threads and random numbers, whatever came before it."""
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the system's Chromium, or leave the test out aloud."""
+    if CHROMIUM is None:
+        pytest.skip("left out: Chromium is not installed (apt-get install chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("left out: Playwright is not installed (pip install playwright)")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox"],
+            # Whether a container shows its scrollbar is one of the questions.
+            ignore_default_args=["--hide-scrollbars"],
+        )
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="session")

@@ -41,6 +41,8 @@ _EXTRAS = {
     "networkx": ("networkx", "networkx"),
     "duckdb": ("duckdb", "sql"),
     "adbc_driver_postgresql": ("adbc-driver-postgresql", "sql"),
+    "fastapi": ("FastAPI", "serve"),
+    "uvicorn": ("uvicorn", "serve"),
 }
 """Packages that a plain install leaves out: their names, and the extras with them."""
 

@@ -25,6 +25,7 @@ from h2gcn.cli import (
     predict,
     report,
     reproduce,
+    serve,
     train,
     tune,
 )
@@ -73,7 +74,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _module in (
-    *(demo, diagnose, train, evaluate, predict, explain, tune, generate),
+    *(demo, diagnose, train, evaluate, predict, explain, serve, tune, generate),
     *(reproduce, report, datasets, models),
 ):
     # Lines of a paragraph are joined: their breaks would be kept on a screen.

@@ -268,21 +268,29 @@ class Seen:
             return False
         return bool(np.isin(self.ids, _hashed(graph.node_ids)).all())
 
+    def saw(self, graph: Graph) -> NDArray[np.bool_]:
+        """Return which nodes of a graph were training or validation nodes, [n].
+
+        In another graph than that of `fit` they are known by their ids, if they have
+        any.
+        """
+        if self.is_of(graph):
+            return np.isin(np.arange(graph.n_nodes), self.rows)
+        if self.ids is not None and graph.has_ids:
+            return np.isin(_hashed(graph.node_ids), self.ids)
+        return np.zeros(graph.n_nodes, dtype=bool)
+
     def unseen(self, graph: Graph) -> tuple[NDArray[np.int64], int]:
         """Return labelled nodes that training did not see, and how many it saw.
 
         In the graph of `fit` they are the test nodes, if there are any.
         """
         labelled = graph.labelled
+        seen = self.saw(graph)[labelled]
         if self.is_of(graph):
-            seen = np.isin(labelled, self.rows)
             test = labelled[np.isin(labelled, self.test)]
             if test.size:
                 return test, int(seen.sum())
-        elif self.ids is not None and graph.has_ids:
-            seen = np.isin(_hashed(graph.node_ids[labelled]), self.ids)
-        else:
-            seen = np.zeros(labelled.size, dtype=bool)
         return labelled[~seen], int(seen.sum())
 
     def to_tensors(self) -> dict[str, Tensor]:

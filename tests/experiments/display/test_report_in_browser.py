@@ -1,6 +1,5 @@
 """The report in a real browser: what is clicked, pointed at and typed does its work."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,6 @@ from h2gcn import Graph
 from h2gcn.diagnosis import diagnose, render_html as render_diagnosis
 from h2gcn.experiments import read_results, render_html
 from support.example_results import EVIL, as_paper, card, figure, leave, small
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start the system's Chromium, or leave the test out aloud."""
-    if CHROMIUM is None:
-        pytest.skip("left out: Chromium is not installed (apt-get install chromium)")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        pytest.skip("left out: Playwright is not installed (pip install playwright)")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox"],
-            # Whether a container shows its scrollbar is one of the questions.
-            ignore_default_args=["--hide-scrollbars"],
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,7 @@ def deal_groups(
 
 
 def groups_of_one(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return groups in which each node that is in none (below 0) has one of its own, [m].
+    """Return groups in which a node that is in none (below 0) has one of its own, [m].
 
     Examples
     --------

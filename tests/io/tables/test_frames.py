@@ -66,7 +66,8 @@ def test_a_frame_of_any_library_is_read_as_a_file_is(make: Make) -> None:
     assert graph.record.notes == (
         "column 'city' holds text and is not used; categorical=['city'] one-hot "
         "encodes it",
-        "column 'born' holds dates or times and is not used",
+        "column 'born' holds dates or times and is not used; date_features=['born'] "
+        "makes numbers of it",
     )
 
 

@@ -554,8 +554,8 @@ class TableOptions:
         Columns of dates that are made numbers: days since 1970, and where in the year
         and in the week they are. Names as of `feature_columns`.
     to_train
-        Whether a model is to be trained. Where not, the columns of a split, of groups and
-        of times need not be there; they are no features, and not looked at.
+        Whether a model is to be trained. Where not, the columns of a split, of groups
+        and of times need not be there; they are no features, and not looked at.
 
     Examples
     --------

@@ -114,8 +114,8 @@ def test_by_time(run: Run, folder: Path, model: Path) -> None:
     assert sum(one["nodes"] for one in told["by_time"]["groups"]) == told["nodes"] == 10
     fails(
         run("evaluate", model, folder, "--time-column", "town"),
-        "column 'town' must hold dates, such as 2024-03-01, or numbers, to be a time. "
-        "Got 'town 0'.",
+        "column 'town' must hold dates, such as 2024-06-01 or 2024-06-01 12:30, or "
+        "numbers. Got 'town 0' at line 2.",
     )
     fails(
         run("evaluate", model, folder, "--time-column", "sinse"),

@@ -149,3 +149,14 @@ def test_a_class_that_is_not_there_has_no_share() -> None:
 def test_macro_f1_is_a_metric_by_name() -> None:
     y, scores = np.array([0, 0, 1, 2]), np.eye(3, dtype=np.float32)[[0, 1, 1, 1]]
     assert score("macro_f1", y, scores) == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)
+
+
+def test_pr_auc_is_of_the_rarer_class() -> None:
+    from h2gcn.training import average_precision, pr_auc
+
+    y = np.array([0, 1, 1, 1, 0, 1])
+    rng = np.random.default_rng(0)
+    first = rng.random(6)
+    shares = np.stack([first, 1 - first], axis=1)
+    assert pr_auc(y, shares) == average_precision(y, shares)[0]
+    assert pr_auc(1 - y, shares) == average_precision(1 - y, shares)[1]

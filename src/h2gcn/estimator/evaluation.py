@@ -44,6 +44,7 @@ from h2gcn.training import (
     macro_f1,
     per_class,
     percentiles,
+    rarer_class,
     reliability_bins,
     wilson,
 )
@@ -545,7 +546,9 @@ def _measures(
     counts = np.bincount(y, minlength=n_classes)
     base = np.tile(counts / len(y), (len(y), 1))
     guessed = np.full(len(y), largest)
-    chance = counts[1] / len(y) if n_classes == 2 else np.mean(base[0][counts > 0])
+    chance = np.mean(base[0][counts > 0])
+    if n_classes == 2:
+        chance = counts[rarer_class(counts)] / len(y)
     floors = {
         "accuracy": scores.majority,
         "macro_f1": macro_f1(confusion_matrix(y, guessed, n_classes)),

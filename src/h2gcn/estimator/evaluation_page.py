@@ -18,6 +18,7 @@ from h2gcn.diagnosis import (
     rounded,
 )
 from h2gcn.estimator.evaluation import Estimate, GroupScores, ScoreCard
+from h2gcn.training import rarer_class
 
 __all__ = [
     "class_rows",
@@ -50,7 +51,9 @@ def score_rows(card: ScoreCard) -> list[Row]:
     for key, found in card.measures.items():
         name, floor = MEASURES[key]
         text = points if key in SHARES else number
-        one = card.classes[1] if len(card.classes) == 2 else "a class"
+        one = "a class"
+        if len(card.by_class) == 2:
+            one = card.by_class[rarer_class([c.nodes for c in card.by_class])].name
         said = floor.format(guess=card.guess, one=one)
         interval = _interval(found, 100 if key in SHARES else 1)
         rows.append((name, text(found.value), interval, text(found.floor), said))

@@ -32,6 +32,7 @@ from h2gcn.training import (
     gather,
     log_loss,
     macro_f1,
+    rarer_class,
     reliability_bins,
     roc_auc,
     threads_for,
@@ -191,9 +192,9 @@ class ProbabilityScores:
 
     @property
     def mean_pr_auc(self) -> float | None:
-        """The area of class 1 of two; of more, the mean of the classes with nodes."""
+        """The area of the rarer of two; of more, the mean of the classes with nodes."""
         if len(self.pr_auc) == 2:
-            return self.pr_auc[1]
+            return self.pr_auc[rarer_class([one.nodes for one in self.by_class])]
         known = [area for area in self.pr_auc if area is not None]
         return float(np.mean(known)) if known else None
 

@@ -332,6 +332,8 @@ def block_group(block: str) -> str:
         return f"ring {kind[-1]}"
     if kind in DIRECTIONS:
         return "directions"
+    if kind == "edges":
+        return "what edges carry"
     found = _STEPS.fullmatch(block)
     if found is None:
         return kind

@@ -44,6 +44,7 @@ from .metrics import (
     macro_f1 as macro_f1,
     per_class as per_class,
     pr_auc as pr_auc,
+    rarer_class as rarer_class,
     reliability_bins as reliability_bins,
     roc_auc as roc_auc,
     score as score,

@@ -20,6 +20,7 @@ from h2gcn.training.metrics import (
     Probabilities,
     bin_numbers,
     log_losses,
+    rarer_class,
     squared_errors,
 )
 
@@ -127,7 +128,7 @@ def bootstrap(
     order = None
     if n_classes == 2:
         order = _Curve(y == 1, logits[:, 1] - logits[:, 0])
-        curves = curves[1:]
+        curves = [curves[rarer_class(np.bincount(y, minlength=2))]]
     found: dict[str, list[NDArray[np.float64]]] = {}
     for drawn in _draws(m, resamples, seed):
         totals = sums @ drawn

@@ -8,6 +8,7 @@ NaN.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,7 @@ __all__ = [
     "macro_f1",
     "per_class",
     "pr_auc",
+    "rarer_class",
     "reliability_bins",
     "roc_auc",
     "score",
@@ -201,14 +203,27 @@ def average_precision(
     ]
 
 
-def pr_auc(y: NDArray[np.int64], probabilities: Probabilities) -> float:
-    """Return the average precision of class 1 of two; of more, the mean of classes.
+def rarer_class(counts: Sequence[int] | NDArray[np.integer]) -> int:
+    """Return which of two classes has fewer nodes; 1 where both have as many.
 
-    Classes that no node is of are left out of the mean.
+    Examples
+    --------
+    >>> rarer_class([3, 90]), rarer_class([90, 3]), rarer_class([5, 5])
+    (0, 1, 1)
+    """
+    first, second = counts
+    return 0 if first < second else 1
+
+
+def pr_auc(y: NDArray[np.int64], probabilities: Probabilities) -> float:
+    """Return the average precision of the rarer of two classes; of more, the mean.
+
+    Of the larger one it says little: it is high whoever is told apart. Classes that no
+    node is of are left out of the mean.
     """
     found = np.array(average_precision(y, probabilities))
     if len(found) == 2:
-        return float(found[1])
+        return float(found[rarer_class(np.bincount(y, minlength=2))])
     return float(np.nanmean(found)) if len(y) else float("nan")
 
 

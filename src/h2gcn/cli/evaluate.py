@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ from h2gcn.cli.console import (
     tell,
     tell_json,
 )
-from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
+from h2gcn.cli.options import MemoryLimit, RingStore, machine
 from h2gcn.exceptions import H2GCNWarning
 
 if TYPE_CHECKING:
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
+@partial(src.with_tables, only=(*src.READ_AGAIN, "label_column"))
 def command(
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that 'h2gcn train' saved.")
-    ],
+    model_dir: src.ModelDir,
     source: src.Source = None,
     all_nodes: Annotated[
         bool,
@@ -66,24 +66,10 @@ def command(
         ),
     ] = None,
     as_json: src.AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    label_column: src.LabelColumn = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    fill_missing: src.FillMissing = False,
-    batch_size: Annotated[
-        int | None,
-        large(
-            "Nodes that are predicted together, with the rows that they need; else "
-            "all.",
-            min=1,
-        ),
-    ] = None,
+    quiet: src.NoNotes = False,
+    *,
+    tables: src.Tables,
+    batch_size: src.PredictedTogether = None,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
@@ -102,17 +88,6 @@ def command(
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
-    tables = src.Tables(
-        nodes=nodes,
-        edges=edges,
-        label_column=label_column,
-        features=features,
-        trust_data=trust_data,
-        source_column=source_column,
-        target_column=target_column,
-        drop_unknown=drop_unknown,
-        fill_missing=fill_missing,
-    )
     if page is not None:
         src.check_page(page)
         src.check_not_read(page, source, tables)
@@ -121,7 +96,7 @@ def command(
     classifier.move(device, batch_size=batch_size, **machine(ring_store, memory_limit))
     times = None
     if time_column is not None:
-        times = io.read_times(io.find_node_table(source, nodes), time_column)
+        times = io.read_times(io.find_node_table(source, tables.nodes), time_column)
     graph = src.load_as_trained(
         classifier, source, tables, memory_limit, label_required=True
     )

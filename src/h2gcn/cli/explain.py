@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,10 +33,9 @@ TERMS = 40
 """Terms that a table shows, at most."""
 
 
+@partial(src.with_tables, only=src.READ_AGAIN)
 def command(
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that 'h2gcn train' saved.")
-    ],
+    model_dir: src.ModelDir,
     source: src.Source = None,
     node: Annotated[
         str | None,
@@ -69,24 +69,16 @@ def command(
         ),
     ] = None,
     seed: src.Seed = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.")
-    ] = False,
+    as_json: src.AsJson = False,
     page: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Write a page to this .html file, or replace it."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    fill_missing: src.FillMissing = False,
+    quiet: src.NoNotes = False,
+    *,
+    tables: src.Tables,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
@@ -122,16 +114,6 @@ def command(
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     classifier.move(device, **machine(ring_store, memory_limit))
-    tables = src.Tables(
-        nodes=nodes,
-        edges=edges,
-        features=features,
-        trust_data=trust_data,
-        source_column=source_column,
-        target_column=target_column,
-        drop_unknown=drop_unknown,
-        fill_missing=fill_missing,
-    )
     graph = src.load_as_trained(
         classifier, source, tables, memory_limit, label_required=False
     )

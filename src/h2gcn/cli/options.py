@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "READ_AGAIN",
     "AsJson",
     "BatchSize",
     "Categorical",
@@ -42,7 +43,10 @@ __all__ = [
     "LabelColumn",
     "MemoryLimit",
     "Model",
+    "ModelDir",
+    "NoNotes",
     "Nodes",
+    "PredictedTogether",
     "Quiet",
     "RingCap",
     "RingStore",
@@ -90,6 +94,10 @@ def in_range(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], 
     return check
 
 
+ModelDir = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A folder that 'h2gcn train' saved.")
+]
+NoNotes = Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
@@ -124,6 +132,13 @@ def in_panel(panel: str) -> Callable[..., Any]:
 
 
 large = in_panel("Large graphs")
+PredictedTogether = Annotated[
+    int | None,
+    large(
+        "Nodes that are predicted together, with the rows that they need; else all.",
+        min=1,
+    ),
+]
 BatchSize = Annotated[
     int | None,
     large("Training nodes a step, with the rows that they need; else all."),
@@ -574,13 +589,31 @@ class Tables:
         )
 
 
-def with_tables(command: Callable[..., Any]) -> Callable[..., Any]:
+READ_AGAIN = (
+    *("nodes", "edges", "features", "trust_data", "source_column", "target_column"),
+    *("drop_unknown", "fill_missing"),
+)
+"""What of `Tables` there is to say of a graph for a model that knows its columns."""
+
+
+def with_tables(
+    command: Callable[..., Any], only: Sequence[str] | None = None
+) -> Callable[..., Any]:
     """Have a command take every field of `Tables` as an option of its own.
 
     They stand where its parameter `tables` stands, which is what it gets of them.
+
+    Parameters
+    ----------
+    command
+        What typer is to call.
+    only
+        The fields that it takes; None is all.
     """
     own = inspect.signature(command, eval_str=True)
-    fields = inspect.signature(Tables, eval_str=True).parameters
+    fields = dict(inspect.signature(Tables, eval_str=True).parameters)
+    if only is not None:
+        fields = {name: fields[name] for name in fields if name in only}
     taken: list[inspect.Parameter] = []
     for name, parameter in own.parameters.items():
         taken += fields.values() if name == "tables" else [parameter]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ import typer
 
 from h2gcn.cli import options as src
 from h2gcn.cli.console import notes_of, percent, say, tell, tell_json
-from h2gcn.cli.options import MemoryLimit, RingStore, large, machine
+from h2gcn.cli.options import MemoryLimit, RingStore, machine
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
@@ -34,10 +35,9 @@ BLOCK = 65_536
 """Nodes that are written at once."""
 
 
+@partial(src.with_tables, only=src.READ_AGAIN)
 def command(
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that 'h2gcn train' saved.")
-    ],
+    model_dir: src.ModelDir,
     source: src.Source = None,
     out: Annotated[
         Path, typer.Option(help="The file to write or replace, .csv or .parquet.")
@@ -63,11 +63,9 @@ def command(
             "formula (.csv).",
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
+    quiet: src.NoNotes = False,
+    *,
+    tables: src.Tables,
     new_nodes: Annotated[
         Path | None,
         typer.Option(
@@ -83,18 +81,7 @@ def command(
             rich_help_panel="New nodes",
         ),
     ] = None,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    fill_missing: src.FillMissing = False,
-    batch_size: Annotated[
-        int | None,
-        large(
-            "Nodes that are predicted together, with the rows that they need; else "
-            "all.",
-            min=1,
-        ),
-    ] = None,
+    batch_size: src.PredictedTogether = None,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
@@ -139,16 +126,6 @@ def command(
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
     check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
-    tables = src.Tables(
-        nodes=nodes,
-        edges=edges,
-        features=features,
-        trust_data=trust_data,
-        source_column=source_column,
-        target_column=target_column,
-        drop_unknown=drop_unknown,
-        fill_missing=fill_missing,
-    )
     src.check_not_read(out, source, tables, new_nodes, new_edges)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,10 +27,9 @@ def _limit(help_text: str) -> Any:
     )
 
 
+@partial(src.with_tables, only=src.READ_AGAIN)
 def command(
-    model_dir: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that 'h2gcn train' saved.")
-    ],
+    model_dir: src.ModelDir,
     source: src.Source = None,
     host: Annotated[
         str,
@@ -55,7 +55,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")] = False,
+    quiet: src.NoNotes = False,
     max_bytes: Annotated[int, _limit("Bytes of a request.")] = 1_000_000,
     max_ids: Annotated[int, _limit("Known nodes a request.")] = 1000,
     max_nodes: Annotated[int, _limit("New nodes a request.")] = 1000,
@@ -65,14 +65,8 @@ def command(
     max_waiting: Annotated[
         int, _limit("Requests that wait for what is computed for each.")
     ] = 16,
-    nodes: src.Nodes = None,
-    edges: src.Edges = None,
-    features: src.Features = None,
-    trust_data: src.TrustData = False,
-    source_column: src.SourceColumn = None,
-    target_column: src.TargetColumn = None,
-    drop_unknown: src.DropUnknown = False,
-    fill_missing: src.FillMissing = False,
+    *,
+    tables: src.Tables,
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
@@ -129,16 +123,6 @@ def command(
     with bound:
         classifier = load_bundle(model_dir)
         classifier.move(device, **machine(ring_store, memory_limit))
-        tables = src.Tables(
-            nodes=nodes,
-            edges=edges,
-            features=features,
-            trust_data=trust_data,
-            source_column=source_column,
-            target_column=target_column,
-            drop_unknown=drop_unknown,
-            fill_missing=fill_missing,
-        )
         graph = src.load_as_trained(
             classifier, source, tables, memory_limit, label_required=False
         )

@@ -67,7 +67,7 @@ def named(graph: Graph) -> Graph:
 
 def request(
     base: Graph, classifier: NodeClassifier, count: int, seed: int
-) -> tuple[Graph, NDArray[np.float32], float, float, float]:
+) -> tuple[Graph, NDArray[np.float32], tuple[float, float, float]]:
     """Add nodes and predict them; return both, their seconds and the processor's."""
     rng = np.random.default_rng((1, seed))
     n = base.n_nodes
@@ -80,7 +80,7 @@ def request(
     added = time.perf_counter()
     shares = classifier.predict_proba(graph, np.arange(n, n + count))
     done = time.perf_counter()
-    return graph, shares, added - start, done - added, time.process_time() - used
+    return graph, shares, (added - start, done - added, time.process_time() - used)
 
 
 def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, int]:
@@ -116,16 +116,15 @@ def measure(model: str, chosen: Any) -> dict[str, Any]:
     start = time.perf_counter()
     classifier.prepare(base)
     prepared = time.perf_counter() - start
-    first = request(base, classifier, chosen.new, 0)
+    graph, shares, first = request(base, classifier, chosen.new, 0)
+    rows, seen = touched(graph, classifier, chosen.new)
     others = [
-        request(base, classifier, chosen.new, seed)
+        request(base, classifier, chosen.new, seed)[2]  # the graph is not kept
         for seed in range(1, chosen.requests + 1)
     ]
-    rows, seen = touched(first[0], classifier, chosen.new)
     peak = peak_gigabytes()
     difference, whole = None, None
     if not chosen.no_whole:
-        graph, shares = first[:2]
         parts = {part.name: getattr(graph, part.name) for part in fields(Graph)}
         start = time.perf_counter()
         found = classifier.predict_proba(Graph(**parts))[-chosen.new :]
@@ -139,11 +138,11 @@ def measure(model: str, chosen: Any) -> dict[str, Any]:
         "rows made": rows,
         "nodes seen": seen,
         "prepare s": prepared,
-        "add s": statistics.median(one[2] for one in others),
-        "predict s": statistics.median(one[3] for one in others),
-        "next s": statistics.median(one[2] + one[3] for one in others),
-        "processor s": statistics.median(one[4] for one in others),
-        "first s": first[2] + first[3],
+        "add s": statistics.median(one[0] for one in others),
+        "predict s": statistics.median(one[1] for one in others),
+        "next s": statistics.median(one[2] + one[1] for one in others),
+        "processor s": statistics.median(one[2] for one in others),
+        "first s": first[0] + first[1],
         "peak GB": peak,
         "whole s": whole,
         "difference": difference,

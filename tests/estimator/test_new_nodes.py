@@ -120,6 +120,7 @@ def test_nodes_alone_are_as_among_all(
         {"model": "h2gcn-1", "batch_size": 2},
         {"model": "logistic", "options": {"table": TABLE_OF_ALL}},
         {"model": "ring-table", "options": {"table": TABLE_OF_ALL}},
+        {"model": "logistic", "options": {"table": TABLE_OF_ALL}, "ring_cap": 3},
     ],
     ids=str,
 )
@@ -136,7 +137,7 @@ def test_options_change_nothing_about_that(
     assert [len(part) for part, _ in blocks] == [3, 1]
 
 
-def grow(graph: Graph, seed: int, k: int = 5) -> Graph:
+def grow(graph: Graph, seed: int, k: int = 5, *, negative: bool = True) -> Graph:
     """Return the graph with new nodes, edges to them and among old ones."""
     rng = np.random.default_rng(seed)
     n = graph.n_nodes
@@ -148,12 +149,15 @@ def grow(graph: Graph, seed: int, k: int = 5) -> Graph:
     edges[:, flip] = edges[::-1, flip]
     count = edges.shape[1]
     x: Any = rng.normal(size=(k, graph.n_features))
+    amounts = rng.normal(size=count)
     return graph.with_nodes(
         x if isinstance(graph.x, np.ndarray) else sp.csr_array(np.abs(x) > 1),
         edges,
         y=rng.integers(-1, CLASSES, size=k),
         node_ids=[f"new {seed} {i}" for i in range(k)],
-        edge_values=np.c_[rng.normal(size=count), rng.integers(2, size=count)],
+        edge_values=np.c_[
+            amounts if negative else np.abs(amounts), rng.integers(2, size=count)
+        ],
     )
 
 
@@ -242,6 +246,39 @@ def test_in_a_graph_where_all_are_near_the_whole_is_computed(
     monkeypatch.setattr(classifier_module, "build_operators", refuse)
     with pytest.raises(AssertionError, match="whole graph"):
         clf.predict(afresh(graph), [5])  # its only neighbour has all others
+
+
+@pytest.mark.parametrize(
+    ("model", "whole"), [("gcn", True), ("logistic", True), ("gat", False)]
+)
+def test_what_pairs_weigh_is_of_the_whole_graph(
+    model: str,
+    whole: bool,
+    as_forecast: Callable[[bool], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = {
+        name: getattr(random_graph(0), name) for name in Graph.__dataclass_fields__
+    }
+    columns = parts["edge_columns"]
+    carried = EdgeColumns(
+        columns.source, columns.target, np.abs(columns.values), columns.names
+    )
+    weighted = {"edge_columns": carried, "edge_weight": "amount"}
+    graph = Graph(**parts | weighted)
+    clf = fitted(model, graph)
+    new = grow(graph, 0, negative=False)
+    assert new.edge_weight == "amount"
+    nodes = np.arange(graph.n_nodes, new.n_nodes)
+    alone, among = both_ways(clf, new, nodes, as_forecast)
+    np.testing.assert_allclose(alone, among, **CLOSE)
+    as_forecast(True)
+    monkeypatch.setattr(classifier_module, "build_input", refuse)
+    if whole:
+        with pytest.raises(AssertionError, match="whole graph"):
+            clf.predict(afresh(new), nodes)
+    else:
+        clf.predict(afresh(new), nodes)
 
 
 @pytest.mark.parametrize("model", ["mixhop", "geom-gcn", "label-propagation", "linbp"])

@@ -149,6 +149,11 @@ paid = {"edge_columns": EdgeColumns([0], [1], [[5.0]], ("amount",))}
         (paid, {"edges": ([3], [0])}, "as the edges of the graph carry 'amount'"),
         (paid, {"edges": ([3], [0]), "edge_values": [[np.inf]]}, "must be finite"),
         (
+            paid | {"edge_weight": "amount"},
+            {"edges": ([3, 3], [0, 1]), "edge_values": [[1], [-2]]},
+            "an edge cannot weigh less than nothing, and 'amount' is -2 in row 1",
+        ),
+        (
             paid,
             {"edges": ([3], [0]), "edge_values": [[1, 2]]},
             "a column for each of 1",

@@ -886,9 +886,9 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = self.params_["options"]
         size = self.params_["batch_size"] if block_size is None else block_size
         spec = find_model(model).given(given)
-        cap = self.params_["ring_cap"]
+        drawn = self.params_["ring_cap"], self.seed_
         if index is not None and are_few(
-            graph, spec, self.module_, self.schema_, index, cap
+            graph, spec, self.module_, self.schema_, index
         ):
             some = logits_of_some(
                 self.module_,
@@ -899,6 +899,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     names,
                     device,
                     self.schema_,
+                    drawn,
                     index if spec.rows else None,
                 ),
                 rows_of_operators(graph, spec, device, rings),
@@ -909,7 +910,6 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             return finite_blocks(graph, some)
         with threads_for([graph], small=small):
-            drawn = cap, self.seed_
             x = build_input(
                 graph, self.seeds_, self.scaler_, names, device, self.schema_, drawn
             )

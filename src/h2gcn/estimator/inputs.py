@@ -40,6 +40,7 @@ from h2gcn.rings import RING_CAP, forecast_ring
 from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
 
 __all__ = [
+    "Drawn",
     "KnownLabels",
     "KnownLabelsJson",
     "Scaler",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.estimator.inputs import (
+    Drawn,
     KnownLabels,
     Scaler,
     SomeFeatures,
@@ -39,13 +40,12 @@ def are_few(
     module: NodeModule,
     schema: Schema | None,
     nodes: NDArray[np.int64],
-    cap: int | str | None = None,
 ) -> bool:
     """Return whether some nodes are better computed alone than with all others.
 
     It is forecast, by the walks that lead to the rows that are needed; a model that
-    looks at the whole graph for each node never is. Nor is what edges weigh, or the
-    rings of a table that are drawn: these are made for all nodes together.
+    looks at the whole graph for each node never is. Nor is one that takes what edges
+    weigh: that is beside the mean of all.
 
     Parameters
     ----------
@@ -59,12 +59,10 @@ def are_few(
         Of the table that it takes, if it does.
     nodes
         The nodes.
-    cap
-        The `ring_cap` of the model; only a number draws.
     """
-    if spec.rows is None or module.reach is None or graph.edge_weight is not None:
+    if spec.rows is None or module.reach is None:
         return False
-    if schema is not None and isinstance(cap, int):
+    if graph.edge_weight is not None and spec.weighted:
         return False
     near = Vicinity.of(graph)
     if len(nodes) > SHARE * near.n:
@@ -136,13 +134,14 @@ def rows_of_input(
     names: tuple[str, ...],
     device: torch.device,
     schema: Schema | None,
+    drawn: Drawn,
     wanted: NDArray[np.int64] | None,
 ) -> HasRows:
     """Return what a module takes as `x`, of which rows are made when they are needed.
 
     Parameters
     ----------
-    graph, known, scaler, names, device, schema
+    graph, known, scaler, names, device, schema, drawn
         As of `build_input`.
     wanted
         Which nodes have more in a table than their own features; None is all.
@@ -151,7 +150,7 @@ def rows_of_input(
     if schema is None:
         return features
     return SomeRows(
-        table_maker(graph),
+        table_maker(graph, drawn),
         Vicinity.of(graph),
         schema,
         features.of,

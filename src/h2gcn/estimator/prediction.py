@@ -18,7 +18,7 @@ from h2gcn.graph import Graph, slices
 from h2gcn.io import listed
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import LinearMap, Target, kept_workspace
 from h2gcn.training import (
     HasRows,
     ReliabilityBin,
@@ -331,7 +331,7 @@ def _forward(
     target: Target | None,
     small: bool,
 ) -> NDArray[np.float32]:
-    with threads_for([x, *operators], small=small):
+    with threads_for([x, *operators], small=small), kept_workspace():
         logits: Tensor = module(x, operators, target)
     return logits.cpu().numpy()
 

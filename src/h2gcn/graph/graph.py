@@ -442,6 +442,14 @@ class Graph:
             old.categories,
             None if times is None else times[len(old.source) :],
         )
+        if self.edge_weight is not None and len(source):
+            weights = new.values[:, old.names.index(self.edge_weight)]
+            if weights.min() < 0:
+                raise InputError(
+                    "Graph.with_nodes: an edge cannot weigh less than nothing, and "
+                    f"{self.edge_weight!r} is {weights.min():g} in row "
+                    f"{weights.argmin()} of 'edge_values'."
+                )
         return old.joined(new)
 
     def to_pyg(self) -> Data:

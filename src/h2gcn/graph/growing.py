@@ -96,21 +96,20 @@ def grown_matrix(
     total = int(matrix.nnz) + len(rows)
     fits = max(total, n) <= np.iinfo(np.int32).max
     kind = np.int32 if fits else np.int64
-    new = columns.astype(kind)
-    indices = np.insert(matrix.indices.astype(kind, copy=False), at, new[:inside])
-    values = np.insert(matrix.data, at, np.ones(inside, dtype=matrix.data.dtype))
     sizes = np.zeros(n, dtype=np.int64)
     sizes[:before] = np.diff(matrix.indptr)
     sizes += np.bincount(rows, minlength=n)
     starts = np.zeros(n + 1, dtype=kind)
     np.cumsum(sizes, out=starts[1:])
-    ones = np.ones(len(new) - inside, dtype=matrix.data.dtype)
-    parts = (
-        np.concatenate([values, ones]),
-        np.concatenate([indices, new[inside:]]),
-        starts,
-    )
-    return CSR(parts, shape=(n, n))
+    # Where each entry goes, by how many new ones come before it.
+    new = np.concatenate([at, np.full(len(rows) - inside, matrix.nnz)])
+    new += np.arange(len(rows))
+    indices, values = np.empty(total, dtype=kind), np.ones(total, matrix.data.dtype)
+    old = np.ones(total, dtype=bool)
+    old[new] = False
+    indices[old], values[old] = matrix.indices, matrix.data
+    indices[new] = columns
+    return CSR((values, indices, starts), shape=(n, n))
 
 
 def _find(

@@ -19,7 +19,7 @@ from h2gcn.ring_table.neighbourhoods import (
 )
 from h2gcn.ring_table.recipe import Schema
 from h2gcn.ring_table.table import WHOLE, LabelCounts, TableInput, TableMaker
-from h2gcn.rings import RowOperator, RowRule, Vicinity
+from h2gcn.rings import RowOperator, RowRule, Vicinity, drawn_pattern
 from h2gcn.sparse import Operator, to_tensor
 
 __all__ = ["SomeRows", "table_rules"]
@@ -126,11 +126,18 @@ class SomeRows:
         return self._power(operator, _count(kind, "loops" if loops else "power"), index)
 
     def _rows(self, step: str, index: Index) -> CSR:
-        """Return who is one step away, or in a ring, [m, n], binary."""
+        """Return who is one step away, or in a ring, [m, n]; ones, unless drawn."""
         key = step, index.tobytes()
         if key not in self._patterns:
             columns, starts = self._near.pattern(*_way(step), index)
             values = np.ones(len(columns), dtype=np.float32)
+            cap, sizes = self._maker.ring_cap, np.diff(starts)
+            if cap is not None and step in RINGS[1:]:
+                # As `sampled_ring` draws them: each stands for as many as there are.
+                seed = self._maker.seed
+                columns, starts = drawn_pattern(columns, starts, index, cap, seed)
+                stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
+                values = np.repeat(stands_for, np.diff(starts))
             shape = (len(index), self._near.n)
             self._patterns[key] = CSR((values, columns, starts), shape=shape)
         return self._patterns[key]

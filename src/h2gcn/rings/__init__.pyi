@@ -1,5 +1,6 @@
 from .blocked import BlockedRing as BlockedRing
 from .exact import (
+    drawn_pattern as drawn_pattern,
     exact_rings as exact_rings,
     is_weighted as is_weighted,
     normalise as normalise,

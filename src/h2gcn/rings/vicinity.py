@@ -310,7 +310,8 @@ class RowOperator:
         loops = int(rule.self_loops)
         if rule.scale == "both":
             back = BACK[rule.way]
-            known = near.sizes(back, rule.hop, np.append(columns, index)) + loops
+            near.sizes(back, rule.hop, index)
+            known = near.sizes(back, rule.hop, columns) + loops
             row = ring_scale(sizes + loops)
             own = row * ring_scale(known[index])
             many = len(columns) > near.n

@@ -1441,6 +1441,8 @@ def test_predict_json_is_one_object(
         "dataset": "people",
         "out": str(out),
         "nodes": 12,
+        "new_nodes": 0,
+        "new_edges": 0,
         "known": 48,
         "unseen_labels": [],
         "decision": None,

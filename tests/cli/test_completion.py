@@ -100,6 +100,8 @@ def test_a_shell_completes_without_loading_anything_heavy(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_can_be_shown(shell: str) -> None:
-    done = program("-m", "h2gcn", "--show-completion", shell)
+    # Else it is the shell that the tests were started from, if it was one.
+    named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = program("-m", "h2gcn", "--show-completion", shell, **named)
     assert done.returncode == 0, done.stderr
     assert "_H2GCN_COMPLETE" in done.stdout

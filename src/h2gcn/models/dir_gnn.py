@@ -30,10 +30,11 @@ def directed_adjacency(adj: CSR) -> tuple[CSR, ...]:
     Parameters
     ----------
     adj
-        Row i has the nodes that i points to, [n, n]: ones, or weights.
+        Row i has the nodes that i points to, [n, n]: ones, or weights. Loops do not
+        count.
     """
     (first,) = exact_rings(adj, hops=1)
-    along = normalise_directed(adj if is_weighted(adj) else first)
+    along = normalise_directed(CSR(adj.multiply(first)) if is_weighted(adj) else first)
     return along, CSR(along.T)
 
 

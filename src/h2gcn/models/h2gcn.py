@@ -56,7 +56,7 @@ def ring_operators(
 def _rings(adj: CSR, hops: int) -> list[CSR]:
     """Return the rings of a graph, the first with what its pairs weigh."""
     first, *further = exact_rings(adj, hops=hops)
-    return [adj if is_weighted(adj) else first, *further]
+    return [CSR(adj.multiply(first)) if is_weighted(adj) else first, *further]
 
 
 def directed_ring_operators(

@@ -83,6 +83,24 @@ def test_own_data_in_three_steps(workplace: Path) -> None:
     assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
 
 
+def test_after_the_first_prediction(workplace: Path) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    for name in ("nodes", "edges"):
+        file = workplace / f"{name}.csv"
+        file.write_text(re.sub(r"\bn8\b", "cleo", file.read_text()))
+    write_new_nodes(workplace)
+    train = BLOCKS["own data"].splitlines()[1].split()[1:]
+    assert main([*train, *QUICK["train"], "-q"]) == 0
+    *lines, last = BLOCKS["after"].splitlines()
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    _, command, *arguments = shlex.split(last, comments=True)
+    assert command == "serve"
+    with served(*arguments) as (_, address), urlopen(f"{address}/nodes/cleo") as found:
+        assert json.load(found)["id"] == "cleo"
+
+
 def test_large_graphs(workplace: Path) -> None:
     graph = generate_graph(n_nodes=300, n_classes=2, features=GaussianFeatures(3, 3.0))
     write_tables(graph, workplace / "my-graph")

@@ -14,14 +14,11 @@ PROGRAM = (sys.executable, "-c", "from h2gcn.cli import entry_point; entry_point
 
 
 @contextmanager
-def served(
-    model: str, source: str, *options: str
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """Start a server on a free port; yield its process and its address."""
-    command = [*PROGRAM, "serve", model, source, "--port", "0"]
     environment = {k: v for k, v in os.environ.items() if k != "H2GCN_TOKEN"}
     with subprocess.Popen(
-        [*command, *options],
+        [*PROGRAM, "serve", *arguments, "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -31,9 +31,7 @@ TEXT = "".join(page.read_text("utf-8") for page in PAGES)
 LINKS = [
     (page.relative_to(README.parent).as_posix(), target)
     for page in PAGES
-    for target in re.findall(
-        r'(?:\]\(|src=")([^)#:" ]+)[)#"]', page.read_text("utf-8")
-    )
+    for target in re.findall(r'(?:\]\(|src=")([^)#:" ]+)[)#"]', page.read_text("utf-8"))
 ]
 BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
 
@@ -272,7 +270,8 @@ def test_the_guide_from_its_tables_to_a_server(
     nodes = Path("payments/nodes.csv").read_text().splitlines()
     edges = Path("payments/edges.csv").read_text().splitlines()
     assert (len(nodes), len(edges)) == (401, 1501)
-    assert nodes[1] in GUIDE.read_text("utf-8") and edges[1] in GUIDE.read_text("utf-8")
+    assert nodes[1] in GUIDE.read_text("utf-8")
+    assert edges[1] in GUIDE.read_text("utf-8")
     labels = list(read_labels("payments/nodes.csv").values())
     assert [labels.count(x) for x in ("fraud", "honest", "")] == [33, 277, 90]
 
@@ -313,7 +312,7 @@ def test_the_guide_from_its_tables_to_a_server(
 
 
 def ask_as_curl(line: str, address: str) -> list[dict[str, Any]]:
-    """Send what a line with curl would, to another address; return what is predicted."""
+    """Send what a line with curl would, elsewhere; return what is predicted."""
     words = shlex.split(line)
     path = next(word for word in words if word.startswith("localhost:8000"))
     name, _, value = words[words.index("-H") + 1].partition(": ")

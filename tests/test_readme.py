@@ -1,10 +1,13 @@
-"""The README's commands and code run as they stand; paths lead somewhere."""
+"""Commands and code of README and docs run as they stand; paths lead somewhere."""
 
 import csv
+import json
 import re
 import shlex
 import sqlite3
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -14,20 +17,22 @@ from h2gcn.cli import main
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.io import read_graph, write_tables
 from h2gcn.models import NodeModule
+from support.process import served
 
 README = Path(__file__).parents[1] / "README.md"
-PROBABILITIES = README.parent / "docs" / "probabilities.md"
-AUTO = README.parent / "docs" / "auto.md"
-EVALUATE = README.parent / "docs" / "evaluate.md"
-EXPLAIN = README.parent / "docs" / "explain.md"
 SPLITS = README.parent / "docs" / "splits.md"
 TABLES = README.parent / "docs" / "tables.md"
-NEW_NODES = README.parent / "docs" / "new-nodes.md"
-PAGES = (README, PROBABILITIES, AUTO, EVALUATE, EXPLAIN, TABLES, SPLITS, NEW_NODES)
+GUIDE = README.parent / "docs" / "guide.md"
+PAGES = (README, *sorted((README.parent / "docs").glob("*.md")))
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
 """What a new model may leave to its defaults: they count rather too much."""
-TEXT = "".join(page.read_text() for page in PAGES)
+TEXT = "".join(page.read_text("utf-8") for page in PAGES)
+LINKS = [
+    (page.relative_to(README.parent).as_posix(), target)
+    for page in PAGES
+    for target in re.findall(r'(?:\]\(|src=")([^)#:" ]+)[)#"]', page.read_text("utf-8"))
+]
 BLOCKS = dict(re.findall(r"<!-- test: ([\w ]+) -->\n```\w+\n(.*?)```", TEXT, re.S))
 
 
@@ -74,6 +79,24 @@ def test_own_data_in_three_steps(workplace: Path) -> None:
     predictions = (workplace / "predictions.csv").read_text().splitlines()
     graph = read_graph("my-graph")
     assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
+
+
+def test_after_the_first_prediction(workplace: Path) -> None:
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    for name in ("nodes", "edges"):
+        file = workplace / f"{name}.csv"
+        file.write_text(re.sub(r"\bn8\b", "cleo", file.read_text()))
+    write_new_nodes(workplace)
+    train = BLOCKS["own data"].splitlines()[1].split()[1:]
+    assert main([*train, *QUICK["train"], "-q"]) == 0
+    *lines, last = BLOCKS["after"].splitlines()
+    for line in lines:
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    _, command, *arguments = shlex.split(last, comments=True)
+    assert command == "serve"
+    with served(*arguments) as (_, address), urlopen(f"{address}/nodes/cleo") as found:
+        assert json.load(found)["id"] == "cleo"
 
 
 def test_large_graphs(workplace: Path) -> None:
@@ -182,11 +205,15 @@ def test_new_nodes_on_the_command_line(workplace: Path) -> None:
     "name",
     [
         *("python", "arrays", "probabilities", "rules", "auto", "evaluate", "explain"),
-        "new nodes",
+        *("new nodes", "application", "words"),
     ],
 )
 def test_python_blocks(name: str, workplace: Path) -> None:
     write_new_nodes(workplace)
+    if name == "application":
+        pytest.importorskip("fastapi")
+        train = ["train", "my-graph", "--out", "my-model", *QUICK["train"], "-q"]
+        assert main(train) == 0
     exec(compile(BLOCKS[name], str(README), "exec"), {})
 
 
@@ -222,17 +249,93 @@ def test_a_graph_as_it_was() -> None:
     exec(compile(BLOCKS["until"], str(SPLITS), "exec"), {})
 
 
+def run_guide(name: str) -> None:
+    for line in BLOCKS[f"guide {name}"].splitlines():
+        assert main(shlex.split(line)[1:]) == 0, line
+
+
+def read_labels(file: str) -> dict[str, str]:
+    with Path(file).open(newline="") as lines:
+        return {row["id"]: row["label"] for row in csv.DictReader(lines)}
+
+
+@pytest.mark.usefixtures("workplace")
+def test_the_guide_from_its_tables_to_a_server(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pandas", "2.2")
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    exec(compile(BLOCKS["guide data"], str(GUIDE), "exec"), {})
+    nodes = Path("payments/nodes.csv").read_text().splitlines()
+    edges = Path("payments/edges.csv").read_text().splitlines()
+    assert (len(nodes), len(edges)) == (401, 1501)
+    assert nodes[1] in GUIDE.read_text("utf-8")
+    assert edges[1] in GUIDE.read_text("utf-8")
+    labels = list(read_labels("payments/nodes.csv").values())
+    assert [labels.count(x) for x in ("fraud", "honest", "")] == [33, 277, 90]
+
+    run_guide("diagnose")
+    assert "Edges carry 3 columns" in capsys.readouterr().out
+    run_guide("train")
+    assert "Which models answer for payments" in Path("leaderboard.html").read_text()
+    run_guide("evaluate")
+    assert "always honest" in Path("scores.html").read_text("utf-8")
+    run_guide("predict")
+    assert len(read_labels("predictions.csv")) == 90
+    assert list(read_labels("to-look-at.csv").values()).count("fraud") == 20
+    run_guide("explain")
+    assert "Why node a337 of payments" in Path("why.html").read_text("utf-8")
+
+    Path("new.csv").write_text(BLOCKS["guide new nodes"])
+    Path("links.csv").write_text(BLOCKS["guide new edges"])
+    run_guide("new")
+    assert list(read_labels("answers.csv")) == ["x1", "x2"]
+    capsys.readouterr()
+    run_guide("time")
+    assert "83 nodes and 554 edges came later" in capsys.readouterr().out
+
+    names: dict[str, Any] = {}
+    exec(compile(BLOCKS["guide pandas"], str(GUIDE), "exec"), names)
+    predicted = read_labels("predictions.csv")
+    frame = names["frame"]
+    assert dict(zip(frame["id"], frame["label"], strict=True)) == predicted
+
+    serve, *requests = BLOCKS["guide serve"].splitlines()
+    _, command, model, source = shlex.split(serve)
+    assert command == "serve"
+    with served(model, source) as (_, address):
+        known, new = (ask_as_curl(line, address) for line in requests)
+    told = {row["id"]: row["label"] for row in known}
+    assert told == {name: predicted[name] for name in ("a337", "a8")}
+    assert [row["id"] for row in new] == ["x1"]
+
+
+def ask_as_curl(line: str, address: str) -> list[dict[str, Any]]:
+    """Send what a line with curl would, elsewhere; return what is predicted."""
+    words = shlex.split(line)
+    path = next(word for word in words if word.startswith("localhost:8000"))
+    name, _, value = words[words.index("-H") + 1].partition(": ")
+    body = words[words.index("-d") + 1].encode()
+    url = address + path.removeprefix("localhost:8000")
+    with urlopen(Request(url, body, {name: value}), timeout=300) as found:
+        predictions: list[dict[str, Any]] = json.load(found)["predictions"]
+    return predictions
+
+
 def test_every_python_block_is_tested() -> None:
     tested = re.findall(r"<!-- test: [\w ]+ -->\n```python", TEXT)
     assert len(tested) == TEXT.count("```python") >= 7
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    assert targets
-    for target in targets:
-        assert (page.parent / target).exists(), target
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_links_lead_somewhere(page: str, target: str) -> None:
+    assert ((README.parent / page).parent / target).exists()
+
+
+def test_links_are_found() -> None:
+    assert ("docs/guide.md", "figures/guide-phone.png") in LINKS
+    assert {page for page, _ in LINKS} >= {"README.md", "docs/words.md"}
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,19 @@
 """`h2gcn serve` as a process: it begins, answers, and ends as it is told to."""
 
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from support.commands import Run, fails
+from support.process import served
 from support.town import leave_town
-
-PROGRAM = (sys.executable, "-c", "from h2gcn.cli import entry_point; entry_point()")
 
 
 @pytest.fixture(scope="module")
@@ -29,31 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@contextmanager
-def served(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a server on a free port; yield its process and its address."""
-    command = [*PROGRAM, "serve", str(folder / "model"), str(folder), "--port", "0"]
-    environment = {k: v for k, v in os.environ.items() if k != "H2GCN_TOKEN"}
-    with subprocess.Popen(
-        [*command, *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            said = ""
-            for line in process.stdout:  # until it is ready, or has ended
-                said += line
-                if line.startswith("serving "):
-                    break
-            found = re.search(r"on http://.*:(\d+)$", said, re.MULTILINE)
-            assert found, said + (process.stderr.read() if process.stderr else "")
-            process.said = said  # type: ignore[attr-defined]
-            yield process, f"http://127.0.0.1:{found[1]}"
-        finally:
-            process.kill()
+def town(folder: Path) -> tuple[str, str]:
+    return str(folder / "model"), str(folder)
 
 
 def answer(address: str, body: object = None, **headers: str) -> object:
@@ -70,7 +42,7 @@ def answer(address: str, body: object = None, **headers: str) -> object:
 def test_a_server_answers_and_ends_by_a_signal(
     folder: Path, sent: signal.Signals, code: int
 ) -> None:
-    with served(folder) as (process, address):
+    with served(*town(folder)) as (process, address):
         assert answer(f"{address}/health") == {"status": "ok"}
         found = answer(f"{address}/predict", {"ids": ["hub"]})
         assert found["predictions"][0]["id"] == "hub"  # type: ignore[index]
@@ -82,7 +54,7 @@ def test_a_server_answers_and_ends_by_a_signal(
 
 
 def test_on_other_addresses_a_token_is_made_and_printed_once(folder: Path) -> None:
-    with served(folder, "--host", "0.0.0.0", "-q") as (process, address):
+    with served(*town(folder), "--host", "0.0.0.0", "-q") as (process, address):
         (token,) = re.findall(r"^token: (\S{40,})$", process.said, re.M)  # type: ignore[attr-defined]
         assert answer(f"{address}/health") == {"status": "ok"}
         with pytest.raises(urllib.error.HTTPError, match="401"):
@@ -98,7 +70,7 @@ def test_a_token_of_a_file_holds_on_this_machine_too(
     folder: Path, tmp_path: Path
 ) -> None:
     (file := tmp_path / "token").write_text("a-token-of-nobody-else\n")
-    with served(folder, "--token-file", str(file), "-q") as (process, address):
+    with served(*town(folder), "--token-file", str(file), "-q") as (process, address):
         assert "token" not in process.said  # type: ignore[attr-defined]
         with pytest.raises(urllib.error.HTTPError, match="401"):
             answer(f"{address}/model")

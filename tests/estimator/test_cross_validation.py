@@ -161,6 +161,7 @@ def test_mean_deviation_and_interval() -> None:
     low, high = mean_interval([0.8, 0.7, 0.9], 2 / 6)
     # t of two degrees of freedom, the deviation 0.1, and 1/3 + 1/3.
     assert high == pytest.approx(0.8 + 4.302653 * 0.1 * math.sqrt(2 / 3), abs=1e-6)
+    low, high = max(low, 0.0), min(high, 1.0)
     expected = {"mean": 0.8, "std": 0.1, "n": 3, "low": low, "high": high}
     assert found.summary == {"accuracy": pytest.approx(expected)}
     assert repr(found) == (
@@ -290,3 +291,14 @@ def test_groups_that_have_no_text() -> None:
 
     with pytest.raises(InputError, match=r"'groups' .* must be names or numbers"):
         cross_validate(path_graph(np.arange(20) % 2), QUICK, groups=[Mute()] * 20)
+
+
+def test_no_interval_goes_beyond_what_a_score_can_be() -> None:
+    found = cross_validate(path_graph([0, 1] * 15), QUICK, folds=3)
+    folds = tuple(
+        replace(fold, measures=dict.fromkeys(fold.measures, end))
+        for fold, end in zip(found.folds, (0.0, 0.5, 1.0), strict=True)
+    )
+    for name, summary in replace(found, folds=folds).summary.items():
+        assert summary["low"] == 0.0, name
+        assert (summary["high"] > 1.0) == (name in ("log_loss", "brier")), name

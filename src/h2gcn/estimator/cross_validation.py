@@ -29,6 +29,8 @@ from h2gcn.training import mean_interval
 
 __all__ = ["CrossValidation", "FoldScores", "cross_validate"]
 
+LARGEST = {"log_loss": math.inf, "brier": 2.0}
+"""What a score can be at most, where that is not 1; none is below 0."""
 VALIDATION = 4
 """One of so many nodes that are not of the fold is a validation node."""
 
@@ -109,9 +111,11 @@ class CrossValidation:
             values = self.values(name)
             low, high = mean_interval(values, self.overlap)
             known = math.isfinite(low)
+            # By Student's t it may go beyond what a score can be.
+            most = LARGEST.get(name, 1.0)
             found[name] = mean_and_deviation(values) | {
-                "low": low if known else None,
-                "high": high if known else None,
+                "low": max(low, 0.0) if known else None,
+                "high": min(high, most) if known else None,
             }
         return found
 

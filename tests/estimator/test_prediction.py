@@ -133,7 +133,7 @@ def test_what_names_no_nodes(graph: Graph, nodes: ArrayLike, words: str) -> None
 
 
 @pytest.mark.parametrize("nodes", [None, [4, 1, 30]])
-def test_without_batches_the_bits_are_those_of_one_forward(
+def test_without_batches_the_logits_are_those_of_one_forward(
     graph: Graph, nodes: list[int] | None
 ) -> None:
     clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0).fit(graph)
@@ -142,7 +142,11 @@ def test_without_batches_the_bits_are_those_of_one_forward(
     x = torch.from_numpy(clf.scaler_(graph.x))
     with torch.no_grad():
         expected = clf.module_(x, operators, target).numpy()
-    assert clf.predict_logits(graph, nodes).tobytes() == expected.tobytes()
+    found = clf.predict_logits(graph, nodes)
+    if nodes is None:
+        assert found.tobytes() == expected.tobytes()
+    # Some nodes may be computed alone, in another order.
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 # ------------------------------------------------------------------ memory

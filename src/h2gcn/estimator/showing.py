@@ -89,14 +89,18 @@ def contest_bar(title: str) -> Iterator[Callable[[Progress], None]]:
     left = "at most {task.fields[left]} s left"
     with live_bar("{task.fields[member]}", left) as bar:
         task = bar.add_task(title, total=1, member="", left="")
+        shown = ""
 
         def update(at: Progress) -> None:
+            nonlocal shown
+            before, shown = shown, f"{at.number}/{at.members} {at.member}"
             bar.update(
                 task,
                 completed=at.number - 1,
                 total=at.members,
-                member=f"{at.number}/{at.members} {at.member}",
+                member=shown,
                 left=f"{at.left:.0f}",
+                refresh=shown != before,  # each is seen, however short it takes
             )
 
         yield update

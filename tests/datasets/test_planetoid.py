@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from h2gcn.datasets.planetoid import read_array, read_lists, read_matrix
+from h2gcn.datasets.formats import read_array, read_lists, read_matrix
 from h2gcn.exceptions import InputError
 
 
@@ -107,7 +107,7 @@ def test_a_few_bytes_ask_in_vain(tmp_path: Path, content: bytes, said: str) -> N
 def test_a_pickle_has_not_too_many_steps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.datasets.planetoid.MOST_STEPS", 10)
+    monkeypatch.setattr("h2gcn.datasets.formats.MOST_STEPS", 10)
     content = b"N0" * 6 + b"N."
     assert refused(tmp_path / "x", content, read_lists) == (
         "a pickle must have at most 10 steps."
@@ -120,9 +120,9 @@ def test_blanks_cannot_be_changed(tmp_path: Path) -> None:
         content = b"\x80\x02c" + name + b"\nN}U\x09__slots__K\x01s\x86b."
         assert "b" in {step.code for step, *_ in pickletools.genops(content)}
         refused(tmp_path / "x", content, read_array)
-    from h2gcn.datasets import planetoid
+    from h2gcn.datasets import formats
 
-    assert {blank.__slots__ for blank in planetoid._BLANKS.values()} == {()}
+    assert {blank.__slots__ for blank in formats._BLANKS.values()} == {()}
 
 
 # ------------------------------------------------------------------------- impossible

@@ -238,7 +238,7 @@ def test_products_files(tmp_path: Path, place: str, content: bytes, said: str) -
 def test_labels_of_products_are_not_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.datasets.synthetic_features.MOST_ROWS", 3)
+    monkeypatch.setattr("h2gcn.datasets.synthetic.MOST_ROWS", 3)
     write_files(tmp_path, PRODUCTS)
     with pytest.raises(InputError) as caught:
         ProductsFeatures(tmp_path).draw(np.array([0, 1]), np.random.default_rng(0))

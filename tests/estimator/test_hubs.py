@@ -14,7 +14,7 @@ from h2gcn.datasets import DATASETS
 from h2gcn.estimator import forewarning
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
-from h2gcn.rings import automatic_cap, forecast_ring, large
+from h2gcn.rings import automatic_cap, footprint, forecast_ring
 from support.commands import Run, fails
 from support.graphs import adjacency
 
@@ -33,14 +33,14 @@ MEMBERS = (
 @pytest.fixture(autouse=True)
 def low(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a ring of some thousand entries be large, and a cap be of 8."""
-    monkeypatch.setattr(large, "MANY", 2000)
-    monkeypatch.setattr(large, "TIMES", 10)
-    monkeypatch.setattr(large, "RING_CAP", 8)
+    monkeypatch.setattr(footprint, "MANY", 2000)
+    monkeypatch.setattr(footprint, "TIMES", 10)
+    monkeypatch.setattr(footprint, "RING_CAP", 8)
     monkeypatch.setattr(forewarning, "WALKS", 1000)
     monkeypatch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: MEMBERS)
-    large._speeds.cache_clear()
+    footprint._speeds.cache_clear()
     yield
-    large._speeds.cache_clear()
+    footprint._speeds.cache_clear()
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def fit_quietly(graph: Graph, **params: object) -> NodeClassifier:
 def test_a_small_graph_is_not_capped(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "MANY", 10**6)
+    monkeypatch.setattr(footprint, "MANY", 10**6)
     assert fit(graph, ring_cap="auto").params_["ring_cap"] is None
 
 

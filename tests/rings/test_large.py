@@ -13,11 +13,11 @@ from h2gcn.rings import (
     cap_words,
     exact as exact_module,
     exact_rings,
+    footprint,
     forecast_ring,
     forecast_seconds,
     in_words,
     is_long,
-    large,
     plan_rings,
     ring_blocks,
     sampled_ring,
@@ -35,7 +35,7 @@ HUB = RingForecast((160_000, 400_000_000), 9_300_000_000, exact=False)
 @pytest.fixture
 def speeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a machine find ten million entries a second, and multiply 64 times that."""
-    monkeypatch.setattr(large, "_speeds", lambda: (1e7, 64e7))
+    monkeypatch.setattr(footprint, "_speeds", lambda: (1e7, 64e7))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_seconds_grow_with_the_entries() -> None:
 
 
 def test_a_machine_has_speeds() -> None:
-    assert all(speed > 0 for speed in large._speeds())
+    assert all(speed > 0 for speed in footprint._speeds())
 
 
 @pytest.mark.usefixtures("speeds")
@@ -97,7 +97,7 @@ def test_nothing_is_measured_for_small_rings(monkeypatch: pytest.MonkeyPatch) ->
     def never() -> tuple[float, float]:
         pytest.fail("measured")
 
-    monkeypatch.setattr(large, "_speeds", never)
+    monkeypatch.setattr(footprint, "_speeds", never)
     assert not is_long(forecast_ring(STAR), LEAVES + 1)
 
 
@@ -121,7 +121,7 @@ def test_the_note_says_size_time_cap_and_how_to_have_all() -> None:
 def test_exact_rings_that_take_long_are_told_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(large, "LONG_BYTES", 1e5)
+    monkeypatch.setattr(footprint, "LONG_BYTES", 1e5)
     work = Work(width=64, n_train=100, n_val=40)
     plan = plan_rings(STAR, (1, 2), RingOptions(work=work))
     with pytest.warns(

@@ -13,7 +13,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import TableOptions
 from h2gcn.serving import Answers
-from h2gcn.serving.new_rows import Growing
+from h2gcn.serving.answers import Growing
 from support.town import town, town_model
 
 NODES = "id,age,plan,label\nann,3,gold,yes\nbob,5,free,no\ncleo,7,,yes\ndan,9,gold,no\n"

@@ -30,9 +30,8 @@ from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
-from h2gcn.training.checkpoint import MANIFEST, digest
+from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, make_rule
 from h2gcn.training.loop import OPTIMIZERS, make_optimizer
-from h2gcn.training.state import RULES, TrainingState, make_rule
 from support.graphs import one_way
 
 ONE = torch.ones(1, 3)
@@ -283,8 +282,8 @@ def test_the_seconds_are_those_of_both_parts(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
-    clocks = SimpleNamespace(perf_counter=lambda: clock[0])
-    monkeypatch.setattr("h2gcn.training.state.time", clocks)
+    clocks = SimpleNamespace(perf_counter=lambda: clock[0], monotonic=lambda: 0.0)
+    monkeypatch.setattr("h2gcn.training.checkpoint.time", clocks)
     monkeypatch.setattr("h2gcn.training.loop.time", clocks)
 
     def wait(epoch: Epoch) -> None:
@@ -307,7 +306,7 @@ def test_it_is_written_first_then_every_few_minutes_and_last(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, seen = [0.0], []
-    clocks = SimpleNamespace(monotonic=lambda: clock[0])
+    clocks = SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: 0.0)
     monkeypatch.setattr("h2gcn.training.checkpoint.time", clocks)
 
     def on_epoch(_: Epoch) -> None:

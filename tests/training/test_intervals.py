@@ -12,10 +12,10 @@ from h2gcn.training import (
     brier,
     calibration_error,
     confusion_matrix,
-    intervals,
     log_loss,
     macro_f1,
     mean_interval,
+    metrics,
     per_class,
     percentiles,
     pr_auc,
@@ -86,7 +86,7 @@ def said(n_classes: int, m: int, seed: int) -> tuple[np.ndarray, ...]:
 def test_draws_are_those_of_scoring_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch, n_classes: int, m: int, cells: int
 ) -> None:
-    monkeypatch.setattr(intervals, "CELLS", cells)
+    monkeypatch.setattr(metrics, "CELLS", cells)
     y, z, p = said(n_classes, m, seed=n_classes)
     found = bootstrap(y, z, p, resamples=60, seed=7)
     assert ("roc_auc" in found) == (n_classes == 2)

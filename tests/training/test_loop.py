@@ -13,7 +13,7 @@ from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS, NodeModule, build_model, find_model
 from h2gcn.sparse import Operator, seeded
-from h2gcn.training import Epoch, TrainConfig, fit_module, loop, state
+from h2gcn.training import Epoch, TrainConfig, checkpoint, fit_module, loop
 from h2gcn.training.loop import TrainResult, class_weights, node_loss, train
 from h2gcn.training.metrics import accuracy
 from support.graphs import NAMED, adjacency
@@ -620,7 +620,7 @@ def test_the_seconds_are_those_of_the_prior_too(
     monkeypatch.setattr(loop, "train", slow)
     clocks = SimpleNamespace(perf_counter=lambda: clock[0])
     monkeypatch.setattr(loop, "time", clocks)
-    monkeypatch.setattr(state, "time", clocks)
+    monkeypatch.setattr(checkpoint, "time", clocks)
     config = TrainConfig(epochs=3)
     x = torch.eye(5)[:, :3]
     result = fit_module(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from h2gcn.training import Epoch
-from h2gcn.training.state import RULES, Decision, make_rule
+from h2gcn.training.checkpoint import RULES, Decision, make_rule
 
 
 def decisions(

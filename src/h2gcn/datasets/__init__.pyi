@@ -7,10 +7,11 @@ from .loading import (
     load_dataset as load_dataset,
 )
 from .raw_files import known_checksums as known_checksums
-from .synthetic import PRESETS as PRESETS, generate_graph as generate_graph
-from .synthetic_features import (
+from .synthetic import (
+    PRESETS as PRESETS,
     BenchmarkFeatures as BenchmarkFeatures,
     FeatureSource as FeatureSource,
     GaussianFeatures as GaussianFeatures,
     ProductsFeatures as ProductsFeatures,
+    generate_graph as generate_graph,
 )

@@ -20,8 +20,7 @@ from h2gcn._validation import (
     nearest,
     quoted,
 )
-from h2gcn.datasets.geom_gcn import read_geom_gcn
-from h2gcn.datasets.planetoid import read_planetoid
+from h2gcn.datasets.formats import read_geom_gcn, read_planetoid
 from h2gcn.datasets.raw_files import (
     DownloadProgress,
     check_files,

@@ -1,17 +1,13 @@
-from .by_ring import (
-    DirectionShare as DirectionShare,
-    RingShare as RingShare,
-    direction_shares as direction_shares,
-    ring_shares as ring_shares,
-    walk_ends as walk_ends,
-)
 from .measures import (
     DegreeRange as DegreeRange,
+    DirectionShare as DirectionShare,
+    RingShare as RingShare,
     adjusted_homophily as adjusted_homophily,
     class_homophily as class_homophily,
     class_insensitive_homophily as class_insensitive_homophily,
     compatibility_matrix as compatibility_matrix,
     degree_homophily as degree_homophily,
+    direction_shares as direction_shares,
     edge_ends as edge_ends,
     edge_homophily as edge_homophily,
     graph_card as graph_card,
@@ -21,4 +17,6 @@ from .measures import (
     label_informativeness as label_informativeness,
     node_homophily as node_homophily,
     ring_homophily as ring_homophily,
+    ring_shares as ring_shares,
+    walk_ends as walk_ends,
 )

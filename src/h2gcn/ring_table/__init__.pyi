@@ -5,5 +5,10 @@ from .recipe import (
     check_recipe as check_recipe,
     farthest_ring as farthest_ring,
 )
-from .some_rows import SomeRows as SomeRows, table_rules as table_rules
-from .table import Input as Input, TableInput as TableInput, TableMaker as TableMaker
+from .table import (
+    Input as Input,
+    SomeRows as SomeRows,
+    TableInput as TableInput,
+    TableMaker as TableMaker,
+    table_rules as table_rules,
+)

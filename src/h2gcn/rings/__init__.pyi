@@ -11,17 +11,15 @@ from .exact import (
     sampled_ring as sampled_ring,
 )
 from .footprint import (
+    RING_CAP as RING_CAP,
     TRAIN as TRAIN,
     VAL as VAL,
     RingForecast as RingForecast,
     RingOptions as RingOptions,
     Work as Work,
-    forecast_ring as forecast_ring,
-)
-from .large import (
-    RING_CAP as RING_CAP,
     automatic_cap as automatic_cap,
     cap_words as cap_words,
+    forecast_ring as forecast_ring,
     forecast_seconds as forecast_seconds,
     in_words as in_words,
     is_long as is_long,

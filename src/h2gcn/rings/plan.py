@@ -19,16 +19,19 @@ from h2gcn.rings.exact import (
     normalised_ring,
 )
 from h2gcn.rings.footprint import (
+    RING_CAP,
     SLACK,
     RingForecast,
     RingOptions,
     Work,
     forecast_ring,
+    forecast_seconds,
+    in_words,
+    is_long,
     operator_bytes,
     piece_bytes,
     piece_size,
 )
-from h2gcn.rings.large import RING_CAP, forecast_seconds, in_words, is_long
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
 __all__ = [

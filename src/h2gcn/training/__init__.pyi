@@ -3,6 +3,7 @@ from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
     Checkpoint as Checkpoint,
+    Epoch as Epoch,
     Sha256 as Sha256,
     Stage as Stage,
     check_resume as check_resume,
@@ -13,13 +14,6 @@ from .checkpoint import (
     read_tensors as read_tensors,
     signed as signed,
     to_bytes as to_bytes,
-)
-from .intervals import (
-    CONFIDENCE as CONFIDENCE,
-    bootstrap as bootstrap,
-    mean_interval as mean_interval,
-    percentiles as percentiles,
-    wilson as wilson,
 )
 from .loop import (
     TrainConfig as TrainConfig,
@@ -32,8 +26,10 @@ from .loop import (
 )
 from .metrics import (
     BINS as BINS,
+    CONFIDENCE as CONFIDENCE,
     ReliabilityBin as ReliabilityBin,
     average_precision as average_precision,
+    bootstrap as bootstrap,
     brier as brier,
     calibration_error as calibration_error,
     chance_error as chance_error,
@@ -42,11 +38,13 @@ from .metrics import (
     fit_temperature as fit_temperature,
     log_loss as log_loss,
     macro_f1 as macro_f1,
+    mean_interval as mean_interval,
     per_class as per_class,
+    percentiles as percentiles,
     pr_auc as pr_auc,
     rarer_class as rarer_class,
     reliability_bins as reliability_bins,
     roc_auc as roc_auc,
     score as score,
+    wilson as wilson,
 )
-from .state import Epoch as Epoch

@@ -34,9 +34,8 @@ from h2gcn.sparse import (
     steady_memory,
 )
 from h2gcn.training.batches import Subgraph, make_feed
-from h2gcn.training.checkpoint import Checkpoint
+from h2gcn.training.checkpoint import RULES, Checkpoint, Epoch, TrainingState, make_rule
 from h2gcn.training.metrics import METRICS, score
-from h2gcn.training.state import RULES, Epoch, TrainingState, make_rule
 
 __all__ = [
     "CLASS_WEIGHTS",

@@ -22,7 +22,7 @@ from typing import Any
 from common import publish
 
 from h2gcn.experiments import LocalPool, Run, Store, find_preset, run_plan
-from h2gcn.experiments.running.pools import ENVIRONMENT
+from h2gcn.experiments.pools import ENVIRONMENT
 
 TARGET = 0.05
 

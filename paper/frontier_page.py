@@ -20,7 +20,7 @@ from h2gcn.experiments import (
     frontier_result,
     read_records,
 )
-from h2gcn.experiments.display import markdown_grid
+from h2gcn.experiments.tables import markdown_grid
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("frontier_page.md")

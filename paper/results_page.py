@@ -33,7 +33,9 @@ from h2gcn.experiments import (
     read_records,
     stored_result,
 )
-from h2gcn.experiments.display import digest, draw, markdown_grid, read_result
+from h2gcn.experiments.figures import digest, draw
+from h2gcn.experiments.report import read_result
+from h2gcn.experiments.tables import markdown_grid
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("results_page.md")

@@ -19,7 +19,7 @@ from h2gcn.cli.reproduce import (
 )
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Event, LocalPool, OneAfterAnother, frontier
-from h2gcn.experiments.running.graphs import MissingData
+from h2gcn.experiments.runs import MissingData
 from support.commands import Run, fails
 from support.toy_splits import failed_record, split_record
 

@@ -16,7 +16,7 @@ import pytest
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.cli import main
 from h2gcn.experiments import Store, tuning
-from h2gcn.experiments.running.runs import read_records
+from h2gcn.experiments.runs import read_records
 from h2gcn.io import write_tables
 from h2gcn.models import MODELS
 from h2gcn.training import loop as training

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from h2gcn.cli import app
-from h2gcn.cli.wording import flags_of, in_flags
+from h2gcn.cli.console import flags_of, in_flags
 
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 TRAIN = flags_of(COMMANDS["train"])

@@ -13,7 +13,7 @@ import pytest
 from h2gcn.cli.console import download_bar
 from h2gcn.datasets import DATASETS, data_root, is_dataset, load_dataset
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments.running import open_graph
+from h2gcn.experiments.runs import open_graph
 from support.commands import Run
 from support.serving import serving
 from support.webkb import write_tiny_webkb

@@ -22,7 +22,7 @@ from h2gcn.diagnosis.display import _luminance, card_facts
 from h2gcn.diagnosis.numbers import percent, percents
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Result
-from h2gcn.experiments.display.report_page import FACTS, card_views
+from h2gcn.experiments.report import FACTS, card_views
 from h2gcn.homophily import DegreeRange, RingShare
 from h2gcn.io import write_npz, write_tables
 from support.commands import Run

@@ -11,7 +11,7 @@ import h2gcn.estimator.automatic
 from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.auto import Member
 from h2gcn.datasets import DATASETS
-from h2gcn.estimator import forewarning
+from h2gcn.estimator import parameters
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.rings import automatic_cap, footprint, forecast_ring
@@ -36,7 +36,7 @@ def low(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(footprint, "MANY", 2000)
     monkeypatch.setattr(footprint, "TIMES", 10)
     monkeypatch.setattr(footprint, "RING_CAP", 8)
-    monkeypatch.setattr(forewarning, "WALKS", 1000)
+    monkeypatch.setattr(parameters, "WALKS", 1000)
     monkeypatch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: MEMBERS)
     footprint._speeds.cache_clear()
     yield

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.estimator import classifier as classifier_module, nearby
+from h2gcn.estimator import classifier as classifier_module, operators
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.graph import EdgeColumns
 from h2gcn.io import adjacency_from_edges
@@ -69,7 +69,7 @@ def as_forecast(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Have some nodes always computed alone, or never."""
 
     def decide(alone: bool) -> None:
-        monkeypatch.setattr(nearby, "SHARE", np.inf if alone else -1.0)
+        monkeypatch.setattr(operators, "SHARE", np.inf if alone else -1.0)
 
     return decide
 

@@ -16,18 +16,15 @@ import pytest
 
 from h2gcn.cli import main
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Protocol, Result, Run, Store, definition, reproduce
+from h2gcn.experiments import Protocol, Result, Run, Store, definition, reproduce, runs
 from h2gcn.experiments.definition import (
     EXPERIMENTS,
     PROTOCOLS,
     Experiment,
 )
 from h2gcn.experiments.driver import _run as trained, _select, graph_checksums
-from h2gcn.experiments.running import graphs
-from h2gcn.experiments.running.graphs import on_available_graphs
-from h2gcn.experiments.running.pools import execute as execute_one, failure
-from h2gcn.experiments.running.runner import Outcome
-from h2gcn.experiments.running.runs import read_records
+from h2gcn.experiments.pools import Outcome, execute as execute_one, failure
+from h2gcn.experiments.runs import on_available_graphs, read_records
 
 PATIENCE = 120.0
 """Seconds after which what should happen never will."""
@@ -95,7 +92,7 @@ def test_only_one_of_the_real_benchmarks_is_run(
         asked.extend(one.dataset for one in runs)
         return Outcome(len(runs), 0, 0, (), 0.0)
 
-    there = graphs.Available(["texas", "cora"])
+    there = runs.Available(["texas", "cora"])
     monkeypatch.setattr("h2gcn.experiments.run_plan", note)
     monkeypatch.setattr("h2gcn.experiments.driver.available_columns", lambda *_: there)
     monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
@@ -118,7 +115,7 @@ def test_only_one_of_the_real_benchmarks_is_opened(
         opened.append(name)
         return None, f"{name}: no such file"
 
-    monkeypatch.setattr("h2gcn.experiments.running.graphs.card_of", missing)
+    monkeypatch.setattr("h2gcn.experiments.runs.card_of", missing)
     monkeypatch.setitem(PROTOCOLS, "tiny", replace(TINY, datasets=("texas", "cora")))
     for experiment in ("real", "ranks"):
         opened.clear()
@@ -342,7 +339,7 @@ def test_without_the_authors_graphs_ours_are_taken(
     assert on_available_graphs(EXPERIMENTS["syn-cora"], TINY).synthetic == (
         "syn-cora-own"
     )
-    monkeypatch.setattr(graphs, "open_graph", lambda _: None)
+    monkeypatch.setattr(runs, "open_graph", lambda _: None)
     there = on_available_graphs(EXPERIMENTS["syn-cora"], TINY)
     assert there.synthetic == "syn-cora"
 
@@ -352,7 +349,7 @@ def test_the_features_of_ogbn_products_are_taken_where_they_are_there(
 ) -> None:
     experiment = EXPERIMENTS["syn-products"]
     assert on_available_graphs(experiment, TINY).synthetic == "syn-products"
-    monkeypatch.setattr(graphs, "has_products", lambda: True)
+    monkeypatch.setattr(runs, "has_products", lambda: True)
     there = on_available_graphs(experiment, TINY)
     assert there.units("0.10", TINY)[0] == ("syn-products-ogb-200/h0.10-r1", 0)
 

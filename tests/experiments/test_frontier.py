@@ -33,7 +33,6 @@ from h2gcn.experiments import (
     plan_splits,
     run_plan,
 )
-from h2gcn.experiments.display import markdown_grid
 from h2gcn.experiments.frontier import (
     BY_TEST,
     MEAN_VALIDATION,
@@ -44,7 +43,8 @@ from h2gcn.experiments.frontier import (
     own_columns,
     plain_scores,
 )
-from h2gcn.experiments.running.graphs import MissingData
+from h2gcn.experiments.runs import MissingData
+from h2gcn.experiments.tables import markdown_grid
 from h2gcn.training import Epoch
 from support.graphs import adjacency
 from support.toy_splits import failed_record, member, split_record, split_run

@@ -22,7 +22,7 @@ from h2gcn.experiments import (
     tune,
     tuning,
 )
-from h2gcn.experiments.running.runs import read_records
+from h2gcn.experiments.runs import read_records
 from h2gcn.experiments.tuning import Space, Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS

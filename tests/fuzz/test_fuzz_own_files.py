@@ -43,11 +43,11 @@ from h2gcn.experiments import (
     frontier_result,
     read_results,
     render_html,
+    report,
     search,
     stored_result,
 )
 from h2gcn.experiments.definition import PROTOCOLS
-from h2gcn.experiments.display import report_page
 from h2gcn.io import write_npz, write_predictions
 from h2gcn.training import find_stage, signed, to_bytes
 from support.example_results import small
@@ -399,7 +399,7 @@ def read_result_page(file: Path) -> None:
     try:
         with pytest.MonkeyPatch.context() as patch:
             if not cases(0):  # to draw takes a second
-                patch.setattr(report_page, "why_no_figures", lambda: "not drawn")
+                patch.setattr(report, "why_no_figures", lambda: "not drawn")
             render_html(read_results(file.parent))
     finally:
         (folder / "result.json").rename(file)

@@ -10,7 +10,7 @@ import pytest
 
 from h2gcn.exceptions import InputError
 from h2gcn.io import Count, Finite, conform, decode, parse_json, read_own, shown
-from h2gcn.io.own_json import DEPTH
+from h2gcn.io.files import DEPTH
 
 
 class Leaf(msgspec.Struct):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from h2gcn.experiments import Run
-from h2gcn.experiments.running.pools import Record, failure, work
+from h2gcn.experiments.pools import Record, failure, work
 
 
 def toy(does: str = "finish", *, split: int = 0, **config: Any) -> Run:

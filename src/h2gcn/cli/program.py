@@ -34,14 +34,15 @@ from h2gcn.cli.console import (
     KEPT,
     NOBODY_READS,
     OutputError,
+    as_flags,
     end_streams,
     guarded_streams,
     open_streams,
     say,
     sigterm_as_ctrl_c,
+    speaking,
     tell,
 )
-from h2gcn.cli.wording import as_flags, speaking
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["app", "entry_point", "main"]

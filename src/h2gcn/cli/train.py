@@ -30,6 +30,7 @@ from h2gcn.cli.completion import complete_model
 from h2gcn.cli.console import (
     KEPT,
     SCORES,
+    as_flags,
     contest_bar,
     percent,
     progress_bar,
@@ -58,7 +59,6 @@ from h2gcn.cli.options import (
     merge,
     parse_options,
 )
-from h2gcn.cli.wording import as_flags
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from .diagnosing import (
 )
 from .display import (
     STEPS as STEPS,
+    ReasonChart as ReasonChart,
     card_facts as card_facts,
     degree_range as degree_range,
     direction_rows as direction_rows,
@@ -19,6 +20,7 @@ from .display import (
     quick_sentence as quick_sentence,
     reliability_svg as reliability_svg,
     render_html as render_html,
+    render_reasons as render_reasons,
     ring_rows as ring_rows,
 )
 from .numbers import (
@@ -27,8 +29,4 @@ from .numbers import (
     percent as percent,
     points as points,
     rounded as rounded,
-)
-from .reasons_page import (
-    ReasonChart as ReasonChart,
-    render_reasons as render_reasons,
 )

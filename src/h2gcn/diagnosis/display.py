@@ -1,7 +1,8 @@
 """How a diagnosis is shown: short texts, a page that needs nothing else, a picture.
 
 The texts are for the terminal and the HTML page. The picture, of probabilities against
-what came true, is inline SVG. There is no script, and no other file.
+what came true, is inline SVG, as are the bars of a page of reasons. There is no script,
+and no other file.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEIGHBOURS",
     "NONE",
+    "ReasonChart",
     "card_facts",
     "degree_range",
     "direction_rows",
@@ -36,6 +38,7 @@ __all__ = [
     "quick_sentence",
     "reliability_svg",
     "render_html",
+    "render_reasons",
     "ring_rows",
 ]
 
@@ -527,4 +530,74 @@ def reliability_svg(bins: Sequence[Bin], title: str = "Reliability") -> str:
         label=f"{title}. {said or 'No nodes'}.",
         points=points,
         most=f"{most:,}",
+    )
+
+
+# ------------------------------------------------------------------ the page of reasons
+
+
+@dataclass(frozen=True)
+class ReasonChart:
+    """Numbers of either sign, as bars.
+
+    Parameters
+    ----------
+    title, note
+        What they are, and what else is to be said of them; a note may be empty.
+    rows
+        A name, a number, and how that is written.
+    closed
+        Whether the reader has to open it.
+    """
+
+    title: str
+    note: str
+    rows: tuple[tuple[str, float, str], ...]
+    closed: bool = False
+
+    @property
+    def bars(self) -> list[tuple[str, str, bool, float, float]]:
+        """Name, text, whether it is below zero, left end and width in percent."""
+        low, span = self._extent
+        laid = []
+        for name, value, text in self.rows:
+            left, width = 100 * (low + min(value, 0.0)) / span, 100 * abs(value) / span
+            laid.append((name, text, value < 0, round(left, 2), round(width, 2)))
+        return laid
+
+    @property
+    def zero(self) -> float:
+        """Where zero is, in percent of the width."""
+        low, span = self._extent
+        return round(100 * low / span, 2)
+
+    @property
+    def _extent(self) -> tuple[float, float]:
+        """How far bars go below zero, and from there to the largest."""
+        values = [value for _, value, _ in self.rows]
+        low, high = max(0.0, -min(values, default=0)), max(0.0, *values, 0.0)
+        return low, (low + high) or 1.0
+
+
+def render_reasons(
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    charts: Sequence[ReasonChart],
+) -> str:
+    """Return reasons as a self-contained HTML page; all names are escaped.
+
+    Parameters
+    ----------
+    title
+        The heading.
+    facts
+        What is known, with its value.
+    notes
+        Sentences below them.
+    charts
+        The bars, in order.
+    """
+    return find_template("reasons.html", HOME).render(
+        title=title, facts=facts, notes=notes, charts=charts, version=__version__
     )

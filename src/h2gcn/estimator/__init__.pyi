@@ -17,11 +17,9 @@ from .evaluation import (
     ScoreCard as ScoreCard,
     SetCoverage as SetCoverage,
     TimeScores as TimeScores,
-    is_balanced as is_balanced,
-)
-from .evaluation_page import (
     class_rows as class_rows,
     group_rows as group_rows,
+    is_balanced as is_balanced,
     render_scores as render_scores,
     score_lines as score_lines,
     score_rows as score_rows,
@@ -33,10 +31,6 @@ from .explaining import (
     Term as Term,
     find_node as find_node,
     together as together,
-)
-from .forewarning import (
-    resolve_cap as resolve_cap,
-    without_findings as without_findings,
 )
 from .importance import Importance as Importance, ImportanceRow as ImportanceRow
 from .inputs import (
@@ -75,9 +69,11 @@ from .parameters import (
     check_split as check_split,
     estimate_work as estimate_work,
     input_width as input_width,
+    resolve_cap as resolve_cap,
     resolve_device as resolve_device,
     resolve_seed as resolve_seed,
     resolve_split as resolve_split,
+    without_findings as without_findings,
 )
 from .prediction import (
     Evaluation as Evaluation,

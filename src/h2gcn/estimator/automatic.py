@@ -21,12 +21,12 @@ from h2gcn.auto import (
     hold_contest,
     make_leaderboard,
 )
-from h2gcn.estimator.forewarning import choose_cap
 from h2gcn.estimator.outputs import choose_decision
 from h2gcn.estimator.parameters import (
     CheckedFit,
     Params,
     check_params,
+    choose_cap,
     far_hops,
     resolve_seed,
 )

@@ -34,7 +34,6 @@ from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
 from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
 from h2gcn.estimator.explaining import Explanation, explain_node
-from h2gcn.estimator.forewarning import resolve_cap, warn_of_findings
 from h2gcn.estimator.importance import Importance, measure_importance
 from h2gcn.estimator.inputs import (
     KnownLabels,
@@ -45,13 +44,14 @@ from h2gcn.estimator.inputs import (
     match_labels,
     table_schema,
 )
-from h2gcn.estimator.nearby import (
+from h2gcn.estimator.operators import (
     are_few,
+    build_operators,
+    plan_operators,
     prepare_rows,
     rows_of_input,
     rows_of_operators,
 )
-from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.outputs import (
     DECISIONS,
     Calibration,
@@ -76,9 +76,11 @@ from h2gcn.estimator.parameters import (
     check_rings,
     estimate_work,
     input_width,
+    resolve_cap,
     resolve_device,
     resolve_params,
     spec_of,
+    warn_of_findings,
 )
 from h2gcn.estimator.prediction import (
     check_nodes,

@@ -13,23 +13,13 @@ from .definition import (
     flatten as flatten,
     published as published,
 )
-from .display import (
-    RUNS as RUNS,
-    check_protocol as check_protocol,
-    count_cells as count_cells,
-    read_results as read_results,
-    render_html as render_html,
-    show as show,
-    summary_line as summary_line,
-    why_no_figures as why_no_figures,
-    write_result as write_result,
-)
 from .driver import (
     check_records as check_records,
     environment as environment,
     reproduce as reproduce,
     stored_result as stored_result,
 )
+from .figures import digest as digest, draw as draw, why_no_figures as why_no_figures
 from .frontier import (
     BENCHMARKS as BENCHMARKS,
     FRONTIER as FRONTIER,
@@ -41,6 +31,23 @@ from .frontier import (
     plain_scores as plain_scores,
     plan_splits as plan_splits,
 )
+from .pools import (
+    Event as Event,
+    LocalPool as LocalPool,
+    Pool as Pool,
+    RayPool as RayPool,
+    run_plan as run_plan,
+)
+from .report import (
+    RUNS as RUNS,
+    check_protocol as check_protocol,
+    count_cells as count_cells,
+    read_result as read_result,
+    read_results as read_results,
+    render_html as render_html,
+    summary_line as summary_line,
+    write_result as write_result,
+)
 from .results import (
     Cell as Cell,
     Figure as Figure,
@@ -49,15 +56,13 @@ from .results import (
     Series as Series,
     Table as Table,
 )
-from .running import (
-    Event as Event,
-    LocalPool as LocalPool,
-    Pool as Pool,
-    RayPool as RayPool,
-    Run as Run,
-    Store as Store,
-    read_records as read_records,
-    run_plan as run_plan,
+from .runs import Run as Run, Store as Store, read_records as read_records
+from .tables import (
+    category as category,
+    markdown_grid as markdown_grid,
+    ours as ours,
+    show as show,
+    verdict as verdict,
 )
 from .tuning import (
     Ranked as Ranked,

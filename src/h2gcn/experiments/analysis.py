@@ -28,7 +28,7 @@ from h2gcn.experiments.definition import (
     published_rows,
 )
 from h2gcn.experiments.results import Cell, Figure, Row, Series, Table
-from h2gcn.experiments.running import Run
+from h2gcn.experiments.runs import Run
 from h2gcn.training import mean_interval
 
 __all__ = [

@@ -28,7 +28,7 @@ from h2gcn.experiments.analysis import (
 )
 from h2gcn.experiments.definition import EXPERIMENTS, Experiment, Protocol
 from h2gcn.experiments.results import Figure, Result, Row, Table
-from h2gcn.experiments.running import (
+from h2gcn.experiments.runs import (
     Available,
     Run,
     RunJson,

@@ -36,7 +36,7 @@ from h2gcn.estimator import (
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments.results import Cell, Result, Row, Table
-from h2gcn.experiments.running import (
+from h2gcn.experiments.runs import (
     MissingData,
     Run,
     Seconds,

@@ -38,7 +38,7 @@ from h2gcn.estimator import (
 )
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.definition import Setting, classifier_of, flatten, nest
-from h2gcn.experiments.running import Seconds, Share, Store, check_kind, key_of
+from h2gcn.experiments.runs import Seconds, Share, Store, check_kind, key_of
 from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.io import Count, shown
 from h2gcn.models import ALIASES, find_model

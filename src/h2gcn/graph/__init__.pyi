@@ -24,24 +24,20 @@ from .edges import (
 )
 from .graph import (
     Graph as Graph,
+    Growth as Growth,
     ReadRecord as ReadRecord,
     Split as Split,
     check_is_graph as check_is_graph,
-)
-from .growing import (
-    Growth as Growth,
     grown_from as grown_from,
     grown_matrix as grown_matrix,
 )
 from .splitting import (
+    ISO_TIME as ISO_TIME,
     deal_groups as deal_groups,
     groups_of_one as groups_of_one,
-    stratified_split as stratified_split,
-)
-from .timing import (
-    ISO_TIME as ISO_TIME,
     is_by_time as is_by_time,
     moment as moment,
+    stratified_split as stratified_split,
     time_text as time_text,
     until as until,
 )

@@ -1,6 +1,8 @@
 from .dispatch import find_node_table as find_node_table, read_graph as read_graph
 from .edge_list import read_edge_list as read_edge_list
 from .files import (
+    Count as Count,
+    Finite as Finite,
     atomic_write as atomic_write,
     cannot_read as cannot_read,
     cannot_write as cannot_write,
@@ -9,12 +11,17 @@ from .files import (
     check_suffix as check_suffix,
     clear_beside as clear_beside,
     clear_unfinished as clear_unfinished,
+    conform as conform,
+    decode as decode,
     existing_file as existing_file,
     keep as keep,
     lock as lock,
     locked as locked,
     new_folder as new_folder,
+    parse_json as parse_json,
     plain_path as plain_path,
+    read_own as read_own,
+    shown as shown,
     sync_folder as sync_folder,
     usable_path as usable_path,
     whole_file as whole_file,
@@ -27,15 +34,6 @@ from .graph_parts import (
 from .mistakes import listed as listed
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml
 from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
-from .own_json import (
-    Count as Count,
-    Finite as Finite,
-    conform as conform,
-    decode as decode,
-    parse_json as parse_json,
-    read_own as read_own,
-    shown as shown,
-)
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .tables import (
     TableOptions as TableOptions,

@@ -13,7 +13,7 @@ import pytest
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
 from h2gcn.io import TableOptions, is_database, read_graph
-from h2gcn.io.tables import databases as room
+from h2gcn.io.tables import sources as room
 from h2gcn.sparse import room_within
 from support.commands import Run
 from support.postgres import PASSWORD, Server, find_programs, serving_postgres

@@ -7,7 +7,9 @@ from .columns import (
     text_array as text_array,
     text_codes as text_codes,
 )
-from .databases import is_database as is_database
-from .extending import extend_graph as extend_graph
-from .frames import is_frame as is_frame
-from .reading import read_tables as read_tables, read_times as read_times
+from .reading import (
+    extend_graph as extend_graph,
+    read_tables as read_tables,
+    read_times as read_times,
+)
+from .sources import is_database as is_database, is_frame as is_frame

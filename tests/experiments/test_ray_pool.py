@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments import RayPool, Run
-from h2gcn.experiments.running import pools
-from h2gcn.experiments.running.pools import execute
-from h2gcn.experiments.running.runs import FORMAT, read_records
+from h2gcn.experiments import RayPool, Run, pools
+from h2gcn.experiments.pools import execute
+from h2gcn.experiments.runs import FORMAT, read_records
 from support.toy_runs import toy
 from support.webkb import write_tiny_webkb
 
@@ -72,7 +71,7 @@ def ray_environment() -> dict[str, str]:
     """Return an environment whose processes share a cluster, and nobody else does."""
     return {
         **{name: value for name, value in os.environ.items() if name != "H2GCN_DATA"},
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on loopback
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Result, read_results, render_html, write_result
-from h2gcn.experiments.display import figures
+from h2gcn.experiments import Result, figures, read_results, render_html, write_result
 from support.example_results import cell, figure, leave, result, small, table
 
 

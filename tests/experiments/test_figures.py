@@ -15,10 +15,9 @@ from matplotlib.figure import Figure as Drawing
 
 from h2gcn.diagnosis.display import _luminance
 from h2gcn.exceptions import InputError
-from h2gcn.experiments import Figure
+from h2gcn.experiments import Figure, figures
 from h2gcn.experiments.definition import EXPERIMENTS
-from h2gcn.experiments.display import figures
-from h2gcn.experiments.display.figures import _SETTINGS, STYLES, _draw, styles_of
+from h2gcn.experiments.figures import _SETTINGS, STYLES, _draw, styles_of
 from support.example_results import EVIL, as_paper, figure
 
 
@@ -96,7 +95,7 @@ def test_no_state_is_left_behind(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from h2gcn.experiments import Figure, Series\n"
-        "from h2gcn.experiments.display.figures import svg_text\n"
+        "from h2gcn.experiments.figures import svg_text\n"
         "assert 'matplotlib' not in sys.modules\n"
         "svg_text(Figure('f', 't', 'x', 'y', (Series('a', (1,), (2.0,)),)))\n"
         "sys.exit('matplotlib.pyplot' in sys.modules)"

@@ -15,7 +15,7 @@ import pytest
 from h2gcn import __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Store
-from h2gcn.experiments.running.runs import (
+from h2gcn.experiments.runs import (
     FORMAT,
     Run,
     RunJson,

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
-from h2gcn.experiments import Cell, Result, Table, show as show_table
+from h2gcn.experiments import Cell, Result, Table, show as show_table, tables
 from h2gcn.experiments.definition import Published
-from h2gcn.experiments.display import tables
 from support.example_results import EVIL, as_paper, cell, result, small, table
 
 Render = Callable[[dict[str, Any], Any], str]

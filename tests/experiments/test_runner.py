@@ -19,9 +19,8 @@ import pytest
 from h2gcn import NodeClassifier, __version__
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Event, LocalPool, Run, Store, run_plan
-from h2gcn.experiments.running.graphs import open_graph
-from h2gcn.experiments.running.pools import Record, count_by_degree, execute
-from h2gcn.experiments.running.runs import FORMAT, key_of, read_records
+from h2gcn.experiments.pools import Record, count_by_degree, execute
+from h2gcn.experiments.runs import FORMAT, key_of, open_graph, read_records
 from support.toy_runs import play, toy
 from support.webkb import write_tiny_webkb
 
@@ -356,7 +355,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a program that runs a plan; return it."""
     drivers = []
     (tmp_path / "driver.py").write_text(DRIVER)
-    path = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
 
     def call(runs: list[Run]) -> subprocess.Popen[str]:
         plan = tmp_path / "plan.json"

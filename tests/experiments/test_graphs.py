@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from h2gcn import load_dataset
 from h2gcn.datasets import ProductsFeatures
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments.running import graphs
-from h2gcn.experiments.running.graphs import (
+from h2gcn.experiments import runs
+from h2gcn.experiments.runs import (
     MissingData,
     find_checksum,
     has_products,
@@ -76,7 +76,7 @@ def test_a_name_stands_for_one_graph_for_ever() -> None:
 
 @pytest.mark.usefixtures("root")
 def test_the_last_graphs_are_remembered() -> None:
-    names = [f"syn-products/h1.00-r{r}" for r in range(1, graphs.REMEMBERED + 2)]
+    names = [f"syn-products/h1.00-r{r}" for r in range(1, runs.REMEMBERED + 2)]
     first = open_graph(names[0])
     assert open_graph(names[0]) is first
     for name in names[1:]:

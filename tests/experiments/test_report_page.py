@@ -14,10 +14,10 @@ from h2gcn.cli import main
 from h2gcn.experiments import (
     Figure,
     Result,
+    figures,
     render_html as render,
     summary_line as summarise,
 )
-from h2gcn.experiments.display import figures
 from support.example_results import (
     EVIL,
     as_paper,

@@ -336,11 +336,14 @@ def test_a_split_leaves_all_that_the_tables_need() -> None:
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize(("splits", "fits"), [(2, 2), (3, 4)])
-def test_plain_trees_on_a_large_table_have_the_first_splits(
-    monkeypatch: pytest.MonkeyPatch, splits: int, fits: int
+@pytest.mark.parametrize(
+    ("splits", "huge", "fits"), [(2, 10**6, 2), (3, 10**6, 4), (3, 1, 2)]
+)
+def test_plain_trees_on_a_large_table_have_the_first_splits_on_a_huge_one_none(
+    monkeypatch: pytest.MonkeyPatch, splits: int, huge: int, fits: int
 ) -> None:
     monkeypatch.setattr(frontier, "LARGE_TABLE", 1)
+    monkeypatch.setattr(frontier, "HUGE_TABLE", huge)
     monkeypatch.setattr(frontier, "TREE_SPLITS", splits)
     assert len(measure(split_run("texas", 2), 9)["plain"]) == fits
 

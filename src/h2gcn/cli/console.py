@@ -1,4 +1,9 @@
-"""How commands show things, what their streams take, and how Ctrl-C ends them."""
+"""How commands show things, what their streams take, and how Ctrl-C ends them.
+
+Messages of the library name arguments as Python does: "The 'dropout' parameter of
+H2GCN", `ring_cap=64`, or 'id_column' in quotes. Who typed a command knows flags, and
+reads `--ring-cap 64` here.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 import copy
 import pickle
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -200,8 +202,9 @@ def test_set_params_and_clone() -> None:
     assert cloned.get_params() == clf.get_params()
     assert (cloned.dropout, cloned.model) == (0.1, "gcn")
     assert set(vars(cloned)) == set(clf.get_params())
-    with pytest.raises(ValueError, match="Invalid parameter 'droput'"):
-        clf.set_params(droput=0.1)
+    with pytest.raises(InputError, match=r"no parameter 'droput'\. Did you mean 'drop"):
+        clf.set_params(epochs=3, droput=0.1)
+    assert clf.epochs == classifier().epochs  # all of them, or none
 
 
 def test_repr_names_what_is_not_the_default() -> None:
@@ -795,6 +798,28 @@ def test_sparse_features_do_for_dense_ones() -> None:
         for graph in (dense, sparse)
     )
     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_a_fit_and_a_prediction_wait_for_no_scikit_learn() -> None:
+    program = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from h2gcn import Graph, NodeClassifier, Split\n"
+        "adj = np.roll(np.eye(8), 1, axis=1)\n"
+        "graph = Graph(x=np.eye(8), adj=adj + adj.T, y=np.arange(8) % 2)\n"
+        "split = Split([0, 1, 2, 3], [4, 5], [6, 7])\n"
+        "clf = NodeClassifier('h2gcn-1', epochs=2, calibrate=False, random_state=0)\n"
+        "clf.fit(graph, split).predict_proba(graph)\n"
+        "heavy = ('sklearn', 'scipy.stats', 'scipy.optimize', 'pandas', 'pyarrow')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_it_is_a_classifier_that_takes_graphs() -> None:

@@ -15,8 +15,6 @@ import msgspec
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from h2gcn._validation import (
     as_array,
@@ -32,6 +30,7 @@ from h2gcn._validation import (
 )
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
+from h2gcn.estimator.contract import Estimator, check_fitted
 from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
 from h2gcn.estimator.explaining import Explanation, explain_node
 from h2gcn.estimator.importance import Importance, measure_importance
@@ -102,7 +101,7 @@ from h2gcn.estimator.saved_model import (
 )
 from h2gcn.estimator.showing import fitted_card, outcome, watch
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
-from h2gcn.graph import Graph, Split, check_is_graph
+from h2gcn.graph import Graph, Split, check_is_graph, html_card
 from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
@@ -129,7 +128,7 @@ RandomState = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 """A seed that a file may hold."""
 
 
-class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class NodeClassifier(Estimator):
     """Classifies the nodes of a graph, with any model of the paper.
 
     Parameters
@@ -539,7 +538,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The graph of `fit`, or a later one that has all of its nodes, known by their
             ids, and the same features and classes.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         if not self.members_:
             raise InputError("'fit_on_all' is for model 'auto'.")
         check_is_graph("fit_on_all", graph)
@@ -576,7 +575,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device, batch_size, ring_store, memory_limit
             As of `NodeClassifier`; None leaves it as it is.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         bounds = {
             "batch_size": batch_size,
             "ring_store": ring_store,
@@ -688,7 +687,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probabilities of logits such as those of `predict_blocks`."""
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         logits = self._as_scores("probabilities_of", "logits", logits)
         if self.calibration_ is None:
             return probabilities(logits)
@@ -726,7 +725,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             A set may be empty: where the model is surer than 1 − alpha, that is how no
             more is covered than was asked for. False puts the likeliest class there.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("predict_set", graph)
         check_real("predict_set", "alpha", alpha, "(0, 1)")
         check_bool("predict_set", "allow_empty", allow_empty)
@@ -750,7 +749,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def coverage_words(self, alpha: float = 0.1) -> str:
         """Return in a sentence how well the coverage of `predict_set` is known."""
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_real("coverage_words", "alpha", alpha, "(0, 1)")
         return coverage_words(len(self._held_out(None, None)[2]), alpha)
 
@@ -788,7 +787,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> clf = NodeClassifier("mlp", epochs=50, random_state=0).fit(graph)
         >>> labels = clf.predict(graph, decision=clf.decide("macro_f1"))
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_choice("decide", "kind", kind, DECISIONS)
         if graph is not None:
             check_is_graph("decide", graph)
@@ -843,7 +842,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         its features scaled as the training graph's were. For a few of many nodes, no
         more of it is computed than they need; `Graph.with_nodes` adds new ones.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("predict", graph)
         index = None if nodes is None else check_nodes(graph, nodes)
         count = graph.n_nodes if index is None else len(index)
@@ -873,7 +872,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             the graph than they need; None is `batch_size`, and where that is None
             too, the module sees the whole graph at once.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("predict_blocks", graph)
         if block_size is not None:
             check_integer("predict_blocks", "block_size", block_size, 1)
@@ -938,7 +937,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graph
             The graph of `fit`, or another.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("prepare", graph)
         for one in self.members_:
             one.classifier.prepare(graph)
@@ -949,7 +948,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         found = self._as_scores("classes_of", "scores", scores)
         return np.asarray(self.classes_[found.argmax(axis=1)])
 
@@ -978,7 +977,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             training nor validation nodes; on another graph all labelled nodes but
             those whose ids training saw. A saved model knows them too.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("score", graph)
         index, *_ = nodes_to_score(self.seen_, graph, nodes)
         y = match_labels(graph, index, self.classes_)
@@ -1032,7 +1031,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> card.rule, card.nodes, round(card.measures["accuracy"].floor, 2)
         ('test', 150, 0.2)
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("evaluate", graph)
         check_bool("evaluate", "all_nodes", all_nodes)
         found = nodes_to_score(self.seen_, graph, nodes, all_nodes=all_nodes)
@@ -1073,7 +1072,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> abs(sum(term.value for term in found.terms) - found.logit) < 1e-5
         True
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("explain", graph)
         index = check_integer("explain", "node", node, 0, graph.n_nodes - 1)
         wanted = None if label is None else self._index_of(label)
@@ -1110,7 +1109,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         on_step
             Called after each permutation with how many are done, and of how many.
         """
-        check_is_fitted(self, "classes_")
+        check_fitted(self)
         check_is_graph("importance", graph)
         check_integer("importance", "repeats", repeats, 1, 1000)
         check_integer("importance", "columns", columns, 0)
@@ -1133,16 +1132,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 on_step=on_step,
             )
 
-    def _repr_html_inner(self) -> str:
-        """Return scikit-learn's picture, and of a fitted model what it has learned."""
-        return str(super()._repr_html_inner()) + fitted_card(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        """Return the same for notebooks, where scikit-learn shows pictures at all."""
-        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in shown:
-            shown["text/html"] += fitted_card(self)
-        return shown
+    def _repr_html_(self) -> str:
+        """Return a card for notebooks, and of a fitted model what it has learned."""
+        given = self.changed_params().items()
+        return html_card("NodeClassifier", given) + fitted_card(self)
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""
@@ -1174,7 +1167,7 @@ def save_bundle(
     extra
         Further facts to keep with it (the card, the scores, …).
     """
-    check_is_fitted(classifier, "classes_")
+    check_fitted(classifier)
     facts = {"tables": classifier.tables_} | (extra or {})
     write_model(path, _to_saved(classifier, facts))
 

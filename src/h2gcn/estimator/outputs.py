@@ -36,7 +36,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from scipy.stats import beta
 from torch import Tensor
 
 from h2gcn._validation import check_choice, check_integer
@@ -273,6 +272,8 @@ def coverage_range(m: int, alpha: float) -> tuple[float, float]:
     alpha
         The share that may be missed.
     """
+    from scipy.stats import beta
+
     rank = _rank(m, alpha)
     if rank > m:
         return 1.0, 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -12,7 +13,6 @@ from weakref import WeakSet
 
 import numpy as np
 import torch
-from sklearn.utils import check_random_state
 
 from h2gcn._validation import (
     check_bool,
@@ -432,14 +432,20 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
 
 def resolve_seed(random_state: Any) -> int:
     """Return the seed that scikit-learn's `random_state` stands for."""
-    try:
-        drawing = check_random_state(random_state)
-    except (RuntimeError, TypeError, ValueError):  # scikit-learn names no parameter
+    drawing = None
+    if random_state is None or random_state is np.random:
+        drawing = np.random.mtrand._rand  # numpy's own: the caller's to seed
+    elif isinstance(random_state, np.random.RandomState):
+        drawing = random_state
+    elif isinstance(random_state, Integral):
+        with suppress(ValueError):  # a seed out of range
+            drawing = np.random.RandomState(int(random_state))
+    if drawing is None:
         raise InputError(
             "The 'random_state' parameter of NodeClassifier must be None, an integer "
             "from 0 to 2**32 - 1, or a numpy RandomState. Got "
             f"{quoted(random_state)} instead."
-        ) from None
+        )
     return int(drawing.randint(np.iinfo(np.int32).max))
 
 

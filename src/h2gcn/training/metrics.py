@@ -18,9 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
-from scipy.stats import norm, t
 
 from h2gcn.exceptions import InputError
 
@@ -391,6 +389,8 @@ def fit_temperature(logits: NDArray[np.floating], y: NDArray[np.int64]) -> float
     >>> round(fit_temperature(logits, np.arange(4000) % 4 // 3), 1)
     2.0
     """
+    from scipy.optimize import minimize_scalar
+
     if not len(y) or not np.isfinite(logits).all():
         return 1.0
     z, nodes = logits.astype(np.float64), np.arange(len(y))
@@ -433,6 +433,8 @@ def wilson(hits: int, nodes: int) -> tuple[float, float] | None:
     >>> round(low, 3), round(high, 3)
     (0.49, 0.943)
     """
+    from scipy.stats import norm
+
     if not nodes:
         return None
     z = float(norm.ppf((1 + CONFIDENCE) / 2))
@@ -458,6 +460,8 @@ def mean_interval(values: ArrayLike, overlap: float = 0.0) -> tuple[float, float
     overlap
         Test nodes per training node of splits of one graph, 0 for separate graphs.
     """
+    from scipy.stats import t
+
     given = np.asarray(values, dtype=np.float64)
     n = given.size
     if n < 2:

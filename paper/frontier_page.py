@@ -18,9 +18,9 @@ from h2gcn.experiments import (
     Table,
     check_splits,
     frontier_result,
+    markdown_grid,
     read_records,
 )
-from h2gcn.experiments.tables import markdown_grid
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("frontier_page.md")

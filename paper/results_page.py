@@ -29,13 +29,14 @@ from h2gcn.experiments import (
     EXPERIMENTS,
     Figure,
     Table,
+    digest,
+    draw,
     find_protocol,
+    markdown_grid,
     read_records,
+    read_result,
     stored_result,
 )
-from h2gcn.experiments.figures import digest, draw
-from h2gcn.experiments.report import read_result
-from h2gcn.experiments.tables import markdown_grid
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("results_page.md")

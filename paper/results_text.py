@@ -11,8 +11,7 @@ from conclusions import Conclusion
 from disagreements import why
 from other_models import setting_words
 
-from h2gcn.experiments import Cell, Result, Table
-from h2gcn.experiments.tables import category, ours, verdict
+from h2gcn.experiments import Cell, Result, Table, category, ours, verdict
 
 H2GCN = ("h2gcn-1", "h2gcn-2")
 COUNTED = {

@@ -300,7 +300,7 @@ def test_what_is_wanted_of_an_archive_is_unpacked(tmp_path: Path) -> None:
         (b"no archive", "the file is damaged (File is not a zip file)"),
         (zipped({"a/raw/x.csv": b"1"}), "there is no a/split/y.csv in it."),
         (
-            zipped(MEMBERS).replace(b"a benchmark\n"[:3], b"a b", 1)[:-40],
+            zipped(MEMBERS)[:-40],
             "the file is damaged (File is not a zip file)",
         ),
         (
@@ -354,7 +354,7 @@ def test_who_reads_a_large_file_tells_how_far_it_is(
 
     def read() -> None:
         with telling(lambda *at: told.append(at)), opened(path) as file:
-            assert file.read() == CONTENT
+            assert file.read(len(CONTENT)) == CONTENT
 
     read()
     assert told == [], "it is not large"
@@ -366,7 +366,7 @@ def test_who_reads_a_large_file_tells_how_far_it_is(
     assert told[-1] == ("checking nodes.txt", len(CONTENT), len(CONTENT))
     told.clear()
     with telling(lambda *at: told.append(at)), opened(path) as file:
-        thread = threading.Thread(target=file.read)
+        thread = threading.Thread(target=file.read, args=(len(CONTENT),))
         thread.start()
         thread.join()
         assert told == [], "it is told in one thread alone"

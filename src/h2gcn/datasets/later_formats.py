@@ -161,12 +161,19 @@ def _categories(
 
 
 def read_matlab(
-    folder: Path, file: str, *, splits: str | None = None, years: bool = False
+    folder: Path,
+    file: str,
+    *,
+    name: str,
+    splits: str | None = None,
+    years: bool = False,
 ) -> Graph:
     """Read a graph that Lim et al. (2021) keep in a .mat file.
 
     Parameters
     ----------
+    name
+        Of the graph; given here, for to rename a large one is to copy it.
     folder, file
         Where `edge_index` [2, m], with directions, `node_feat` [n, F], dense or sparse,
         and `label` or `years` [n] are.
@@ -201,6 +208,7 @@ def read_matlab(
             directed=directed,
             y=y,
             splits=read_split_list(folder / splits, n) if splits else (),
+            name=name,
             record=record,
         )
 
@@ -457,7 +465,7 @@ def _edges(
     """
     kind = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
     with reading(path):
-        blocks, total, judged = [], 0, 0
+        ends, done = np.empty((2, 0), dtype=kind), 0
         for block in csv_blocks(path, "int64", columns):
             if block.shape[1] != 2:
                 raise InputError(f"an edge has two ends. Got {block.shape[1]}.")
@@ -467,22 +475,21 @@ def _edges(
                     f"the ends of edges must lie in 0 … {n_nodes - 1}, as there are "
                     f"{n_nodes} nodes. Got {wrong}."
                 )
-            total += len(block)
-            if n_edges is not None and total > n_edges:
-                break
-            if total > judged:
-                judged = 2 * total
-                check_room(f"a list of {judged:,} edges", 8 * judged)
-            blocks.append(block.astype(kind))
-        if n_edges is not None and total != n_edges:
-            got = "more" if total > n_edges else f"{total:,}"
-            raise InputError(f"it must have {n_edges:,} edges. Got {got}.")
-        ends, done = np.empty((2, total), dtype=kind), 0
-        for number, block in enumerate(blocks):
-            ends[:, done : done + len(block)] = block.T
-            done += len(block)
-            blocks[number] = block[:0]  # so that no two copies of them all are held
-        return adjacency_from_edges(ends[0], ends[1], n_nodes, directed=directed)
+            first, done = done, done + len(block)
+            if n_edges is not None and done > n_edges:
+                raise InputError(f"it must have {n_edges:,} edges. Got more.")
+            if done > ends.shape[1]:  # at once where their number is known
+                held = max(done, 2 * first) if n_edges is None else n_edges
+                check_room(f"a list of {held:,} edges", 2 * ends.itemsize * held)
+                longer = np.empty((2, held), dtype=kind)
+                longer[:, :first] = ends[:, :first]
+                ends = longer
+            ends[:, first:done] = block.T
+        if n_edges is not None and done < n_edges:
+            raise InputError(f"it must have {n_edges:,} edges. Got {done:,}.")
+        return adjacency_from_edges(
+            ends[0, :done], ends[1, :done], n_nodes, directed=directed
+        )
 
 
 # ----------------------------------------------------------------- OGB's packed tables
@@ -491,6 +498,7 @@ def _edges(
 def read_ogb(
     folder: Path,
     *,
+    name: str,
     split: str,
     directed: bool | None = None,
     years: str | None = None,
@@ -501,7 +509,9 @@ def read_ogb(
     ----------
     folder
         Holds `raw/edge.csv.gz`, `node-feat.csv.gz`, `node-label.csv.gz` and the counts
-        of nodes and edges, and `split/<name>/train.csv.gz`, `valid` and `test`.
+        of nodes and edges, and `split/<split>/train.csv.gz`, `valid` and `test`.
+    name
+        Of the graph.
     split
         The name of the split.
     directed
@@ -513,9 +523,6 @@ def read_ogb(
     raw = folder / "raw"
     n = _count(raw / "num-node-list.csv.gz")
     n_edges = _count(raw / "num-edge-list.csv.gz")
-    adj, one_way, record = _edges(
-        raw / "edge.csv.gz", n, n_edges=n_edges, directed=directed
-    )
     labels = "node-label" if years is None else "node_year"
     y = _table(path := raw / f"{labels}.csv.gz", n, "int64")
     if y.shape != (n, 1):
@@ -531,10 +538,20 @@ def read_ogb(
         splits = read_split_list(folder / years, n)
         with reading(path):
             classes = quantile_classes(y[:, 0], YEARS)
+    # Edges take most while a matrix is made of them: then there are no features yet.
+    adj, one_way, record = _edges(
+        raw / "edge.csv.gz", n, n_edges=n_edges, directed=directed
+    )
     x = _table(raw / "node-feat.csv.gz", n)
     with reading(folder):
         return Graph(
-            x=x, adj=adj, directed=one_way, y=classes, splits=splits, record=record
+            x=x,
+            adj=adj,
+            directed=one_way,
+            y=classes,
+            splits=splits,
+            name=name,
+            record=record,
         )
 
 
@@ -635,7 +652,11 @@ def _short_date(days: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def read_graphland(
-    folder: Path, *, directed: bool, splits: Sequence[str] = ("RL", "RH", "TH")
+    folder: Path,
+    *,
+    name: str,
+    directed: bool,
+    splits: Sequence[str] = ("RL", "RH", "TH"),
 ) -> Graph:
     """Read a dataset of GraphLand (Bazhenov et al. 2025) with classes.
 
@@ -647,7 +668,9 @@ def read_graphland(
     ----------
     folder
         Holds `info.yaml`, `features.csv`, `targets.csv`, `edgelist.csv`, and
-        `split_masks_<name>.csv` for each split.
+        `split_masks_<split>.csv` for each split.
+    name
+        Of the graph.
     directed
         Whether edges have a direction.
     splits
@@ -657,8 +680,8 @@ def read_graphland(
     y, classes = _read_targets(folder / "targets.csv", info["target_name"])
     n = len(y)
     parts = []
-    for name in splits:
-        path = folder / f"split_masks_{name}.csv"
+    for split in splits:
+        path = folder / f"split_masks_{split}.csv"
         masks = _table(path, n, "bool", ("train", "val", "test"))
         parts.append(Split(*(masks & (y >= 0)[:, None]).T))
     path = folder / "edgelist.csv"
@@ -673,6 +696,7 @@ def read_graphland(
             classes=classes,
             feature_names=names,
             splits=tuple(parts),
+            name=name,
             record=record,
         )
 

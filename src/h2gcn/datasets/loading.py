@@ -224,7 +224,7 @@ def _ogb(
     names += [f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")]
     return DatasetInfo(
         folder=name.replace("-", "_"),
-        read=partial(read_ogb, split=split, directed=directed),
+        read=partial(read_ogb, name=name, split=split, directed=directed),
         files={one: f"{_OGB}/{zipped}.zip#{zipped}/{one}" for one in names},
         summary=summary,
         source="Hu et al. 2020 (OGB)",
@@ -255,7 +255,7 @@ def _graphland(
         note += "; its authors' score is PR-AUC"
     return DatasetInfo(
         folder=f"{name}/raw/{name}",
-        read=partial(read_graphland, directed=directed, splits=splits),
+        read=partial(read_graphland, name=name, directed=directed, splits=splits),
         files={file: f"{_ZENODO}/{name}.zip#{name}/{file}" for file in files},
         summary=summary,
         source="Bazhenov et al. 2025 (GraphLand)",
@@ -370,7 +370,9 @@ DATASETS: dict[str, DatasetInfo] = {
     "reed98": _facebook("reed98", "Reed98"),
     "genius": _linkx(
         folder="genius/raw",
-        read=partial(read_matlab, file="data.mat", splits="genius-splits.npy"),
+        read=partial(
+            read_matlab, file="data.mat", name="genius", splits="genius-splits.npy"
+        ),
         files={
             "data.mat": f"{_LINKX}/genius.mat",
             "genius-splits.npy": f"{_LINKX}/splits/genius-splits.npy",
@@ -394,7 +396,9 @@ DATASETS: dict[str, DatasetInfo] = {
     ),
     "pokec": _linkx(
         folder="pokec/raw",
-        read=partial(read_matlab, file="pokec.mat", splits="pokec-splits.npy"),
+        read=partial(
+            read_matlab, file="pokec.mat", name="pokec", splits="pokec-splits.npy"
+        ),
         files={
             "pokec.mat": f"{_DRIVE}1dNs5E7BrWJbgcHeQ_zuy5Ozp2tRCWG0y",
             "pokec-splits.npy": f"{_DRIVE}1ZhpAiyTNc0cE_hhgyiqxnkKREHK7MK-_",
@@ -409,6 +413,7 @@ DATASETS: dict[str, DatasetInfo] = {
         read=partial(
             read_matlab,
             file="snap_patents.mat",
+            name="snap-patents",
             splits="snap-patents-splits.npy",
             years=True,
         ),
@@ -422,7 +427,7 @@ DATASETS: dict[str, DatasetInfo] = {
     ),
     "arxiv-year": _linkx(
         folder="ogbn_arxiv",
-        read=partial(read_ogb, split="time", years=_YEARS),
+        read=partial(read_ogb, name="arxiv-year", split="time", years=_YEARS),
         files={
             **{
                 file: f"{_OGB}/arxiv.zip#arxiv/{file}"
@@ -572,7 +577,9 @@ def load_dataset(
             most_bytes=info.most_bytes,
         )
         with reading(folder):
-            graph = replace(info.read(folder), name=name)
+            graph = info.read(folder)
+            if graph.name != name:  # else it need not be copied
+                graph = replace(graph, name=name)
             return graph if graph.splits else _with_drawn_splits(graph, info)
 
 

@@ -273,7 +273,7 @@ def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
             file.seek(0)
             found = loadmat(file, variable_names=list(names))
     except matlab.MatReadError as error:
-        raise InputError(f"the file is damaged ({error})") from None
+        raise _damaged(error) from None
     read: dict[str, Any] = {name: found.get(name) for name in names}
     for name, value in read.items():
         if _is_sparse(value):
@@ -383,7 +383,13 @@ def _batches(
                     file.raw.tell_progress()
                     yield batch
     except pa.ArrowException as error:
-        raise InputError(f"the file is damaged ({error})") from None
+        raise _damaged(error) from None
+
+
+def _damaged(error: Exception) -> InputError:
+    """Return what a library has to say, in one line."""
+    words = " ".join(str(error).split())
+    return InputError(f"the file is damaged ({words[:200]})")
 
 
 def _names(head: bytes) -> list[str]:

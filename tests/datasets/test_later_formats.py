@@ -4,6 +4,7 @@ import io
 import os
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,8 @@ def test_arxiv_year_is_arxiv_with_other_labels_and_splits(tmp_path: Path) -> Non
     assert graph.y.tolist() == [1, 4, 3, 1]
     assert parts(graph) == [([0, 3], [1], [2]), ([1], [2, 3], [0])]
     assert graph.directed is not None
-    assert "raw/node-label.csv.gz" not in DATASETS["arxiv-year"].files
+    of_arxiv = DATASETS["ogbn-arxiv"].files.items()
+    assert of_arxiv <= DATASETS["arxiv-year"].files.items(), "one archive for both"
 
 
 def test_a_folder_of_graphland(tmp_path: Path) -> None:
@@ -442,6 +444,55 @@ def plain(array: Any) -> bytes:
 )
 def test_files_of_splits(tmp_path: Path, content: bytes, said: str) -> None:
     assert said_of(tmp_path, "genius", SPLIT, content).startswith(said)
+
+
+def tensors(**parts: Any) -> bytes:
+    """Return a file of one split whose parts are tensors, as torch pickles them."""
+    import torch
+
+    return objects({name: torch.as_tensor(part) for name, part in parts.items()})
+
+
+def test_parts_of_splits_may_be_tensors(tmp_path: Path) -> None:
+    import torch
+
+    within = torch.arange(4)[2:]  # its numbers are those of all four
+    content = tensors(train=within, valid=[1], test=np.array([0]))
+    graph = load(tmp_path, "genius", **{SPLIT: content})
+    assert parts(graph) == [([2, 3], [1], [0])]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda content: content, ""),
+        (lambda content: content.replace(b"K\x00K\x02\x85", b"K\x01K\x02\x85"), "lie"),
+        (lambda content: content.replace(b"K\x00K\x02\x85", b"K\x00K\x63\x85"), "lie"),
+        (lambda content: content.replace(b"LongStorage", b"LongStoragf"), "cannot"),
+        (lambda content: content.replace(b"torch\nLong", b"nomen\nLong"), "cannot"),
+    ],
+)
+def test_tensors_that_are_not_sound(
+    tmp_path: Path, change: Callable[[bytes], bytes], said: str
+) -> None:
+    content = tensors(train=[2, 3], valid=[1], test=[0])
+    changed = change(content)
+    if not said:
+        assert load(tmp_path, "genius", **{SPLIT: changed}).n_nodes == 4
+        return
+    assert changed != content
+    message = said_of(tmp_path, "genius", SPLIT, changed)
+    assert message.startswith(("a tensor must lie inside", "a tensor cannot be read"))
+    assert said in message
+
+
+@pytest.mark.parametrize("train", [[[1, 2]], [0.5]])
+def test_tensors_are_lists_of_whole_numbers(tmp_path: Path, train: Any) -> None:
+    content = tensors(train=train, valid=[1], test=[0])
+    assert said_of(tmp_path, "genius", SPLIT, content) in (
+        "a tensor must be a list of numbers.",
+        "a split must hold 'train', numbers of nodes.",
+    )
 
 
 def test_splits_are_not_longer_than_their_file(tmp_path: Path) -> None:

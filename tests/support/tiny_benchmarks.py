@@ -5,12 +5,14 @@ import gzip
 import io
 import pickle
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+import torch
 
 from h2gcn.datasets import DATASETS, known_checksums
 from support.webkb import write_tiny_webkb
@@ -100,13 +102,15 @@ def packed(text: str | bytes) -> bytes:
     return gzip.compress(content, mtime=0)
 
 
-def split_list(*splits: tuple[Any, Any, Any]) -> bytes:
+def split_list(
+    *splits: tuple[Any, Any, Any], kind: Callable[[Any], Any] = np.array
+) -> bytes:
     """Return LINKX's file of splits: dictionaries of arrays, pickled by numpy."""
     things = np.empty(len(splits), dtype=object)
     for number, parts in enumerate(splits):
         arrays = (part if isinstance(part, list) else [*part] for part in parts)
         keys = ("train", "valid", "test")
-        things[number] = dict(zip(keys, map(np.array, arrays), strict=True))
+        things[number] = dict(zip(keys, map(kind, arrays), strict=True))
     file = io.BytesIO()
     np.save(file, things, allow_pickle=True)
     return file.getvalue()
@@ -114,6 +118,7 @@ def split_list(*splits: tuple[Any, Any, Any]) -> bytes:
 
 _SPLITS = split_list(([3, 0], [1], [2]), ([1], [2, 3], [0]))
 """Two splits of four nodes."""
+_TENSORS = split_list(([3, 0], [1], [2]), ([1], [2, 3], [0]), kind=torch.tensor)
 
 
 def _facebook() -> bytes:
@@ -175,10 +180,7 @@ def _ogb(split: str) -> dict[str, bytes]:
     }
 
 
-_YEARS = {
-    "raw/node_year.csv.gz": packed("2010\n2018\n2014\n2010\n"),
-    "arxiv-year-splits.npy": _SPLITS,
-}
+_ARXIV = _ogb("time") | {"raw/node_year.csv.gz": packed("2010\n2018\n2014\n2010\n")}
 
 _INFO = b"""\
 dataset_name: tolokers-2
@@ -242,12 +244,12 @@ TINY: dict[str, dict[str, bytes]] = {
         (
             "snap-patents",
             "snap-patents/raw",
-            {"snap_patents.mat": _patents(), "snap-patents-splits.npy": _SPLITS},
+            {"snap_patents.mat": _patents(), "snap-patents-splits.npy": _TENSORS},
         ),
         ("twitch-gamers", "twitch-gamers/raw", _GAMERS),
-        ("ogbn-arxiv", "ogbn_arxiv", _ogb("time")),
+        ("ogbn-arxiv", "ogbn_arxiv", _ARXIV),
         ("ogbn-products", "ogbn_products", _ogb("sales_ranking")),
-        ("arxiv-year", "ogbn_arxiv", _ogb("time") | _YEARS),
+        ("arxiv-year", "ogbn_arxiv", _ARXIV | {"arxiv-year-splits.npy": _SPLITS}),
         ("tolokers-2", "tolokers-2/raw/tolokers-2", _LAND),
     )
 }

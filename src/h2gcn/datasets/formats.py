@@ -2,10 +2,10 @@
 
 A pickle can run any program when it is read, and a few bytes of one can ask for any
 amount of memory. Planetoid's hold numpy arrays, scipy matrices and a dictionary of
-lists, LINKX's a list of dictionaries of arrays, the parts of splits. So the steps of a
-pickle are looked at first, and only then taken; what it builds are blanks of our own,
-not objects of numpy, whose fields it could forge; and arrays are made of the blanks
-once their types and lengths fit.
+lists, LINKX's a list of dictionaries of arrays or tensors, the parts of splits. So the
+steps of a pickle are looked at first, and only then taken; what it builds are blanks of
+our own, not objects of numpy, whose fields it could forge; and arrays are made of the
+blanks once their types and lengths fit.
 """
 
 from __future__ import annotations
@@ -352,6 +352,40 @@ class _Array(_Blank):
         return array.astype(dtype.newbyteorder("="))
 
 
+class _Storage(_Blank):
+    """A blank for torch's function that makes the numbers of a tensor out of bytes."""
+
+    __slots__ = ()
+
+
+class _Tensor(_Blank):
+    """A blank for torch's function that makes a tensor of its numbers."""
+
+    __slots__ = ()
+
+    def array(self) -> NDArray[Any]:
+        """Return a list of whole numbers, read by torch's restricted reader."""
+        import torch
+
+        storage, first, sizes, steps = (*self.arguments, *[None] * 4)[:4]
+        content = storage.arguments[:1] if isinstance(storage, _Storage) else ()
+        if len(content) != 1 or not isinstance(content[0], bytes) or steps != (1,):
+            raise InputError("a tensor must be a list of numbers.")
+        try:
+            read = torch.load(io.BytesIO(content[0]), weights_only=True)
+            numbers = torch.empty(0, dtype=read.dtype).set_(read).numpy()
+        except Exception as error:  # of torch, which has many
+            words = " ".join(str(error).split())[:120]
+            raise InputError(f"a tensor cannot be read ({words})") from None
+        (length,) = _sizes(sizes)
+        if type(first) is not int or not 0 <= first <= len(numbers) - length:
+            raise InputError(
+                f"a tensor must lie inside of its numbers. Got {length:,} of "
+                f"{len(numbers):,}, from {str(first)[:20]} on."
+            )
+        return numbers[first : first + length].copy()
+
+
 class _Matrix(_Blank):
     """A blank for scipy's csr_matrix."""
 
@@ -388,7 +422,7 @@ class _Matrix(_Blank):
 
 
 class _Dict(_Blank):
-    """A blank for collections.defaultdict: what it is called with is not used."""
+    """A blank for dictionaries of collections: what one is called with is not used."""
 
     __slots__ = ()
 
@@ -413,6 +447,9 @@ _BLANKS: dict[tuple[str, str], type] = {
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
     ("scipy.sparse._csr", "csr_matrix"): _Matrix,
     ("collections", "defaultdict"): _Dict,
+    ("collections", "OrderedDict"): _Dict,
+    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch.storage", "_load_from_bytes"): _Storage,
     ("__builtin__", "list"): _Mark,
     ("builtins", "list"): _Mark,
 }
@@ -507,7 +544,7 @@ def _split_of(thing: Any, n_nodes: int) -> Split:
     parts = []
     for name in ("train", "valid", "test"):
         part = thing.get(name) if isinstance(thing, dict) else None
-        index = part.array() if isinstance(part, _Array) else None
+        index = part.array() if isinstance(part, _Array | _Tensor) else None
         if index is None or index.ndim != 1 or index.dtype.kind not in "iu":
             raise InputError(f"a split must hold '{name}', numbers of nodes.")
         if index.size and not 0 <= index.min() <= index.max() < n_nodes:

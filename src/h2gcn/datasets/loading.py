@@ -31,6 +31,7 @@ from h2gcn.datasets.later_formats import (
 )
 from h2gcn.datasets.raw_files import (
     LARGE_FILE,
+    MIDDLE_FILE,
     DownloadProgress,
     check_files,
     download_files,
@@ -158,14 +159,13 @@ def _platonov(
     name: str,
     summary: str,
     *,
-    file: str | None = None,
     metric: str = "accuracy",
     scaling: str = "standard",
     directed: bool = False,
     note: str = "",
 ) -> DatasetInfo:
-    """Return a benchmark of Platonov et al. (2023); by default the file is its name."""
-    stem = name.replace("-", "_") if file is None else file
+    """Return a benchmark of Platonov et al. (2023), or of the files beside theirs."""
+    stem = name.replace("-", "_")
     if metric == "roc_auc":
         note = "two unbalanced classes: the score is ROC-AUC"
     return DatasetInfo(
@@ -178,6 +178,7 @@ def _platonov(
         scaling=scaling,
         note=note,
         licence="MIT",
+        most_bytes=MIDDLE_FILE,
     )
 
 
@@ -193,6 +194,7 @@ _linkx = partial(
     scaling="none",
     draws=5,
     shares=(0.5, 0.25, 0.25),
+    most_bytes=MIDDLE_FILE,
 )
 """A benchmark of LINKX's; its splits, where there are no files of them, are five."""
 
@@ -210,22 +212,27 @@ def _facebook(name: str, file: str, splits: str | None = None) -> DatasetInfo:
     )
 
 
+def _ogb_files(zipped: str, split: str, *more: str) -> dict[str, str | None]:
+    tables = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+    names = [f"raw/{table}.csv.gz" for table in (*tables, *more)]
+    names += [f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")]
+    return {one: f"{_OGB}/{zipped}.zip#{zipped}/{one}" for one in names}
+
+
 def _ogb(
     name: str,
-    zipped: str,
     split: str,
+    files: dict[str, str | None],
     summary: str,
     *,
     licence: str,
     directed: bool | None,
-    note: str = "",
+    note: str,
 ) -> DatasetInfo:
-    names = [f"raw/{table}.csv.gz" for table in _OGB_TABLES]
-    names += [f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")]
     return DatasetInfo(
         folder=name.replace("-", "_"),
         read=partial(read_ogb, name=name, split=split, directed=directed),
-        files={one: f"{_OGB}/{zipped}.zip#{zipped}/{one}" for one in names},
+        files=files,
         summary=summary,
         source="Hu et al. 2020 (OGB)",
         scaling="standard",
@@ -235,7 +242,8 @@ def _ogb(
     )
 
 
-_OGB_TABLES = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+_ARXIV = _ogb_files("arxiv", "time", "node_year")
+"""Of two benchmarks, for the archive to be downloaded once."""
 _YEARS = "arxiv-year-splits.npy"
 
 
@@ -275,6 +283,7 @@ def _shchur(folder: str, file: str, summary: str) -> DatasetInfo:
         source="Shchur et al. 2018",
         note="no split inside: ten of ours, 60/20/20",
         licence="MIT",
+        most_bytes=MIDDLE_FILE,
         draws=10,
         shares=(0.6, 0.2, 0.2),
     )
@@ -428,17 +437,7 @@ DATASETS: dict[str, DatasetInfo] = {
     "arxiv-year": _linkx(
         folder="ogbn_arxiv",
         read=partial(read_ogb, name="arxiv-year", split="time", years=_YEARS),
-        files={
-            **{
-                file: f"{_OGB}/arxiv.zip#arxiv/{file}"
-                for file in (
-                    f"raw/{table}.csv.gz"
-                    for table in (*_OGB_TABLES, "node_year")
-                    if table != "node-label"
-                )
-            },
-            _YEARS: f"{_LINKX}/splits/{_YEARS}",
-        },
+        files={**_ARXIV, _YEARS: f"{_LINKX}/splits/{_YEARS}"},
         summary="ogbn-arxiv; fifths by year",
         scaling="standard",
         licence="ODC-BY",
@@ -446,8 +445,8 @@ DATASETS: dict[str, DatasetInfo] = {
     ),
     "ogbn-arxiv": _ogb(
         "ogbn-arxiv",
-        "arxiv",
         "time",
+        _ARXIV,
         "papers that cite each other; 40 topics",
         licence="ODC-BY",
         directed=None,
@@ -455,8 +454,8 @@ DATASETS: dict[str, DatasetInfo] = {
     ),
     "ogbn-products": _ogb(
         "ogbn-products",
-        "products",
         "sales_ranking",
+        _ogb_files("products", "sales_ranking"),
         "products bought together; 47 kinds",
         licence="Amazon",
         directed=False,
@@ -560,7 +559,7 @@ def load_dataset(
         known = [*DATASETS, *SYN_CORA]
         raise InputError(
             f"there is no dataset {quoted(name)}.{nearest(name, known)} "
-            f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
+            "h2gcn.datasets.DATASETS names them; others are syn-cora/hX.XX-rN."
         )
     info = DATASETS[name]
     folder = base / info.folder

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGE_FILE",
+    "MIDDLE_FILE",
     "MOST_COLUMNS",
     "DownloadProgress",
     "RawFile",
@@ -51,8 +52,8 @@ DownloadProgress = Callable[[str, int, int], None]
 
 MOST_BYTES = 2**26
 """Of a benchmark's file; the largest of the paper's has a third of that."""
-LARGE_FILE = 2**34
-"""Of a file of those benchmarks that are known to be large."""
+MIDDLE_FILE, LARGE_FILE = 2**28, 2**34
+"""Of a file of those benchmarks that are larger, or known to be large."""
 SHOWN = 2**25
 """From so many bytes on, it is told how far the reading of a file is."""
 MOST_COLUMNS = 1_000_000

@@ -114,7 +114,7 @@ def read_facebook(folder: Path, file: str, *, splits: str | None = None) -> Grap
         if not _is_sparse(matrix) or matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"'A' must be a sparse square. Got shape {matrix.shape}.")
         n = matrix.shape[0]
-        if info.ndim != 2 or info.shape[0] != n or info.shape[1] < 3:
+        if info.shape != (n, 1 + len(_FACEBOOK)):
             raise InputError(
                 f"'local_info' must be [{n}, 7], whole numbers. Got shape {info.shape}."
             )
@@ -123,7 +123,7 @@ def read_facebook(folder: Path, file: str, *, splits: str | None = None) -> Grap
         adj, directed, record = adjacency_from_edges(
             ends.coords[0][there], ends.coords[1][there], n
         )
-        x, names = _categories(np.delete(info, 1, axis=1), _FACEBOOK)
+        x, names = _coded(np.delete(info, 1, axis=1), _FACEBOOK)
         y = info[:, 1] - 1
     with reading(folder):
         return Graph(
@@ -140,24 +140,31 @@ def read_facebook(folder: Path, file: str, *, splits: str | None = None) -> Grap
 _FACEBOOK = ("status", "major", "minor", "house", "year", "school")
 
 
-def _categories(
-    values: NDArray[np.int64], names: Sequence[str]
+def _coded(
+    values: NDArray[Any], names: Sequence[str], *, pairs: bool = True
 ) -> tuple[CSR, tuple[str, ...]]:
-    """Return a column for each value of each column, [n, F], and what they are."""
-    n, width = values.shape
-    columns, found, first = [], [], 0
-    for column in range(width):
-        kinds, codes = np.unique(values[:, column], return_inverse=True)
-        columns.append(first + codes)
-        first += len(kinds)
-        name = names[column] if column < len(names) else str(column)
-        found += [f"{name}={kind}" for kind in kinds.tolist()]
-    if first > MOST_COLUMNS:
-        raise InputError(f"there must be at most {MOST_COLUMNS:,} categories.")
-    ones = np.ones(n * width, dtype=np.float32)
-    places = np.stack(columns, axis=1).ravel()
-    indptr = np.arange(0, n * width + 1, width)
-    return CSR((ones, places, indptr), shape=(n, first)), tuple(found)
+    """Return a column for each value of each category, [n, F], and what they are.
+
+    Parameters
+    ----------
+    values, names
+        The categories, [n, k], and their names, [k].
+    pairs
+        Whether a category of two values has two columns, or that of the larger alone.
+    """
+    parts: list[CSR] = []
+    found: list[str] = []
+    for name, column in zip(names, values.T, strict=True):
+        kinds, codes = np.unique(column, return_inverse=True)
+        first = 1 if len(kinds) == 2 and not pairs else 0
+        there = np.flatnonzero(codes >= first)
+        ones = np.ones(len(there), dtype=np.float32)
+        shape = (len(column), len(kinds) - first)
+        if len(found) + shape[1] > MOST_COLUMNS:
+            raise InputError(f"there must be at most {MOST_COLUMNS:,} categories.")
+        parts.append(CSR((ones, (there, codes[there] - first)), shape=shape))
+        found += [f"{name}={kind:.10g}" for kind in kinds[first:].tolist()]
+    return CSR(sp.hstack(parts, format="csr")), tuple(found)
 
 
 def read_matlab(
@@ -786,7 +793,7 @@ def _read_features(
             raise InputError("it must hold finite numbers.")
         if not categories:
             return table, columns
-        coded, names = _coded(table[:, width:], categories)
+        coded, names = _coded(table[:, width:], categories, pairs=False)
         shape = (n, width + coded.shape[1])
         n_stored = int(np.count_nonzero(table[:, :width])) + coded.nnz
         sparse = worth_sparse(n_stored, shape)
@@ -806,22 +813,3 @@ def _fill(column: NDArray[np.float32]) -> None:
         return
     values, counts = np.unique(column[~missing], return_counts=True)
     column[missing] = values[counts.argmax()] if len(values) else 0
-
-
-def _coded(
-    values: NDArray[np.float32], names: Sequence[str]
-) -> tuple[CSR, tuple[str, ...]]:
-    """Return a column for each value of each category, one where it has two."""
-    parts: list[CSR] = []
-    found: list[str] = []
-    for name, column in zip(names, values.T, strict=True):
-        kinds, codes = np.unique(column, return_inverse=True)
-        first = 1 if len(kinds) == 2 else 0
-        there = np.flatnonzero(codes >= first)
-        ones = np.ones(len(there), dtype=np.float32)
-        shape = (len(column), len(kinds) - first)
-        if len(found) + shape[1] > MOST_COLUMNS:
-            raise InputError(f"there must be at most {MOST_COLUMNS:,} categories.")
-        parts.append(CSR((ones, (there, codes[there] - first)), shape=shape))
-        found += [f"{name}={kind:g}" for kind in kinds[first:].tolist()]
-    return CSR(sp.hstack(parts, format="csr")), tuple(found)

@@ -54,7 +54,7 @@ def test_sources_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for name in ("cornet/nodes.csv", "cornet/.hidden.csv", "cornet/a.txt", "cor.npz"):
         (tmp_path / name).touch()
     assert complete_source("cor") == [
-        *("cornell", "cornell-2020", "cora", "cora-full"),
+        *("cornell", "cornell-2020", "cora", "cora-full", "cornell5"),
         *("cor.npz", "cornet/"),
     ]
     assert complete_source("cornet/") == ["cornet/nodes.csv"]
@@ -82,10 +82,10 @@ def test_the_module_is_the_command() -> None:
         (
             "fish",
             {
-                "_TYPER_COMPLETE_ARGS": "h2gcn diagnose tol",
+                "_TYPER_COMPLETE_ARGS": "h2gcn diagnose min",
                 "_TYPER_COMPLETE_FISH_ACTION": "get-args",
             },
-            ["tolokers"],
+            ["minesweeper"],
         ),
     ],
 )

@@ -1,18 +1,22 @@
 """The raw files of the benchmarks: whole and known, or one line and nothing left."""
 
 import hashlib
+import io
 import os
 import threading
 import warnings
+import zipfile
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from h2gcn.datasets import DATASETS, SYN_CORA, known_checksums
-from h2gcn.datasets.raw_files import check_files, download_files
+from h2gcn.datasets.raw_files import check_files, download_files, opened, telling
 from h2gcn.exceptions import H2GCNWarning, InputError
 from support.serving import CERTIFICATE, Answer, serving
+from support.tiny_benchmarks import AT_HAND
 
 CONTENT = b"a benchmark\n" * 10_000
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -238,6 +242,138 @@ def test_a_file_without_end_is_left(
         )
 
 
+def test_a_page_is_not_taken_for_a_file(tmp_path: Path) -> None:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/html; charset=utf-8")
+        request.end_headers()
+        request.wfile.write(b"<html>too many have asked for it")
+
+    with serving(answer) as server:
+        address = f"{server.address}/nodes.txt"
+        assert failing(tmp_path, address) == f"{address}: 127.0.0.1 answers with a page"
+
+
+# ---------------------------------------------------------------------------- archives
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """Return a zip archive."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+MEMBERS = {"a/raw/x.csv": CONTENT, "a/split/y.csv": b"2", "a/other.txt": b"3"}
+WANTED = {"set/raw/x.csv": "a/raw/x.csv", "set/split/y.csv": "a/split/y.csv"}
+
+
+def fetch_packed(root: Path, content: bytes, **given: Any) -> list[str]:
+    """Download two members of an archive; return what the server was asked."""
+    with serving(giving(content)) as server:
+        at = f"{server.address}/a.zip"
+        addresses = {file: f"{at}#{member}" for file, member in WANTED.items()}
+        download_files(root, addresses, **given)
+    return server.asked
+
+
+def test_what_is_wanted_of_an_archive_is_unpacked(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    asked = fetch_packed(
+        tmp_path, zipped(MEMBERS), progress=lambda *at: told.append(at)
+    )
+    assert asked == ["/a.zip"]
+    files = {str(f.relative_to(tmp_path)) for f in tmp_path.rglob("*") if f.is_file()}
+    assert files == set(WANTED)
+    assert (tmp_path / "set/raw/x.csv").read_bytes() == CONTENT
+    assert (tmp_path / "set/split/y.csv").read_bytes() == b"2"
+    assert (tmp_path / "set/raw/x.csv").stat().st_mode & 0o777 == 0o644
+    assert ("unpacking x.csv", len(CONTENT), len(CONTENT)) in told
+    assert told[-1] == ("unpacking y.csv", 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"no archive", "the file is damaged (File is not a zip file)"),
+        (zipped({"a/raw/x.csv": b"1"}), "there is no a/split/y.csv in it."),
+        (
+            zipped(MEMBERS)[:-40],
+            "the file is damaged (File is not a zip file)",
+        ),
+        (
+            zipped({**MEMBERS, "a/raw/x.csv": bytes(10**6)}),
+            "no file of a benchmark has more than 500,000 bytes. Got 1,000,000 of "
+            "a/raw/x.csv.",
+        ),
+    ],
+)
+def test_an_archive_that_is_not_the_right_one_is_one_line_and_gone(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        fetch_packed(tmp_path, content, most_bytes=500_000)
+    assert str(caught.value) == f"{tmp_path / 'set/a.zip'}: {said}"
+    assert not (tmp_path / "set/a.zip").exists()
+    assert not (tmp_path / "set/split/y.csv").exists()
+
+
+def test_a_member_with_a_flipped_bit_is_not_unpacked(tmp_path: Path) -> None:
+    content = bytearray(zipped(MEMBERS))
+    content[content.index(b"a/raw/x.csv") + 40] ^= 0xFF
+    with pytest.raises(InputError, match=r"a\.zip: the file is damaged"):
+        fetch_packed(tmp_path, bytes(content))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_benchmark_may_have_large_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("h2gcn.datasets.raw_files.MOST_BYTES", 1000)
+    with serving(giving(CONTENT)) as server:
+        address = {"set/x.csv": f"{server.address}/x.csv"}
+        with pytest.raises(InputError, match="does not end after 1,000 bytes"):
+            download_files(tmp_path, address)
+        download_files(tmp_path, address, most_bytes=len(CONTENT))
+    with pytest.raises(InputError, match="has more than 1,000 bytes"):
+        check_files("set", tmp_path, ["set/x.csv"])
+    with pytest.warns(H2GCNWarning, match="no SHA-256 of theirs is known"):
+        check_files("set", tmp_path, ["set/x.csv"], most_bytes=len(CONTENT))
+
+
+# ----------------------------------------------------------------------------- reading
+
+
+def test_who_reads_a_large_file_tells_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, int, int]] = []
+    path = put(tmp_path, CONTENT)
+
+    def read() -> None:
+        with telling(lambda *at: told.append(at)), opened(path) as file:
+            assert file.read(len(CONTENT)) == CONTENT
+
+    read()
+    assert told == [], "it is not large"
+    monkeypatch.setattr("h2gcn.datasets.raw_files.SHOWN", len(CONTENT))
+    read()
+    assert told[-1] == ("reading nodes.txt", len(CONTENT), len(CONTENT))
+    with telling(lambda *at: told.append(at)):
+        check_files("texas", tmp_path, [FILE])
+    assert told[-1] == ("checking nodes.txt", len(CONTENT), len(CONTENT))
+    told.clear()
+    with telling(lambda *at: told.append(at)), opened(path) as file:
+        thread = threading.Thread(target=file.read, args=(len(CONTENT),))
+        thread.start()
+        thread.join()
+        assert told == [], "it is told in one thread alone"
+        file.raw.tell_progress()
+    assert told[-1] == ("reading nodes.txt", len(CONTENT), len(CONTENT))
+
+
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "texas").write_text("a file where a folder should be")
     with serving(giving(CONTENT)) as server, pytest.raises(InputError) as caught:
@@ -319,7 +455,9 @@ def test_all_that_is_known_is_of_a_benchmark() -> None:
     places = {f"{i.folder}/{file}" for i in DATASETS.values() for file in i.files}
     known = known_checksums()
     assert known.keys() - places == {f"{name}.npz" for name in SYN_CORA}
-    assert places - known.keys() == {"cora/raw/cora.npz"}
+    unknown = {name for name in DATASETS if name not in AT_HAND}
+    assert {"cora-full", "roman-empire", "penn94", "ogbn-products"} <= unknown
+    assert len(AT_HAND) == 12
     assert {len(digest) for digest in known.values()} == {64}
 
 

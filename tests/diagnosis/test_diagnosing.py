@@ -94,6 +94,8 @@ def test_a_bipartite_graph_is_heterophilous_and_its_second_ring_alike() -> None:
             "class_insensitive_homophily": 0.0,
             "adjusted_homophily": -1.0,
             "label_informativeness": 1.0,
+            "label_smoothness": 1.0,
+            "feature_smoothness": 0.5,  # two of eight columns, twice
         }
     )
     assert found.compatibility == ((0.0, 1.0), (1.0, 0.0))
@@ -213,8 +215,10 @@ def test_edges_within_a_single_class_are_no_verdict_on_the_others() -> None:
 
 def test_an_unlabelled_graph_has_structure_only() -> None:
     found = diagnose(unlabelled())
+    assert found.measures.pop("feature_smoothness") == pytest.approx(0.8)
     assert set(found.measures.values()) == {None}
-    assert set(found.undefined) == set(MEASURES)
+    assert set(found.undefined) == set(MEASURES) - {"feature_smoothness"}
+    assert set(found.undefined.values()) == {"nothing is labelled"}
     assert found.compatibility is None
     assert found.degree_homophily == found.classes == ()
     assert [ring.note for ring in found.rings] == ["nothing is labelled"] * 2
@@ -691,7 +695,24 @@ def test_undefined_measures_are_a_dash_with_a_reason(
     captured = capsys.readouterr()
     (line,) = [x for x in captured.out.splitlines() if x.startswith("adjusted")]
     assert " ".join(line.split()[2:]) == "– no edge joins two labelled nodes"
+    (line,) = [x for x in captured.out.splitlines() if x.startswith("feature smooth")]
+    assert " ".join(line.split()[2:]) == "– there is no edge"
     assert captured.err == ""
+
+
+def test_smoothness_is_told_in_text_json_and_on_the_page(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = diagnose(bipartite())
+    show(found)
+    out = capsys.readouterr().out
+    page = parse(render_html(found)).text
+    for name, value in (("label smoothness", "1.000"), ("feature smoothness", "0.500")):
+        (line,) = [x for x in out.splitlines() if x.startswith(name)]
+        assert line.split()[2] == value
+        assert f"{name}{value}" in page
+    assert found.to_json()["measures"]["label_smoothness"] == 1.0
+    assert "features are; 0 is equal" in " ".join(out.split())
 
 
 def test_the_command_prints_the_verdict_first(

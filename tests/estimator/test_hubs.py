@@ -10,13 +10,13 @@ import pytest
 import h2gcn.estimator.automatic
 from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.auto import Member
-from h2gcn.datasets import DATASETS
 from h2gcn.estimator import parameters
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.rings import automatic_cap, footprint, forecast_ring
 from support.commands import Run, fails
 from support.graphs import adjacency
+from support.tiny_benchmarks import AT_HAND
 
 LEAVES = 60
 CAPPED = r"of each node's ring 8 are drawn instead.*\(ring_cap=8\); ring_cap='exact'"
@@ -160,7 +160,7 @@ def test_a_table_that_does_not_fit_names_the_cap(graph: Graph) -> None:
         fit(graph, "logistic", memory_limit=2e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in DATASETS if name != "cora-full"])
+@pytest.mark.parametrize("name", AT_HAND)
 def test_no_benchmark_is_capped(
     name: str, data_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,8 +25,9 @@ MEASURES = [
     hom.class_insensitive_homophily,
     hom.adjusted_homophily,
     hom.label_informativeness,
+    hom.label_smoothness,
 ]
-OF_CLASSES = MEASURES[3:]
+OF_CLASSES = MEASURES[3:6]
 """The measures that compare classes, and have no value on a single one."""
 
 

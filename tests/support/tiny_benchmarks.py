@@ -5,15 +5,26 @@ import gzip
 import io
 import pickle
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
+import torch
 
+from h2gcn.datasets import DATASETS, known_checksums
 from support.webkb import write_tiny_webkb
 
-__all__ = ["PRODUCTS", "TINY", "write_files"]
+__all__ = ["AT_HAND", "PRODUCTS", "TINY", "mat", "packed", "split_list", "write_files"]
+
+AT_HAND = tuple(
+    name
+    for name, info in DATASETS.items()
+    if all(f"{info.folder}/{file}" in known_checksums() for file in info.files)
+)
+"""The benchmarks whose files are known; of the others tests have none."""
 
 
 def _webkb(prefix: str) -> dict[str, bytes]:
@@ -78,6 +89,132 @@ def _csr() -> bytes:
     return _npz(labels=np.arange(8) % 2, **parts)
 
 
+def mat(**variables: Any) -> bytes:
+    """Return a .mat file, packed as most are."""
+    file = io.BytesIO()
+    scipy.io.savemat(file, variables, do_compression=True)
+    return file.getvalue()
+
+
+def packed(text: str | bytes) -> bytes:
+    """Return a text packed by gzip, the same at any time."""
+    content = text.encode() if isinstance(text, str) else text
+    return gzip.compress(content, mtime=0)
+
+
+def split_list(
+    *splits: tuple[Any, Any, Any], kind: Callable[[Any], Any] = np.array
+) -> bytes:
+    """Return LINKX's file of splits: dictionaries of arrays, pickled by numpy."""
+    things = np.empty(len(splits), dtype=object)
+    for number, parts in enumerate(splits):
+        arrays = (part if isinstance(part, list) else [*part] for part in parts)
+        keys = ("train", "valid", "test")
+        things[number] = dict(zip(keys, map(kind, arrays), strict=True))
+    file = io.BytesIO()
+    np.save(file, things, allow_pickle=True)
+    return file.getvalue()
+
+
+_SPLITS = split_list(([3, 0], [1], [2]), ([1], [2, 3], [0]))
+"""Two splits of four nodes."""
+_TENSORS = split_list(([3, 0], [1], [2]), ([1], [2, 3], [0]), kind=torch.tensor)
+
+
+def _facebook() -> bytes:
+    """Four people in a ring, of whom the last has no gender."""
+    ring = sp.csc_matrix(np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1))
+    info = np.array(
+        [
+            [1, 1, 20, 0, 5, 2008, 7],
+            [1, 2, 20, 0, 0, 2007, 8],
+            [2, 2, 30, 0, 5, 2007, 9],
+            [1, 0, 0, 4, 5, 2008, 7],
+        ],
+        dtype=float,
+    )
+    return mat(A=ring, local_info=info)
+
+
+def _genius() -> bytes:
+    return mat(
+        edge_index=np.array([[0, 1, 2, 3, 0], [1, 2, 3, 3, 1]]),
+        node_feat=np.arange(8.0).reshape(4, 2),
+        label=np.array([[0], [1], [1], [-1]]),
+    )
+
+
+def _patents() -> bytes:
+    return mat(
+        edge_index=np.array([[0, 1, 2], [1, 0, 3]]),
+        node_feat=sp.csc_matrix(np.eye(4, 3)),
+        num_nodes=4,
+        years=np.array([[1990.0, 1980, 1999, 1970]]),
+    )
+
+
+_GAMERS = {
+    "twitch-gamer_feat.csv": b"""\
+views,mature,life_time,created_at,updated_at,numeric_id,dead_account,language,affiliate
+7879,1,969,2016-02-16,2018-10-12,0,0,EN,1
+500,0,2699,2011-05-19,2018-10-08,1,0,DE,0
+382502,1,3149,2010-02-27,2018-10-12,3,1,EN,1
+386,0,1344,2015-01-26,2018-10-01,2,0,FR,0
+""",
+    "twitch-gamer_edges.csv": b"numeric_id_1,numeric_id_2\n0,1\n3,2\n1,0\n",
+    "twitch-gamer-splits.npy": _SPLITS,
+}
+
+
+def _ogb(split: str) -> dict[str, bytes]:
+    """Return four papers, one of which cites two."""
+    return {
+        "raw/edge.csv.gz": packed("0,1\n0,2\n3,2\n2,2\n"),
+        "raw/num-edge-list.csv.gz": packed("4\n"),
+        "raw/num-node-list.csv.gz": packed("4\n"),
+        "raw/node-feat.csv.gz": packed("0.5,1\n2,3\n4,5\n6,7\n"),
+        "raw/node-label.csv.gz": packed("0\n1\n0\n2\n"),
+        f"split/{split}/train.csv.gz": packed("3\n0\n"),
+        f"split/{split}/valid.csv.gz": packed("1\n"),
+        f"split/{split}/test.csv.gz": packed("2\n"),
+    }
+
+
+_ARXIV = _ogb("time") | {"raw/node_year.csv.gz": packed("2010\n2018\n2014\n2010\n")}
+
+_INFO = b"""\
+dataset_name: tolokers-2
+task: binary_classification
+metric: AP
+target_name: banned
+numerical_features_names:
+- age
+- rate
+fraction_features_names: [rate]
+categorical_features_names: ['sex',
+  "country"]
+graph_is_directed: false
+"""
+_MASKS = (
+    b",train,val,test\n0,True,False,False\n1,False,True,False\n2,True,False,False\n"
+)
+_LAND = {
+    "info.yaml": _INFO,
+    "features.csv": b"""\
+node_id,country,age,rate,sex
+0,2,30,0.5,0
+1,0,,0.25,1
+2,7,41,,1
+3,0,30,0.25,0
+""",
+    "targets.csv": b"node_id,banned\n0,1.0\n1,0.0\n2,\n3,0.0\n",
+    "edgelist.csv": b"source,target\n0,1\n1,2\n3,0\n0,3\n",
+    "split_masks_RL.csv": _MASKS + b"3,False,False,True\n",
+    "split_masks_RH.csv": _MASKS + b"3,True,False,False\n",
+    "split_masks_TH.csv": _MASKS + b"3,False,True,False\n",
+}
+
+
 TINY: dict[str, dict[str, bytes]] = {
     name: {f"{folder}/{file}": content for file, content in files.items()}
     for name, folder, files in (
@@ -87,15 +224,40 @@ TINY: dict[str, dict[str, bytes]] = {
         ("minesweeper", "minesweeper/raw", {"minesweeper.npz": _platonov()}),
         ("cora-full", "cora/raw", {"cora.npz": _csr()}),
         ("syn-cora/h0.10-r1", "syn-cora", {"h0.10-r1.npz": _csr()}),
+        (
+            "squirrel-filtered-directed",
+            "squirrel_filtered_directed/raw",
+            {"squirrel_filtered_directed.npz": _platonov()},
+        ),
+        ("coauthor-cs", "CS/raw", {"ms_academic_cs.npz": _csr()}),
+        (
+            "penn94",
+            "penn94/raw",
+            {"data.mat": _facebook(), "fb100-Penn94-splits.npy": _SPLITS},
+        ),
+        ("reed98", "reed98/raw", {"data.mat": _facebook()}),
+        (
+            "genius",
+            "genius/raw",
+            {"data.mat": _genius(), "genius-splits.npy": _SPLITS},
+        ),
+        (
+            "snap-patents",
+            "snap-patents/raw",
+            {"snap_patents.mat": _patents(), "snap-patents-splits.npy": _TENSORS},
+        ),
+        ("twitch-gamers", "twitch-gamers/raw", _GAMERS),
+        ("ogbn-arxiv", "ogbn_arxiv", _ARXIV),
+        ("ogbn-products", "ogbn_products", _ogb("sales_ranking")),
+        ("arxiv-year", "ogbn_arxiv", _ARXIV | {"arxiv-year-splits.npy": _SPLITS}),
+        ("tolokers-2", "tolokers-2/raw/tolokers-2", _LAND),
     )
 }
 """A benchmark of each format: its files by their places under the data root."""
 
 PRODUCTS = {
-    "ogbn_products/raw/node-feat.csv.gz": gzip.compress(
-        b"0.5,1\n2,3\n4,5\n6,7", mtime=0
-    ),
-    "ogbn_products/raw/node-label.csv.gz": gzip.compress(b"0\n1\n0\n1\n", mtime=0),
+    "ogbn_products/raw/node-feat.csv.gz": packed("0.5,1\n2,3\n4,5\n6,7"),
+    "ogbn_products/raw/node-label.csv.gz": packed("0\n1\n0\n1\n"),
 }
 """The features of ogbn-products, of four nodes."""
 

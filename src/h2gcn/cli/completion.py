@@ -11,8 +11,15 @@ __all__ = ["DATASETS", "MODELS", "complete_model", "complete_source"]
 
 DATASETS = (
     *("texas", "wisconsin", "cornell", "cornell-2020", "actor", "chameleon"),
-    *("squirrel", "cora", "citeseer", "pubmed", "minesweeper", "tolokers"),
-    "cora-full",
+    *("squirrel", "cora", "citeseer", "pubmed", "cora-full", "minesweeper"),
+    *("tolokers", "roman-empire", "amazon-ratings", "questions"),
+    *("chameleon-filtered", "chameleon-filtered-directed", "squirrel-filtered"),
+    *("squirrel-filtered-directed", "penn94", "amherst41", "cornell5"),
+    *("johns-hopkins55", "reed98", "genius", "twitch-gamers", "pokec"),
+    *("snap-patents", "arxiv-year", "ogbn-arxiv", "ogbn-products", "coauthor-cs"),
+    *("coauthor-physics", "amazon-photo", "amazon-computers", "hm-categories"),
+    *("pokec-regions", "web-topics", "tolokers-2", "city-reviews", "artnet-exp"),
+    "web-fraud",
 )
 """Those of `h2gcn.datasets`."""
 MODELS = (

@@ -262,7 +262,7 @@ def progress_bar(
 
 @contextmanager
 def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
-    """Show the file that is downloaded, its bytes and the time left, on a terminal."""
+    """Show the file that is downloaded or read, its bytes and the time left."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -38,22 +38,36 @@ def command(
             file not in info.rebuilt and f"{info.folder}/{file}" in known_checksums()
             for file in info.files
         ]
-        rows.append(
-            (name, there[name], all(known), info.metric, info.summary, info.note)
-        )
+        told = (info.metric, info.summary, info.note, info.source, info.licence or None)
+        rows.append((name, there[name], all(known), *told))
     about = f"the authors' synthetic graphs; {len(syn_cora)} files here"
-    rows.append(("syn-cora/hX.XX-rN", bool(syn_cora), True, "accuracy", about, ""))
+    more = ("accuracy", about, "", rows[0][6], None)
+    rows.append(("syn-cora/hX.XX-rN", bool(syn_cora), True, *more))
     if as_json:
-        keys = ("name", "available", "checksums_known", "metric", "about", "note")
-        listed = [dict(zip(keys, row, strict=True)) for row in rows]
+        listed = [dict(zip(_KEYS, row, strict=True)) for row in rows]
         tell_json({"root": str(root), "datasets": listed})
         return
-    said = {True: "yes", False: "no"}
-    shown = [
-        (name, said[here], said[known], metric, f"{about}; {note}" if note else about)
-        for name, here, known, metric, about, note in rows
-    ]
-    columns = ("name", "files", "checked", "score", "what")
-    table(f"benchmarks under {root}", columns, shown, text=5)
-    tell("Missing files are downloaded on first use; $H2GCN_DATA names the folder.")
-    tell("Checked: the checksums of all files are known, and others are refused.")
+    said, score = {True: "yes", False: "no"}, {"accuracy": "acc", "roc_auc": "AUC"}
+    tell(f"Benchmarks under {root}, by who published them")
+    for source in dict.fromkeys(row[6] for row in rows):
+        shown = [
+            (
+                name,
+                said[here],
+                said[known],
+                score[metric],
+                "; ".join(filter(None, what)),
+            )
+            for name, here, known, metric, *what, whose, _ in rows
+            if whose == source
+        ]
+        table(source, ("name", "files", "sums", "score", "what"), shown, text=5)
+    tell("Files: whether they are there; others are downloaded on first use.")
+    tell("Sums: the checksums of all files are known, and other files are refused.")
+    tell("Score: accuracy or ROC-AUC. $H2GCN_DATA names the folder.")
+
+
+_KEYS = (
+    *("name", "available", "checksums_known", "metric", "about", "note", "source"),
+    "licence",
+)

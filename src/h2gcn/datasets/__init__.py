@@ -9,7 +9,8 @@ compares our graphs with PyG's.
 **A file is known by its SHA-256 before it is opened**, downloaded or not: pooch brings
 it over verified TLS, `sha256sums.txt` names it as `sha256sum -c` reads it, and another
 one is refused unless it is trusted. Of a few files only a copy is known that was put
-together from another source; these, and those of cora-full, are read with a note.
+together from another source, and of those of cora-full and most later benchmarks
+nothing: these are read with a note.
 """
 
 import lazy_loader

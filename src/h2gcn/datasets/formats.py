@@ -1,10 +1,11 @@
-"""The files that benchmarks come in: Geom-GCN's texts, and Planetoid's pickles.
+"""The files that benchmarks come in: Geom-GCN's texts, and pickles.
 
 A pickle can run any program when it is read, and a few bytes of one can ask for any
 amount of memory. Planetoid's hold numpy arrays, scipy matrices and a dictionary of
-lists. So the steps of a pickle are looked at first, and only then taken; what it
-builds are blanks of our own, not objects of numpy, whose fields it could forge; and
-arrays are made of the blanks once their types and lengths fit.
+lists, LINKX's a list of dictionaries of arrays or tensors, the parts of splits. So the
+steps of a pickle are looked at first, and only then taken; what it builds are blanks of
+our own, not objects of numpy, whose fields it could forge; and arrays are made of the
+blanks once their types and lengths fit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from h2gcn.datasets.raw_files import MOST_COLUMNS, reading
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Graph, Split
+from h2gcn.graph import CSR, Graph, Split, check_split_count
 from h2gcn.io import Archive, adjacency_from_edges
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "read_matrix",
     "read_planetoid",
     "read_split_files",
+    "read_split_list",
 ]
 
 
@@ -310,6 +312,22 @@ class _Array(_Blank):
 
     __slots__ = ()
 
+    def things(self) -> list[Any]:
+        """Return what an array of objects holds, in one dimension."""
+        state = self.state
+        if not isinstance(state, tuple) or len(state) != 5:
+            raise InputError("an array has no content.")
+        _, shape, kind, _, content = state
+        objects = isinstance(kind, _Type) and kind.arguments[:1] in (("O8",), ("O",))
+        if not objects or not isinstance(content, list):
+            raise InputError("it must be an array of objects.")
+        if _sizes(shape) != (len(content),):
+            raise InputError(
+                f"an array of shape {_sizes(shape)} must hold as many objects. "
+                f"Got {len(content):,}."
+            )
+        return content
+
     def array(self) -> NDArray[Any]:
         """Return the array, made of the bytes that are there."""
         if not isinstance(self.state, tuple) or len(self.state) != 5:
@@ -332,6 +350,40 @@ class _Array(_Blank):
         flat = np.frombuffer(content, dtype=dtype)
         array = flat.reshape(sizes, order="F" if by_columns else "C")
         return array.astype(dtype.newbyteorder("="))
+
+
+class _Storage(_Blank):
+    """A blank for torch's function that makes the numbers of a tensor out of bytes."""
+
+    __slots__ = ()
+
+
+class _Tensor(_Blank):
+    """A blank for torch's function that makes a tensor of its numbers."""
+
+    __slots__ = ()
+
+    def array(self) -> NDArray[Any]:
+        """Return a list of whole numbers, read by torch's restricted reader."""
+        import torch
+
+        storage, first, sizes, steps = (*self.arguments, *[None] * 4)[:4]
+        content = storage.arguments[:1] if isinstance(storage, _Storage) else ()
+        if len(content) != 1 or not isinstance(content[0], bytes) or steps != (1,):
+            raise InputError("a tensor must be a list of numbers.")
+        try:
+            read = torch.load(io.BytesIO(content[0]), weights_only=True)
+            numbers = torch.empty(0, dtype=read.dtype).set_(read).numpy()
+        except Exception as error:  # of torch, which has many
+            words = " ".join(str(error).split())[:120]
+            raise InputError(f"a tensor cannot be read ({words})") from None
+        (length,) = _sizes(sizes)
+        if type(first) is not int or not 0 <= first <= len(numbers) - length:
+            raise InputError(
+                f"a tensor must lie inside of its numbers. Got {length:,} of "
+                f"{len(numbers):,}, from {str(first)[:20]} on."
+            )
+        return numbers[first : first + length].copy()
 
 
 class _Matrix(_Blank):
@@ -370,7 +422,7 @@ class _Matrix(_Blank):
 
 
 class _Dict(_Blank):
-    """A blank for collections.defaultdict: what it is called with is not used."""
+    """A blank for dictionaries of collections: what one is called with is not used."""
 
     __slots__ = ()
 
@@ -395,6 +447,9 @@ _BLANKS: dict[tuple[str, str], type] = {
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
     ("scipy.sparse._csr", "csr_matrix"): _Matrix,
     ("collections", "defaultdict"): _Dict,
+    ("collections", "OrderedDict"): _Dict,
+    ("torch._utils", "_rebuild_tensor_v2"): _Tensor,
+    ("torch.storage", "_load_from_bytes"): _Storage,
     ("__builtin__", "list"): _Mark,
     ("builtins", "list"): _Mark,
 }
@@ -450,8 +505,62 @@ def read_lists(path: Path) -> dict[int, list[int]]:
         return read
 
 
+def read_split_list(path: Path, n_nodes: int) -> tuple[Split, ...]:
+    """Read LINKX's splits: an npy file of dictionaries of train, valid and test.
+
+    Parameters
+    ----------
+    path
+        Written by numpy.save, as an array of objects.
+    n_nodes
+        How many nodes there are.
+    """
+    with reading(path):
+        content = path.read_bytes()
+        file = io.BytesIO(content)
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise InputError(f"it must be of numpy's version 1.0. Got {version}.")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        if not dtype.hasobject or len(shape) != 1:
+            raise InputError(f"it must hold a list of splits. Got {shape} of {dtype}.")
+        check_split_count(shape[0])
+        read = _unpickled(file.read())
+        things = read.things() if isinstance(read, _Array) else None
+        if things is None or len(things) != shape[0]:
+            raise InputError("it must hold a list of splits.")
+        splits, size = [], 0
+        for thing in things:
+            splits.append(_split_of(thing, n_nodes))
+            # An array that is there once can be named a thousand times.
+            size += sum(splits[-1].sizes)
+            if size > len(content):
+                raise InputError("its splits are longer together than the file.")
+        return tuple(splits)
+
+
+def _split_of(thing: Any, n_nodes: int) -> Split:
+    """Return a split, made of a dictionary of arrays."""
+    parts = []
+    for name in ("train", "valid", "test"):
+        part = thing.get(name) if isinstance(thing, dict) else None
+        index = part.array() if isinstance(part, _Array | _Tensor) else None
+        if index is None or index.ndim != 1 or index.dtype.kind not in "iu":
+            raise InputError(f"a split must hold '{name}', numbers of nodes.")
+        if index.size and not 0 <= index.min() <= index.max() < n_nodes:
+            raise InputError(
+                f"the nodes of a split must lie in 0 … {n_nodes - 1}. "
+                f"Got {index.min()} to {index.max()} in '{name}'."
+            )
+        parts.append(np.sort(index))
+    return Split(*parts)
+
+
 def _unpickle(path: Path) -> Any:
-    content = path.read_bytes()
+    return _unpickled(path.read_bytes())
+
+
+def _unpickled(content: bytes) -> Any:
     try:
         _look_at(content)
         # From memory, where nobody can read more than there is.

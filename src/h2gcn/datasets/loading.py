@@ -21,11 +21,22 @@ from h2gcn._validation import (
     quoted,
 )
 from h2gcn.datasets.formats import read_geom_gcn, read_planetoid
+from h2gcn.datasets.later_formats import (
+    read_archive,
+    read_facebook,
+    read_graphland,
+    read_matlab,
+    read_ogb,
+    read_twitch_gamers,
+)
 from h2gcn.datasets.raw_files import (
+    LARGE_FILE,
+    MIDDLE_FILE,
     DownloadProgress,
     check_files,
     download_files,
     reading,
+    telling,
 )
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, stratified_split
@@ -55,9 +66,12 @@ class DatasetInfo:
         Reads that folder (or file) into a `Graph`.
     files
         The raw files in `folder` by name, with the addresses that they are
-        downloaded from; None where they cannot be.
+        downloaded from; None where they cannot be. `https://…/a.zip#b` is what the
+        archive `a.zip` holds as `b`.
     summary
         A line for `h2gcn datasets`.
+    source
+        Whose it is: those who published it in this form.
     rebuilt
         Those of the files of which `sha256sums.txt` knows a copy that was put
         together from another source: their addresses may serve other bytes.
@@ -67,16 +81,28 @@ class DatasetInfo:
         How its features are scaled.
     note
         What a user of this benchmark must know.
+    licence
+        Under which its files are published, where that is known.
+    draws, shares
+        How many splits are drawn where the files hold none, each by its number as
+        seed and class by class, and their shares of train, val and test.
+    most_bytes
+        How large a file may be; by default that of a small benchmark.
     """
 
     folder: str
     read: Callable[[Path], Graph]
     files: Mapping[str, str | None]
     summary: str
+    source: str = "Zhu et al. 2020"
     rebuilt: tuple[str, ...] = ()
     metric: str = "accuracy"
     scaling: str = "rows"
     note: str = ""
+    licence: str = ""
+    draws: int = 3
+    shares: tuple[float, float, float] = (0.25, 0.25, 0.5)
+    most_bytes: int | None = None
 
 
 _GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn"
@@ -129,21 +155,137 @@ def _citation(name: str, n_topics: str, note: str = "") -> DatasetInfo:
     )
 
 
-def _read_archive(folder: Path, file: str) -> Graph:
-    with reading(folder / file):
-        return read_npz(folder / file)
-
-
-def _platonov(name: str, summary: str) -> DatasetInfo:
-    file = f"{name}.npz"
+def _platonov(
+    name: str,
+    summary: str,
+    *,
+    metric: str = "accuracy",
+    scaling: str = "standard",
+    directed: bool = False,
+    note: str = "",
+) -> DatasetInfo:
+    """Return a benchmark of Platonov et al. (2023), or of the files beside theirs."""
+    stem = name.replace("-", "_")
+    if metric == "roc_auc":
+        note = "two unbalanced classes: the score is ROC-AUC"
     return DatasetInfo(
-        folder=f"{name}/raw",
-        read=partial(_read_archive, file=file),
-        files={file: f"{_PLATONOV}/{file}"},
+        folder=f"{stem}/raw",
+        read=partial(read_archive, file=f"{stem}.npz", directed=directed),
+        files={f"{stem}.npz": f"{_PLATONOV}/{stem}.npz"},
         summary=summary,
-        metric="roc_auc",
+        source="Platonov et al. 2023",
+        metric=metric,
+        scaling=scaling,
+        note=note,
+        licence="MIT",
+        most_bytes=MIDDLE_FILE,
+    )
+
+
+_LINKX = "https://github.com/CUAI/Non-Homophily-Large-Scale/raw/master/data"
+_DRIVE = "https://drive.usercontent.google.com/download?confirm=t&id="
+_OGB = "https://snap.stanford.edu/ogb/data/nodeproppred"
+_ZENODO = "https://zenodo.org/records/16895532/files"
+_SHCHUR = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+
+_linkx = partial(
+    DatasetInfo,
+    source="Lim et al. 2021",
+    scaling="none",
+    draws=5,
+    shares=(0.5, 0.25, 0.25),
+    most_bytes=MIDDLE_FILE,
+)
+"""A benchmark of LINKX's; its splits, where there are no files of them, are five."""
+
+
+def _facebook(name: str, file: str, splits: str | None = None) -> DatasetInfo:
+    files = {"data.mat": f"{_LINKX}/facebook100/{file.replace(' ', '%20')}.mat"}
+    if splits is not None:
+        files[splits] = f"{_LINKX}/splits/{splits}"
+    return _linkx(
+        folder=f"{name.replace('-', '')}/raw",
+        read=partial(read_facebook, file="data.mat", splits=splits),
+        files=files,
+        summary=f"friends at {file.rstrip('0123456789')}; gender, where known",
+        note="no split inside: five of ours, 50/25/25" if splits is None else "",
+    )
+
+
+def _ogb_files(zipped: str, split: str, *more: str) -> dict[str, str | None]:
+    tables = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
+    names = [f"raw/{table}.csv.gz" for table in (*tables, *more)]
+    names += [f"split/{split}/{part}.csv.gz" for part in ("train", "valid", "test")]
+    return {one: f"{_OGB}/{zipped}.zip#{zipped}/{one}" for one in names}
+
+
+def _ogb(
+    name: str,
+    split: str,
+    files: dict[str, str | None],
+    summary: str,
+    *,
+    licence: str,
+    directed: bool | None,
+    note: str,
+) -> DatasetInfo:
+    return DatasetInfo(
+        folder=name.replace("-", "_"),
+        read=partial(read_ogb, name=name, split=split, directed=directed),
+        files=files,
+        summary=summary,
+        source="Hu et al. 2020 (OGB)",
         scaling="standard",
-        note="two unbalanced classes: the score is ROC-AUC",
+        note=note,
+        licence=licence,
+        most_bytes=LARGE_FILE,
+    )
+
+
+_ARXIV = _ogb_files("arxiv", "time", "node_year")
+"""Of two benchmarks, for the archive to be downloaded once."""
+_YEARS = "arxiv-year-splits.npy"
+
+
+def _graphland(
+    name: str, summary: str, *, directed: bool = False, two: bool = False
+) -> DatasetInfo:
+    """Return a benchmark of GraphLand's; `two` are its classes, or they are more."""
+    timed = name != "city-reviews"
+    splits = ("RL", "RH", "TH") if timed else ("RL", "RH")
+    names = ["info", "features", "targets", "edgelist"]
+    names += [f"split_masks_{split}" for split in splits]
+    files = [f"{one}.yaml" if one == "info" else f"{one}.csv" for one in names]
+    note = "split 0 is RL, 10/10/80, 1 is RH, 50/25/25"
+    if timed:
+        note += ", 2 is TH, by time"
+    if two:
+        note += "; its authors' score is PR-AUC"
+    return DatasetInfo(
+        folder=f"{name}/raw/{name}",
+        read=partial(read_graphland, name=name, directed=directed, splits=splits),
+        files={file: f"{_ZENODO}/{name}.zip#{name}/{file}" for file in files},
+        summary=summary,
+        source="Bazhenov et al. 2025 (GraphLand)",
+        metric="roc_auc" if two else "accuracy",
+        scaling="standard",
+        note=note,
+        most_bytes=LARGE_FILE,
+    )
+
+
+def _shchur(folder: str, file: str, summary: str) -> DatasetInfo:
+    return DatasetInfo(
+        folder=f"{folder}/raw",
+        read=partial(read_archive, file=f"{file}.npz", words=True),
+        files={f"{file}.npz": f"{_SHCHUR}/{file}.npz"},
+        summary=summary,
+        source="Shchur et al. 2018",
+        note="no split inside: ten of ours, 60/20/20",
+        licence="MIT",
+        most_bytes=MIDDLE_FILE,
+        draws=10,
+        shares=(0.6, 0.2, 0.2),
     )
 
 
@@ -201,14 +343,152 @@ DATASETS: dict[str, DatasetInfo] = {
         "15 nodes have neither features nor label and are in no split",
     ),
     "pubmed": _citation("PubMed", "three topics"),
-    "minesweeper": _platonov("minesweeper", "a 100 by 100 board; mine or not"),
-    "tolokers": _platonov("tolokers", "workers who shared a task; banned or not"),
     "cora-full": DatasetInfo(
         folder="cora/raw",
-        read=partial(_read_archive, file="cora.npz"),
+        read=partial(read_archive, file="cora.npz"),
         files={"cora.npz": f"{_GRAPH2GAUSS}/cora.npz"},
         summary="papers that cite each other, in seventy topics",
         note="no split inside: the paper drew three of 25/25/50",
+    ),
+    "minesweeper": _platonov(
+        "minesweeper", "a 100 by 100 board; mine or not", metric="roc_auc"
+    ),
+    "tolokers": _platonov(
+        "tolokers", "workers who shared a task; banned or not", metric="roc_auc"
+    ),
+    "roman-empire": _platonov("roman-empire", "words of an article; their roles"),
+    "amazon-ratings": _platonov("amazon-ratings", "products bought together; rating"),
+    "questions": _platonov(
+        "questions", "users who answered each other; active or not", metric="roc_auc"
+    ),
+    **{
+        f"{name}-filtered{ending}": _platonov(
+            f"{name}-filtered{ending}",
+            f"{name} without twins",
+            scaling="rows",
+            directed=bool(ending),
+            note="its links with their directions" if ending else "",
+        )
+        for name in ("chameleon", "squirrel")
+        for ending in ("", "-directed")
+    },
+    "penn94": _facebook("penn94", "Penn94", "fb100-Penn94-splits.npy"),
+    "amherst41": _facebook("amherst41", "Amherst41"),
+    "cornell5": _facebook("cornell5", "Cornell5"),
+    "johns-hopkins55": _facebook("johns-hopkins55", "Johns Hopkins55"),
+    "reed98": _facebook("reed98", "Reed98"),
+    "genius": _linkx(
+        folder="genius/raw",
+        read=partial(
+            read_matlab, file="data.mat", name="genius", splits="genius-splits.npy"
+        ),
+        files={
+            "data.mat": f"{_LINKX}/genius.mat",
+            "genius-splits.npy": f"{_LINKX}/splits/genius-splits.npy",
+        },
+        summary="users of a lyrics site, following; gone or not",
+        metric="roc_auc",
+        scaling="standard",
+        note="two unbalanced classes: the score is ROC-AUC",
+    ),
+    "twitch-gamers": _linkx(
+        folder="twitch-gamers/raw",
+        read=partial(read_twitch_gamers, splits="twitch-gamer-splits.npy"),
+        files={
+            "twitch-gamer_feat.csv": f"{_DRIVE}1fA9VIIEI8N0L27MSQfcBzJgRQLvSbrvR",
+            "twitch-gamer_edges.csv": f"{_DRIVE}1XLETC6dG3lVl7kDmytEJ52hvDMVdxnZ0",
+            "twitch-gamer-splits.npy": f"{_LINKX}/splits/twitch-gamer-splits.npy",
+        },
+        summary="followers of each other; for adults or not",
+        scaling="standard",
+        most_bytes=LARGE_FILE,
+    ),
+    "pokec": _linkx(
+        folder="pokec/raw",
+        read=partial(
+            read_matlab, file="pokec.mat", name="pokec", splits="pokec-splits.npy"
+        ),
+        files={
+            "pokec.mat": f"{_DRIVE}1dNs5E7BrWJbgcHeQ_zuy5Ozp2tRCWG0y",
+            "pokec-splits.npy": f"{_DRIVE}1ZhpAiyTNc0cE_hhgyiqxnkKREHK7MK-_",
+        },
+        summary="friends on a social network; gender",
+        scaling="standard",
+        note="1.6 million nodes, 31 million edges",
+        most_bytes=LARGE_FILE,
+    ),
+    "snap-patents": _linkx(
+        folder="snap-patents/raw",
+        read=partial(
+            read_matlab,
+            file="snap_patents.mat",
+            name="snap-patents",
+            splits="snap-patents-splits.npy",
+            years=True,
+        ),
+        files={
+            "snap_patents.mat": f"{_DRIVE}1ldh23TSY1PwXia6dU0MYcpyEgX-w3Hia",
+            "snap-patents-splits.npy": f"{_DRIVE}12xbBRqd8mtG_XkNLH8dRRNZJvVM4Pw-N",
+        },
+        summary="patents that cite each other; fifths by year",
+        note="2.9 million nodes, 14 million edges",
+        most_bytes=LARGE_FILE,
+    ),
+    "arxiv-year": _linkx(
+        folder="ogbn_arxiv",
+        read=partial(read_ogb, name="arxiv-year", split="time", years=_YEARS),
+        files={**_ARXIV, _YEARS: f"{_LINKX}/splits/{_YEARS}"},
+        summary="ogbn-arxiv; fifths by year",
+        scaling="standard",
+        licence="ODC-BY",
+        most_bytes=LARGE_FILE,
+    ),
+    "ogbn-arxiv": _ogb(
+        "ogbn-arxiv",
+        "time",
+        _ARXIV,
+        "papers that cite each other; 40 topics",
+        licence="ODC-BY",
+        directed=None,
+        note="one split, by year",
+    ),
+    "ogbn-products": _ogb(
+        "ogbn-products",
+        "sales_ranking",
+        _ogb_files("products", "sales_ranking"),
+        "products bought together; 47 kinds",
+        licence="Amazon",
+        directed=False,
+        note="one split, by sales; 1.4 GB to download",
+    ),
+    "coauthor-cs": _shchur("CS", "ms_academic_cs", "authors together; 15 fields"),
+    "coauthor-physics": _shchur(
+        "Physics", "ms_academic_phy", "authors together; 5 fields"
+    ),
+    "amazon-photo": _shchur(
+        "Photo", "amazon_electronics_photo", "products bought together; 8 kinds"
+    ),
+    "amazon-computers": _shchur(
+        "Computers",
+        "amazon_electronics_computers",
+        "products bought together; 10 kinds",
+    ),
+    "hm-categories": _graphland(
+        "hm-categories", "products bought together; their kind"
+    ),
+    "pokec-regions": _graphland(
+        "pokec-regions", "friends on a social network; region", directed=True
+    ),
+    "web-topics": _graphland("web-topics", "websites, linked; topic", directed=True),
+    "tolokers-2": _graphland("tolokers-2", "tolokers, more is told of them", two=True),
+    "city-reviews": _graphland(
+        "city-reviews", "reviewers of the same places; fraud or not", two=True
+    ),
+    "artnet-exp": _graphland(
+        "artnet-exp", "artists, following; explicit or not", two=True
+    ),
+    "web-fraud": _graphland(
+        "web-fraud", "websites, linked; fraud or not", directed=True, two=True
     ),
 }
 """The benchmarks by name."""
@@ -257,14 +537,15 @@ def load_dataset(
         Whether files are read that are not the known ones, by their SHA-256. They are
         refused unless it is True; None: unless $H2GCN_TRUST_DATA is 1.
     progress
-        Called as a file is downloaded, with its name, its bytes so far and all of
-        them (0 where the server does not say).
+        Called as a file is downloaded, and as a large one is read, with its name, its
+        bytes so far and all of them (0 where the server does not say).
 
     Returns
     -------
     Graph
-        With its splits: the ten of Geom-GCN or of the dataset's authors; one of
-        25/25/50 per class for syn-cora, three for cora-full.
+        With its splits: those of Geom-GCN or of the dataset's authors. Where these
+        give none they are drawn, as `DatasetInfo.draws` and `shares` say, and the
+        graph's record tells it; one of 25/25/50 for syn-cora.
     """
     check_type("load_dataset", "name", name, str, "a text")
     check_callable("load_dataset", "progress", progress)
@@ -278,23 +559,27 @@ def load_dataset(
         known = [*DATASETS, *SYN_CORA]
         raise InputError(
             f"there is no dataset {quoted(name)}.{nearest(name, known)} "
-            f"Datasets: {', '.join(DATASETS)}, syn-cora/hX.XX-rN."
+            "h2gcn.datasets.DATASETS names them; others are syn-cora/hX.XX-rN."
         )
     info = DATASETS[name]
     folder = base / info.folder
     if missing := [file for file in info.files if not _is_there(folder / file)]:
         _download(name, info, base, missing, trust_data, progress)
-    check_files(
-        name,
-        base,
-        [f"{info.folder}/{file}" for file in info.files],
-        rebuilt=[f"{info.folder}/{file}" for file in info.rebuilt],
-        served=None not in info.files.values(),
-        trust_data=trust_data,
-    )
-    with reading(folder):
-        graph = replace(info.read(folder), name=name)
-        return graph if graph.splits else _with_splits(graph, 3)
+    with telling(progress):
+        check_files(
+            name,
+            base,
+            [f"{info.folder}/{file}" for file in info.files],
+            rebuilt=[f"{info.folder}/{file}" for file in info.rebuilt],
+            served=None not in info.files.values(),
+            trust_data=trust_data,
+            most_bytes=info.most_bytes,
+        )
+        with reading(folder):
+            graph = info.read(folder)
+            if graph.name != name:  # else it need not be copied
+                graph = replace(graph, name=name)
+            return graph if graph.splits else _with_drawn_splits(graph, info)
 
 
 def _is_there(path: Path) -> bool:
@@ -313,12 +598,17 @@ def _load_syn_cora(base: Path, name: str, trust_data: bool) -> Graph:
         )
     check_files(name, base, [f"{name}.npz"], trust_data=trust_data)
     with reading(path):
-        return _with_splits(replace(read_npz(path), name=name), 1)
+        graph = replace(read_npz(path), name=name)
+        return replace(graph, splits=(stratified_split(graph.y, (0.25, 0.25, 0.5)),))
 
 
-def _with_splits(graph: Graph, count: int) -> Graph:
-    splits = [stratified_split(graph.y, (0.25, 0.25, 0.5), i) for i in range(count)]
-    return replace(graph, splits=tuple(splits))
+def _with_drawn_splits(graph: Graph, info: DatasetInfo) -> Graph:
+    """Return a graph with splits that are drawn, and a note that they are."""
+    splits = [stratified_split(graph.y, info.shares, i) for i in range(info.draws)]
+    parts = "/".join(f"{100 * share:g}" for share in info.shares)
+    told = f"no split inside; {info.draws} of {parts} are drawn, class by class"
+    record = replace(graph.record, notes=(*graph.record.notes, told))
+    return replace(graph, splits=tuple(splits), record=record)
 
 
 def _download(
@@ -347,6 +637,7 @@ def _download(
             addresses,
             rebuilt=[f"{info.folder}/{file}" for file in info.rebuilt],
             trust_data=trust_data,
+            most_bytes=info.most_bytes,
             progress=progress,
         )
     except InputError as error:

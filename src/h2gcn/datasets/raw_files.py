@@ -1,32 +1,48 @@
-"""The raw files of the benchmarks: downloaded, known by checksums, read with care."""
+"""The raw files of the benchmarks: downloaded, known by checksums, read with care.
+
+An address may name a member of a zip archive, `https://…/arxiv.zip#arxiv/raw/edge.csv`:
+then the archive is downloaded once, and what is wanted of it unpacked.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
+import os
 import struct
+import threading
 import tokenize
 import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urldefrag, urlsplit
 
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.io import cannot_read, cannot_write, listed
+from h2gcn.io import atomic_write, cannot_read, cannot_write, listed
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 __all__ = [
+    "LARGE_FILE",
+    "MIDDLE_FILE",
     "MOST_COLUMNS",
     "DownloadProgress",
+    "RawFile",
     "check_files",
     "download_files",
     "known_checksums",
+    "opened",
     "reading",
+    "telling",
 ]
 
 logger = logging.getLogger(__name__)
@@ -35,7 +51,11 @@ DownloadProgress = Callable[[str, int, int], None]
 """Called with a file's name, its bytes so far, and all of them (0: not known)."""
 
 MOST_BYTES = 2**26
-"""Of a benchmark's file; the largest that is known has a third of that."""
+"""Of a benchmark's file; the largest of the paper's has a third of that."""
+MIDDLE_FILE, LARGE_FILE = 2**28, 2**34
+"""Of a file of those benchmarks that are larger, or known to be large."""
+SHOWN = 2**25
+"""From so many bytes on, it is told how far the reading of a file is."""
 MOST_COLUMNS = 1_000_000
 """Of features: a few bytes of a damaged file can ask for any number of them."""
 RETRIES = 2
@@ -77,6 +97,65 @@ def reading(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: the file is damaged ({words})") from None
 
 
+_TOLD: ContextVar[DownloadProgress | None] = ContextVar("_TOLD", default=None)
+"""Who is told how far the reading of large files is."""
+
+
+@contextmanager
+def telling(progress: DownloadProgress | None) -> Iterator[None]:
+    """Have those who read large files by `opened` tell how far they are."""
+    token = _TOLD.set(progress)
+    try:
+        yield
+    finally:
+        _TOLD.reset(token)
+
+
+class RawFile(io.FileIO):
+    """A file that tells how far it is read, in the thread that opened it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    doing
+        What is done to it, in a word.
+    """
+
+    def __init__(self, path: Path, doing: str) -> None:
+        super().__init__(path, "rb")
+        self._size = os.fstat(self.fileno()).st_size
+        self._title = f"{doing} {path.name}"
+        self._told = _TOLD.get() if self._size >= SHOWN else None
+        self._thread = threading.get_ident()
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Read some bytes."""
+        count = super().readinto(buffer)
+        self.tell_progress()
+        return count
+
+    def tell_progress(self) -> None:
+        """Tell how far it is; for those whose reading is done by other threads."""
+        if self._told is not None and threading.get_ident() == self._thread:
+            self._told(self._title, self.tell(), self._size)
+
+
+@contextmanager
+def opened(path: Path, doing: str = "reading") -> Iterator[io.BufferedReader[RawFile]]:
+    """Open a file to read bytes from; its `raw` tells how far it is.
+
+    Parameters
+    ----------
+    path
+        The file.
+    doing
+        What is done to it, in a word, for who watches.
+    """
+    with RawFile(path, doing) as raw, io.BufferedReader(raw, 2**20) as file:
+        yield file
+
+
 @cache
 def known_checksums() -> Mapping[str, str]:
     """Return the SHA-256 of the benchmarks' files by their places under the root."""
@@ -93,6 +172,7 @@ def check_files(
     rebuilt: Sequence[str] = (),
     served: bool = False,
     trust_data: bool = False,
+    most_bytes: int | None = None,
 ) -> None:
     """Refuse files that are not the known ones, before anything of them is read.
 
@@ -110,11 +190,15 @@ def check_files(
         Whether the files can be downloaded.
     trust_data
         Warn instead.
+    most_bytes
+        How large a file may be; by default `MOST_BYTES`.
     """
     unknown, other = [], []
     for file in files:
-        found, known = _sha256(root / file), known_checksums().get(file)
-        if found == known:
+        known = known_checksums().get(file)
+        _check_size(root / file, most_bytes)
+        found = None if known is None else _sha256(root / file)
+        if known is not None and found == known:
             continue
         if known is None or file in rebuilt:
             unknown.append(Path(file).name)
@@ -126,7 +210,7 @@ def check_files(
                 f"{name}: {root / file} is not the known file: its SHA-256 is {found}, "
                 f"that of the known one {known}{again}; {_WAY_OUT}"
             )
-    folder = (root / files[0]).parent
+    folder = os.path.commonpath([(root / file).parent for file in files])
     for names, why in (
         (other, "their SHA-256 is not that of the known files"),
         (unknown, "no SHA-256 of theirs is known"),
@@ -136,16 +220,26 @@ def check_files(
             warnings.warn(f"{said} all the same", H2GCNWarning, stacklevel=4)
 
 
-def _sha256(path: Path) -> str:
+def _check_size(path: Path, most_bytes: int | None) -> None:
+    """Refuse what is no file, or too large for one."""
+    most = MOST_BYTES if most_bytes is None else most_bytes
     try:
         if not path.is_file():
             raise InputError(f"{path}: this is not a file")
-        if (size := path.stat().st_size) > MOST_BYTES:
-            raise InputError(
-                f"{path}: no file of a benchmark has more than {MOST_BYTES:,} bytes. "
-                f"Got {size:,}."
-            )
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        size = path.stat().st_size
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    if size > most:
+        raise InputError(
+            f"{path}: no file of a benchmark has more than {most:,} bytes. "
+            f"Got {size:,}."
+        )
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with opened(path, "checking") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise cannot_read(path, error) from None
 
@@ -160,6 +254,7 @@ def download_files(
     *,
     rebuilt: Sequence[str] = (),
     trust_data: bool = False,
+    most_bytes: int | None = None,
     progress: DownloadProgress | None = None,
 ) -> None:
     """Download files, each whole and known, or not at all.
@@ -170,13 +265,25 @@ def download_files(
         The folder of all benchmarks.
     addresses
         Of the files that are missing, by their places under the root.
-    rebuilt, trust_data
+    rebuilt, trust_data, most_bytes
         See `check_files`.
     progress
         Called as bytes arrive.
     """
     import pooch
 
+    # What is packed comes as its archive, in the folder that has it all.
+    packed = {file: address for file, address in addresses.items() if "#" in address}
+    archives: dict[str, dict[str, str]] = {}
+    for file, address in packed.items():
+        there, member = urldefrag(address)
+        archives.setdefault(there, {})[file] = member
+    places = {
+        there: f"{Path(next(iter(members))).parts[0]}/{Path(urlsplit(there).path).name}"
+        for there, members in archives.items()
+    }
+    whole = {file: at for file, at in addresses.items() if file not in packed}
+    addresses = {place: there for there, place in places.items()} | whole
     sums = {
         file: None if trust_data or file in rebuilt else known_checksums().get(file)
         for file in addresses
@@ -188,9 +295,15 @@ def download_files(
         urls=dict(addresses),
         retry_if_failed=RETRIES,
     )
-    with _folders_of(root / file for file in addresses), _quiet(pooch.get_logger()):
+    made = [root / file for file in (*addresses, *packed)]
+    with _folders_of(made), _quiet(pooch.get_logger()):
         for file, address in addresses.items():
-            fetch = _Fetch(Path(file).name, progress)
+            fetch = _Fetch(
+                Path(file).name,
+                progress,
+                MOST_BYTES if most_bytes is None else most_bytes,
+                known=sums[file] is not None,
+            )
             try:
                 keeper.fetch(file, downloader=fetch)
                 # The temporary file was its owner's alone.
@@ -208,6 +321,55 @@ def download_files(
                     f"{_WAY_OUT}"
                 ) from None
             logger.info("downloaded %s", address)
+            if address in archives:
+                _unpack(root, file, archives[address], fetch.most_bytes, progress)
+
+
+def _unpack(
+    root: Path,
+    archive: str,
+    members: Mapping[str, str],
+    most_bytes: int,
+    progress: DownloadProgress | None,
+) -> None:
+    """Write members of an archive to their places, and take the archive away.
+
+    Parameters
+    ----------
+    root, archive
+        The folder of all benchmarks, and the place of the archive under it.
+    members
+        What they are called in the archive, by their places under the root.
+    most_bytes, progress
+        As of `download_files`.
+    """
+    try:
+        with reading(root / archive), zipfile.ZipFile(root / archive) as packed:
+            for place, member in members.items():
+                if member not in packed.NameToInfo:
+                    raise InputError(f"there is no {member} in it.")
+                info = packed.getinfo(member)
+                if info.file_size > most_bytes:
+                    raise InputError(
+                        f"no file of a benchmark has more than {most_bytes:,} bytes. "
+                        f"Got {info.file_size:,} of {member}."
+                    )
+                (root / place).parent.mkdir(parents=True, exist_ok=True)
+                title = f"unpacking {Path(place).name}"
+                with packed.open(info) as source, atomic_write(root / place) as beside:
+                    with beside.open("wb") as target:
+                        while content := source.read(2**20):
+                            try:
+                                target.write(content)
+                            except OSError as error:
+                                raise cannot_write(root / place, error) from None
+                            if progress is not None:
+                                progress(title, target.tell(), info.file_size)
+                    beside.chmod(0o644)
+    except InputError:
+        (root / archive).unlink(missing_ok=True)
+        raise
+    (root / archive).unlink()
 
 
 def _told(address: str, path: Path, error: OSError) -> InputError:
@@ -236,9 +398,16 @@ def _status(error: Any) -> str:
 class _Fetch:
     """Downloads a file for pooch: over TLS that is verified, and not without end."""
 
-    def __init__(self, file: str, progress: DownloadProgress | None) -> None:
-        self.file, self.progress = file, progress
-        self.found = ""
+    def __init__(
+        self,
+        file: str,
+        progress: DownloadProgress | None,
+        most_bytes: int,
+        *,
+        known: bool,
+    ) -> None:
+        self.file, self.progress, self.most_bytes = file, progress, most_bytes
+        self.known, self.found = known, ""
         self._answers: list[Any] = []
 
     def __call__(self, url: str, output_file: Any, keeper: Any) -> None:
@@ -248,7 +417,7 @@ class _Fetch:
         from urllib3.exceptions import NewConnectionError
 
         download = pooch.HTTPDownloader(
-            progressbar=_Bar(self.file, self.progress),
+            progressbar=_Bar(self.file, self.progress, self.most_bytes),
             chunk_size=2**16,
             timeout=TIMEOUT,
             hooks={"response": self._look_at},
@@ -276,28 +445,39 @@ class _Fetch:
         finally:
             for answer in self._answers:  # pooch leaves them open
                 answer.close()
-        self.found = _sha256(Path(output_file))
+        if self.known:
+            self.found = _sha256(Path(output_file))
 
     def _look_at(self, answer: Any, *_: object, **__: object) -> None:
-        """Refuse an answer that sends on from an encrypted address to a plain one."""
+        """Refuse an answer that sends on to a plain address, or is a page.
+
+        Some servers answer with a page, and no failure, where a file was asked for too
+        often.
+        """
         self._answers.append(answer)
         there = urlsplit(answer.headers.get("location", ""))
         if answer.url.startswith("https:") and there.scheme == "http":
             raise _NoUse("it sends on to an address without encryption")
+        kind = answer.headers.get("content-type", "")
+        if answer.status_code == 200 and kind.startswith("text/html"):
+            raise _NoUse(f"{urlsplit(answer.url).hostname} answers with a page")
 
 
 class _Bar:
     """What pooch takes for a progress bar, and what ends a download without end."""
 
-    def __init__(self, file: str, progress: DownloadProgress | None) -> None:
-        self.file, self.progress = file, progress
+    def __init__(
+        self, file: str, progress: DownloadProgress | None, most_bytes: int
+    ) -> None:
+        self.file, self.progress, self.most_bytes = file, progress, most_bytes
         self.done = self.total = 0
 
     def update(self, count: int) -> None:
         """Count bytes that arrived."""
         self.done += count
-        if self.done > MOST_BYTES + 2**16:  # it counts the last chunk as a whole one
-            raise _NoUse(f"it does not end after {MOST_BYTES:,} bytes")
+        # It counts the last chunk as a whole one.
+        if self.done > self.most_bytes + 2**16:
+            raise _NoUse(f"it does not end after {self.most_bytes:,} bytes")
         if self.progress is not None:
             done = min(self.done, self.total) if self.total else self.done
             self.progress(self.file, done, self.total)
@@ -311,7 +491,7 @@ class _Bar:
 
 
 @contextmanager
-def _folders_of(paths: Iterator[Path]) -> Iterator[None]:
+def _folders_of(paths: Sequence[Path]) -> Iterator[None]:
     """Take folders away again that were made for files which then did not come."""
     around = {folder for path in paths for folder in path.parents}
     new = sorted((folder for folder in around if not folder.exists()), reverse=True)

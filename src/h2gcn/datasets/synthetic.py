@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
@@ -17,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from h2gcn._validation import check_integer, check_real
-from h2gcn.datasets.raw_files import MOST_COLUMNS, reading
+from h2gcn.datasets.later_formats import csv_blocks
+from h2gcn.datasets.raw_files import reading
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features, Graph, stratified_split
 from h2gcn.io import atomic_write
@@ -209,7 +209,7 @@ class ProductsFeatures:
         """Return the numbers of the rows that are lent, [n]."""
         path = self.folder / LABELS
         blocks, n = [], 0
-        for block in _blocks(path):
+        for block in csv_blocks(path):
             blocks.append(block[:, 0])
             n += len(block)
             if n > MOST_ROWS:
@@ -238,7 +238,7 @@ class ProductsFeatures:
         order = np.argsort(rows)
         wanted = rows[order]
         taken, start = [], 0
-        for block in _blocks(path):
+        for block in csv_blocks(path):
             first, last = np.searchsorted(wanted, [start, start + len(block)])
             taken.append(block[wanted[first:last] - start])
             start += len(block)
@@ -249,35 +249,6 @@ class ProductsFeatures:
         x = np.empty((len(rows), taken[0].shape[1]), dtype=np.float32)
         x[order] = np.concatenate(taken)
         return x
-
-
-def _blocks(path: Path) -> Iterator[NDArray[np.float32]]:
-    """Yield the rows of a packed table without a header, many at a time."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with reading(path):
-        try:
-            with gzip.open(path, "rb") as file:
-                width = file.readline(20 * MOST_COLUMNS).count(b",") + 1
-            if width > MOST_COLUMNS:
-                raise InputError(f"it must have at most {MOST_COLUMNS:,} columns")
-            # Named, for the first rows need not tell what the last ones hold.
-            types = {f"f{column}": pa.float32() for column in range(width)}
-            with csv.open_csv(
-                path,
-                read_options=csv.ReadOptions(autogenerate_column_names=True),
-                convert_options=csv.ConvertOptions(column_types=types),
-            ) as reader:
-                for batch in reader:
-                    # What is missing becomes NaN.
-                    columns = [one.to_numpy(zero_copy_only=False) for one in batch]
-                    block = np.column_stack(columns)
-                    if not np.isfinite(block).all():
-                        raise InputError("it must hold finite numbers")
-                    yield block
-        except pa.ArrowException as error:
-            raise InputError(f"the file is damaged ({error})") from None
 
 
 EDGE, NODE = 40, 80

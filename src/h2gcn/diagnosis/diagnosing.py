@@ -49,6 +49,9 @@ MEASURES: dict[str, str] = {
     "adjusted_homophily": "edge homophily beyond chance; 0 is chance, 1 is all alike",
     "label_informativeness": "what a neighbour's label says about a node's own; "
     "0 nothing, 1 all",
+    "label_smoothness": "share of the edges that join different labels; 0 is smooth",
+    "feature_smoothness": "how far apart neighbours' features are; 0 is equal, "
+    "2 as far as can be",
 }
 """The measures that a diagnosis takes, and what each means."""
 
@@ -215,9 +218,10 @@ def _measure(take: Callable[[Graph], float], graph: Graph) -> tuple[float | None
         value = take(graph)
     if not math.isnan(value):
         return value, ""
-    if not graph.labelled.size:
+    reason = str(caught[-1].message).rpartition("(NaN): ")[2].removesuffix(".")
+    if reason == homophily.NO_EDGE and not graph.labelled.size:
         return None, "nothing is labelled"
-    return None, str(caught[-1].message).rpartition("(NaN): ")[2].removesuffix(".")
+    return None, reason
 
 
 def _compatibility(graph: Graph) -> tuple[tuple[float | None, ...], ...]:

@@ -1,7 +1,8 @@
 """How alike neighbours are: pure functions from a graph to numbers.
 
-Only edges between two labelled nodes count. Where a measure has no value it is NaN, and
-an `UndefinedMeasureWarning` says which measure and why.
+Only edges between two labelled nodes count, but for the smoothness of features. Where a
+measure has no value it is NaN, and an `UndefinedMeasureWarning` says which measure and
+why.
 """
 
 import lazy_loader

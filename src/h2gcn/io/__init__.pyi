@@ -29,7 +29,10 @@ from .files import (
 )
 from .graph_parts import (
     adjacency_from_edges as adjacency_from_edges,
+    check_features_room as check_features_room,
+    fit_layout as fit_layout,
     from_scipy as from_scipy,
+    worth_sparse as worth_sparse,
 )
 from .mistakes import listed as listed
 from .networkx_io import from_networkx as from_networkx, read_graphml as read_graphml

@@ -21,7 +21,7 @@ from h2gcn.rings import (
     exact_rings,
     normalise,
 )
-from h2gcn.rings.blocked import ComputedRing, RingSource, store_ring
+from h2gcn.rings.plan import ComputedRing, RingSource, store_ring
 from h2gcn.sparse import Operator, gigabytes
 from support.graphs import NAMED, adjacency, random_adjacency
 

@@ -30,7 +30,6 @@ from h2gcn._validation import (
 )
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
-from h2gcn.estimator.contract import Estimator, check_fitted
 from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
 from h2gcn.estimator.explaining import Explanation, explain_node
 from h2gcn.estimator.importance import Importance, measure_importance
@@ -66,11 +65,13 @@ from h2gcn.estimator.outputs import (
 from h2gcn.estimator.parameters import (
     AUTO,
     CheckedFit,
+    Estimator,
     Params,
     blank_module,
     build_module,
     check_batches,
     check_fit,
+    check_fitted,
     check_params,
     check_rings,
     estimate_work,

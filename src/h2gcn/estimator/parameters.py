@@ -1,4 +1,10 @@
-"""What is asked of a fit: what its parameters mean, what is checked and told before."""
+"""What is asked of a fit: what its parameters mean, what is checked and told before.
+
+scikit-learn's contract for estimators is kept without loading scikit-learn: its base
+class brings statistics and, where it is installed, pandas along, and takes as long to
+import as torch. A prediction needs none of that. So parameters, `clone`, tags and the
+error of what is not fitted are kept by hand.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -21,6 +28,7 @@ from h2gcn._validation import (
     check_names,
     check_path,
     check_real,
+    nearest,
     quoted,
 )
 from h2gcn.diagnosis import audit
@@ -51,6 +59,7 @@ __all__ = [
     "DEVICES",
     "SCALINGS",
     "CheckedFit",
+    "Estimator",
     "Params",
     "blank_module",
     "build_module",
@@ -59,6 +68,7 @@ __all__ = [
     "check_batches",
     "check_cap",
     "check_fit",
+    "check_fitted",
     "check_graph",
     "check_labels",
     "check_params",
@@ -80,6 +90,80 @@ __all__ = [
     "warn_of_findings",
     "without_findings",
 ]
+
+
+class Estimator:
+    """What stores its parameters under their names, for scikit-learn to find."""
+
+    _estimator_type = "classifier"
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep
+            Of no matter: no parameter is an estimator.
+        """
+        del deep
+        return {name: getattr(self, name) for name in _defaults(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; return the same estimator."""
+        known = _defaults(type(self))
+        for name in params:
+            if name not in known:
+                owner = type(self).__name__
+                raise InputError(
+                    f"{owner} has no parameter {quoted(name)}.{nearest(name, known)} "
+                    f"Parameters: {', '.join(known)}."
+                )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def changed_params(self) -> dict[str, Any]:
+        """Return the parameters that are not the default, by name."""
+        known = _defaults(type(self))
+        return {
+            name: value
+            for name, value in self.get_params().items()
+            if repr(value) != repr(known[name])
+        }
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{k}={v!r}" for k, v in self.changed_params().items())
+        return f"{type(self).__name__}({given})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn asks of a classifier."""
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=False),
+            classifier_tags=ClassifierTags(),
+        )
+
+
+def _defaults(kind: type[Estimator]) -> dict[str, Any]:
+    """Return the parameters of an estimator and their defaults, by name from a to z."""
+    given = list(signature(kind.__init__).parameters.values())[1:]
+    return {one.name: one.default for one in sorted(given, key=lambda one: one.name)}
+
+
+def check_fitted(estimator: Estimator) -> None:
+    """Raise scikit-learn's error where an estimator has not been fitted."""
+    if hasattr(estimator, "classes_"):
+        return
+    from sklearn.exceptions import NotFittedError
+
+    owner = type(estimator).__name__
+    raise NotFittedError(f"This {owner} instance is not fitted yet; call 'fit' first.")
+
+
+# --------------------------------------------------------------------------- parameters
+
 
 AUTO = "auto"
 """The model that is a portfolio of others, see `automatic`."""

@@ -1,4 +1,3 @@
-from .blocked import BlockedRing as BlockedRing
 from .exact import (
     drawn_pattern as drawn_pattern,
     exact_rings as exact_rings,
@@ -30,6 +29,7 @@ from .plan import (
     DISK as DISK,
     MEMORY as MEMORY,
     ON_DEMAND as ON_DEMAND,
+    BlockedRing as BlockedRing,
     Needs as Needs,
     RingPlan as RingPlan,
     build_rings as build_rings,

@@ -17,9 +17,9 @@ from hypothesis import given, strategies as st
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.rings import (
     BlockedRing,
-    blocked as blocked_ring,
     exact_rings,
     normalise,
+    plan as ring_plan,
 )
 from h2gcn.rings.plan import ComputedRing, RingSource, store_ring
 from h2gcn.sparse import Operator, gigabytes
@@ -46,7 +46,7 @@ def exact(adj: sp.csr_array, self_loops: bool, hop: int = 2) -> np.ndarray:
 def test_products_and_gradients_are_those_of_the_exact_ring(
     source_of, seed: int, hop: int, self_loops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked_ring, "BLOCK", 7)  # several blocks
+    monkeypatch.setattr(ring_plan, "BLOCK", 7)  # several blocks
     adj = random_adjacency(seed)
     n = adj.shape[0]
     ring = BlockedRing(source_of(adj, hop), self_loops=self_loops)
@@ -79,7 +79,7 @@ def test_rows_as_a_matrix(source_of, self_loops: bool) -> None:
 
 
 def test_no_more_than_a_block_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocked_ring, "BLOCK", 40)
+    monkeypatch.setattr(ring_plan, "BLOCK", 40)
     adj = adjacency(21, [(0, v) for v in range(1, 21)])
     asked = []
 
@@ -129,7 +129,7 @@ def test_a_file_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     def never(*_: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(blocked_ring, "ring_pattern", never)
+    monkeypatch.setattr(ring_plan, "ring_pattern", never)
     again = store_ring(adj, tmp_path)
     assert np.array_equal(first.columns, again.columns)
     assert np.array_equal(first.starts, again.starts)
@@ -147,7 +147,7 @@ def test_graphs_do_not_share_files(tmp_path: Path) -> None:
 def test_blocks_of_the_file_make_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked_ring, "STORED_BLOCK", 5)
+    monkeypatch.setattr(ring_plan, "STORED_BLOCK", 5)
     adj = random_adjacency(9)
     stored, ring = store_ring(adj, tmp_path), exact_rings(adj)[1]
     assert np.array_equal(stored.columns, ring.indices)
@@ -172,7 +172,7 @@ DAMAGES: dict[str, tuple[str, bytes | None]] = {
 def test_a_damaged_file_is_made_again_aloud(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    monkeypatch.setattr(blocked_ring, "READ", 7)  # several reads
+    monkeypatch.setattr(ring_plan, "READ", 7)  # several reads
     adj, (suffix, content) = NAMED["star"], DAMAGES[damage]
     before = np.array(store_ring(adj, tmp_path).columns)
     (home,) = tmp_path.iterdir()
@@ -219,7 +219,7 @@ def test_a_file_that_may_not_be_read(
 def test_a_file_just_written_is_not_read_to_check_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocked_ring, "_crc32", pytest.fail)
+    monkeypatch.setattr(ring_plan, "_crc32", pytest.fail)
     store_ring(NAMED["star"], tmp_path)
     monkeypatch.undo()
     (columns,) = tmp_path.glob("*/*.int32")
@@ -235,7 +235,7 @@ def test_an_interrupted_write_leaves_nothing_that_counts(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(blocked_ring, "ring_pattern", broken)
+        patched.setattr(ring_plan, "ring_pattern", broken)
         with pytest.raises(KeyboardInterrupt):
             store_ring(NAMED["star"], tmp_path)
     assert not list(tmp_path.glob("*/*"))

@@ -16,7 +16,6 @@ from h2gcn.rings import (
     Needs,
     RingOptions,
     Work,
-    blocked as blocked_ring,
     build_rings,
     check_memory,
     exact as ring_cap,
@@ -60,7 +59,7 @@ def refused(**options: object) -> str:
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a ring that is never whole be read in blocks smaller than these rings."""
-    monkeypatch.setattr(blocked_ring, "BLOCK", 100)
+    monkeypatch.setattr(ring_plan, "BLOCK", 100)
     monkeypatch.setattr(ring_cap, "DRAW_BLOCK", 100)
 
 

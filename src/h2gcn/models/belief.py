@@ -516,6 +516,10 @@ class BeliefPropagation(_Coupled):
         logits = logits.float().to(x.device)
         return logits if target is None else logits[target.index]
 
+    def entry_bytes(self) -> int:
+        """Return the bytes for an entry: two messages and where the answer goes."""
+        return 16 * self.out_channels + 16
+
     def _log_priors(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return log φ of each node, [n, |Y|]."""
         other = (1 - self.prior) / max(self.out_channels - 1, 1)

@@ -311,8 +311,14 @@ class CorrectAndSmooth(TableModule):
         Columns of each block of the table, here of the features, and number of classes.
     base
         "mlp", or "linear" for one linear map (the paper's plain linear).
-    hidden_channels, layers, activation, dropout
-        Of the MLP: width and number of linear maps, σ, dropped share of each layer.
+    hidden_channels
+        Width of the MLP's layers.
+    layers
+        Number of its linear maps.
+    activation
+        Of its layers, "relu", "elu" or "none".
+    dropout
+        Dropped share of its layers, while training.
     correction
         "autoscale", "fixed" or "none".
     correction_alpha

@@ -765,6 +765,8 @@ def test_options_of_generate_out_of_range(
 NOT_TRAINED = {
     "label-propagation": "alpha, steps",
     "linbp": "compatibility, echo, scale, steps",
+    "bp": "compatibility, damping, prior, steps, strength, tolerance",
+    "decoupled-smoothing": "steps, tolerance, variance",
 }
 
 

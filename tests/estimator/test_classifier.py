@@ -148,7 +148,9 @@ def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
         clf.fit(ring_graph())
 
 
-@pytest.mark.parametrize("model", ["label-propagation", "linbp"])
+@pytest.mark.parametrize(
+    "model", ["label-propagation", "linbp", "bp", "zoobp", "decoupled-smoothing"]
+)
 def test_nodes_that_no_label_reaches_are_counted_aloud(model: str) -> None:
     edges = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)]
     y = np.array([0, 1, 0, 1, 0, 1, 0, 1])

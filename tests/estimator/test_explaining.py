@@ -70,6 +70,8 @@ EXACT = (
     ("c-ignn", {}),
     ("label-propagation", {}),
     ("linbp", {}),
+    ("zoobp", {}),
+    ("decoupled-smoothing", {}),
     ("logistic", {"options": {"table": "own+ring1.sum+ring2+power2+loops2+hop2.mean"}}),
     ("logistic", {"options": {"table": "own+ring1.max+adjacency+hop1.sum"}}),
     ("logistic", {"ring_cap": 2}),
@@ -285,12 +287,19 @@ def test_how_far_it_is_exact_is_said() -> None:
         ("mixhop", ["own features", "ring 1", "ring 2", "its edges"]),
         ("h2gcn-nonlinear", ["own features", "ring 1", "ring 2", "its edges"]),
         ("mlp", ["own features"]),
+        ("bp", ["labels", "its edges"]),
+        (
+            "correct-and-smooth",
+            ["own features", "ring 1", "ring 2", "labels", "its edges"],
+        ),
+        ("ica", ["own features", "ring 1", "ring 2", "labels", "its edges"]),
         (
             "linkx",
             ["own features", "edges to single nodes", "edges from single nodes"],
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* cannot be reached")
 def test_other_models_say_what_changes(model: str, parts: list[str]) -> None:
     graph = made(3)
     node = int(np.argmax(graph.degrees))
@@ -343,7 +352,43 @@ def test_a_table_without_its_edges_is_that_of_a_node_without_edges() -> None:
     np.testing.assert_allclose(found["its edges"].values, change[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["gcn", "mlp", "h2gcn-1", "logistic", "sgc"])
+@pytest.mark.filterwarnings("ignore:.* cannot be reached")
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("correct-and-smooth", {}),
+        ("ica", {}),
+        ("ica", {"table": "labels.ring1+labels.ring2"}),
+        ("bp", {}),
+    ],
+)
+def test_labels_and_edges_are_left_out_of_models_that_spread_labels(
+    model: str, options: dict[str, Any]
+) -> None:
+    graph = made(3, directed=False)
+    node = int(np.argmax(graph.degrees))
+    clf = fitted(model, graph, options=options)
+    found = by_name(clf.explain(graph, node).terms)
+    full = clf.predict_logits(graph, [node])[0]
+    bare = graph.adj.toarray()
+    bare[node] = bare[:, node] = 0
+    alone = clf.predict_logits(replace(graph, adj=sp.csr_array(bare)), [node])[0]
+    np.testing.assert_allclose(found["its edges"].values, full - alone, atol=1e-4)
+    # Labels within two steps are not known where those nodes have other ids.
+    near = graph.adj[[node]].indices
+    near = np.union1d(np.append(near, node), graph.adj[near].indices)
+    ids = graph.node_ids.copy()
+    ids[near] = [f"q{i:02}" for i in near]
+    unknown = clf.predict_logits(replace(graph, node_ids=ids), [node])[0]
+    np.testing.assert_allclose(found["labels"].values, full - unknown, atol=1e-4)
+    assert np.abs(full - unknown).max() > 1e-3
+    if "table" in options:
+        assert {*found} == {"labels", "its edges"}
+
+
+@pytest.mark.parametrize(
+    "model", ["gcn", "mlp", "h2gcn-1", "logistic", "sgc", "correct-and-smooth", "ica"]
+)
 def test_sparse_features_have_the_reasons_of_dense_ones(model: str) -> None:
     graph = made(4)
     sparse = replace(graph, x=sp.csr_array(graph.x))
@@ -593,6 +638,24 @@ def test_the_graph_matters_where_only_neighbours_tell() -> None:
         row = told(clf.importance(graph, repeats=3))["the graph as a whole"]
         assert row.kind == "graph"
         assert row.drop > 0.1, model
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("correct-and-smooth", {}), ("ica", {}), ("ica", {"table": "labels.ring1"})],
+)
+def test_training_labels_and_the_graph_matter_to_models_that_spread_them(
+    model: str, options: dict[str, Any]
+) -> None:
+    graph = generate_graph(
+        n_nodes=300, n_classes=2, homophily=0.95, features=GaussianFeatures(2, 0.3)
+    )
+    clf = fitted(model, graph, options=options, epochs=30)
+    rows = told(clf.importance(graph, repeats=3))
+    assert rows["training labels"].drop > 0.1
+    assert rows["the graph as a whole"].drop > 0.1
+    assert ("all features" in rows) == ("table" not in options)
+    assert rows.keys() >= ({"0", "1"} if "table" not in options else set())
 
 
 def test_blocks_of_a_table_and_the_category_as_one() -> None:

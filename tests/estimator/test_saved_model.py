@@ -132,6 +132,21 @@ def test_labels_of_a_graph_without_ids_are_for_that_graph_alone(tmp_path: Path) 
         loaded.predict(other)
 
 
+@pytest.mark.parametrize("model", ["linbp", "correct-and-smooth", "ica"])
+def test_a_model_that_spreads_labels_must_have_them(tmp_path: Path, model: str) -> None:
+    clf = NodeClassifier(model, epochs=2, random_state=0).fit(ring_graph())
+    clf.save(tmp_path / "model")
+    manifest = raw(tmp_path / "model")
+    manifest["seeds"] = None
+    manifest["sha256"] = digest(manifest)
+    (tmp_path / "model" / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(InputError) as caught:
+        NodeClassifier.load(tmp_path / "model")
+    assert str(caught.value) == (
+        f"{tmp_path / 'model' / MANIFEST}: lacks the labels of the training nodes"
+    )
+
+
 def test_a_bundle_that_knows_nothing_of_edges_is_read(tmp_path: Path) -> None:
     graph = ring_graph()
     clf = NodeClassifier("label-propagation", random_state=0).fit(graph)

@@ -45,6 +45,10 @@ def test_only_models_on_tables_have_a_schema() -> None:
     schema = table_schema(params("sign"), cycle())
     assert schema is not None
     assert schema.blocks == ("own", "loops1", "loops2", "loops3")
+    features = table_schema(params("correct-and-smooth"), cycle())
+    assert features is not None
+    assert features.blocks == ("own",)
+    assert not features.has_labels
     own = table_schema(params("sign", options={"table": "own+degrees"}), cycle())
     assert own is not None
     assert own.widths == (3, 2)

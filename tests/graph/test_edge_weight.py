@@ -151,7 +151,14 @@ def test_operators_of_baselines_are_those_of_the_weighted_matrix() -> None:
     np.testing.assert_allclose(means, weights / sums, atol=1e-6)
     (acm,) = operators("acm-gcn", graph)
     np.testing.assert_allclose(acm, closed / closed.sum(1, keepdims=True), atol=1e-6)
-    spread, echo = operators("linbp", graph)
+    (plain,) = operators("decoupled-smoothing", graph)
+    np.testing.assert_allclose(plain, weights, atol=1e-6)
+    smooth, means = operators("correct-and-smooth", graph)
+    np.testing.assert_allclose(smooth, normalised(weights), atol=1e-6)
+    np.testing.assert_allclose(means, weights / sums, atol=1e-6)
+    spread, echo = operators("zoobp", graph)
+    for one, other in zip(operators("linbp", graph), (spread, echo), strict=True):
+        np.testing.assert_array_equal(one, other)
     radius = np.abs(np.linalg.eigvalsh(weights)).max()
     np.testing.assert_allclose(spread, weights / radius, atol=1e-5)
     expected = np.diag((weights**2).sum(1)) / radius**2
@@ -166,7 +173,7 @@ def test_directed_operators_weigh_along_the_edges_and_against() -> None:
     np.testing.assert_allclose(against, expected.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gat", "geom-gcn", "cpgnn"])
+@pytest.mark.parametrize("name", ["gat", "geom-gcn", "cpgnn", "bp", "ica"])
 def test_some_models_count_all_edges_alike(name: str) -> None:
     graph = weighted_graph()
     spec = find_model(name)

@@ -11,7 +11,10 @@ from h2gcn.sparse import Operator
 from h2gcn.training import TrainConfig, fit_module
 from support.graphs import NAMED
 
-WHOLE = {"mixhop", "label-propagation", "label-propagation-2hop", "linbp"}
+WHOLE = {
+    *("mixhop", "label-propagation", "label-propagation-2hop", "linbp", "bp", "zoobp"),
+    *("decoupled-smoothing", "correct-and-smooth", "ica"),
+}
 """Models that see the whole graph at once."""
 
 
@@ -33,6 +36,7 @@ def test_a_model_that_says_nothing() -> None:
     module = Linear(3, 2)
     assert module.reach is None
     assert module.trained_first() is None
+    assert module.learner() is module
     assert module.penalty() is None
     assert module.reached(torch.eye(3), ()) is None
     assert [weight.shape for weight in module.regularised()] == [(3, 2)]
@@ -51,6 +55,43 @@ def test_a_model_that_says_nothing_is_trained() -> None:
     assert result.val_score == 1.0
 
 
+class Opposite(NodeModule):
+    """What its learner says, turned around."""
+
+    def __init__(self) -> None:
+        super().__init__(2, 2)
+        self.part = Linear(2, 2)
+
+    def learner(self) -> Linear:
+        """Return the part that is trained."""
+        return self.part
+
+    def forward(self, x: Tensor, operators: object, target: object = None) -> Tensor:
+        """Return the negative logits."""
+        return -self.part(x, operators, target)
+
+
+def test_epochs_train_the_learner_and_the_whole_is_scored() -> None:
+    module, x, y = Opposite(), torch.eye(2).repeat(3, 1), np.arange(6) % 2
+    split = Split(np.arange(4), np.arange(4, 6), np.zeros(0, dtype=np.int64))
+    operators = (Operator(NAMED["disconnected"]),)
+    seen: list[float] = []
+    result = fit_module(
+        module,
+        x,
+        operators,
+        y,
+        split,
+        TrainConfig(epochs=5),
+        on_epoch=lambda epoch: seen.append(epoch.val_score),
+    )
+    assert seen == [epoch.val_score for epoch in result.history] == [1.0] * 5
+    assert result.val_score == 0.0
+    assert result.best_epoch >= 1
+    assert result.seconds > 0
+    assert not module.training
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_keeps_what_is_declared(name: str) -> None:
     takes = find_model(name).inputs
@@ -66,7 +107,10 @@ def test_every_model_keeps_what_is_declared(name: str) -> None:
     first = module.trained_first()
     assert (first is not None) == (name == "cpgnn")
     assert first is None or {id(weight) for weight in first.parameters()} < own
-    assert (module.entry_bytes() > 0) == (name == "gat")
+    learner = module.learner()
+    assert (learner is not module) == (name == "correct-and-smooth")
+    assert {id(weight) for weight in learner.parameters()} == own
+    assert (module.entry_bytes() > 0) == (name in ("gat", "bp"))
 
 
 def test_an_entry_of_attention_takes_bytes_for_each_head() -> None:

@@ -82,7 +82,7 @@ def as_input(
     n_classes = known.shape[1]
     y = np.arange(len(known)) % n_classes
     maker = TableMaker(Graph(x=values, adj=adj, y=y, classes=np.arange(n_classes)))
-    schema = maker.schema(MODELS[name].options["table"])
+    schema = maker.schema(MODELS[name].table or MODELS[name].options["table"])
     return maker.build(schema, values, "features", known, maskable=True)
 
 

@@ -93,6 +93,9 @@ BY_NODE = (
     ("label-propagation-2hop", {}),
     ("linbp", {}),
     ("linbp", {"echo": False}),
+    ("zoobp", {}),
+    ("decoupled-smoothing", {}),
+    ("decoupled-smoothing", {"variance": "equal"}),
 )
 BY_BLOCK = (
     ("ring-table", {}),
@@ -113,6 +116,9 @@ NO_SUM = (
     ("ring-table", {"join": "sum"}),
     ("cpgnn", {}),
     ("acm-gcn", {}),
+    ("bp", {}),
+    ("correct-and-smooth", {}),
+    ("ica", {}),
 )
 
 
@@ -246,8 +252,29 @@ def test_label_propagation_says_which_labels_it_heard() -> None:
     assert own.parts[0].name == "its own training label"
 
 
-def test_a_node_that_no_label_reaches_has_equal_shares() -> None:
-    module, _, operators = made("label-propagation", sp.csr_array((4, 4)), 0, {})
+def test_decoupled_smoothing_says_which_labels_it_heard() -> None:
+    # A square with a tail: two steps from node 4 are 0 and 2, and both are known.
+    square = sp.csr_array((5, 5), dtype=np.float32).tolil()
+    for u, v in ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4)):
+        square[u, v] = square[v, u] = 1
+    module, _, operators = made("decoupled-smoothing", square.tocsr(), 0, {})
+    known = torch.zeros(5, CLASSES)
+    known[0, 1] = known[2, 2] = 1
+    found = module.exact_sum(known, operators, 4)
+    assert found is not None
+    (part,) = found.parts
+    assert part.name == "training labels of other nodes"
+    assert part.nodes.tolist() == [0, 2]
+    np.testing.assert_allclose(part.by_node, [[0, 0.5, 0], [0, 0, 0.5]], atol=1e-6)
+    own = module.exact_sum(known, operators, 0)
+    assert own is not None
+    assert own.parts[0].name == "its own training label"
+    np.testing.assert_allclose(own.parts[0].values, [0, 1, 0])
+
+
+@pytest.mark.parametrize("model", ["label-propagation", "decoupled-smoothing"])
+def test_a_node_that_no_label_reaches_has_equal_shares(model: str) -> None:
+    module, _, operators = made(model, sp.csr_array((4, 4)), 0, {})
     found = module.exact_sum(torch.eye(4, CLASSES), operators, 3)
     assert found is not None
     np.testing.assert_allclose(found.parts[0].values, 1 / 3)

@@ -8,13 +8,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.models.label_propagation import (
-    LabelPropagation,
-    LinBP,
-    belief_operators,
-    normalised_adjacency,
-    spectral_radius,
-)
+from h2gcn.models.belief import LinBP, belief_operators, spectral_radius
+from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.sparse import Operator, Target
 from support.graphs import NAMED, adjacency
 

@@ -25,10 +25,8 @@ from h2gcn.training.batches import MiniBatches, Subgraph, WholeGraph, make_feed
 from support.graphs import NAMED
 
 CPU = torch.device("cpu")
-AT_ONCE = {"label-propagation", "label-propagation-2hop", "linbp"} | {
-    name for name, spec in MODELS.items() if spec.at_once
-}
-WITHOUT = {"mixhop"} | AT_ONCE
+AT_ONCE = {name for name, spec in MODELS.items() if not spec.trained}
+WITHOUT = {"mixhop", "correct-and-smooth"} | AT_ONCE
 """Models whose logits depend on more than some rows, or that have no epochs."""
 BATCHED = [name for name in MODELS if name not in WITHOUT]
 ON_GRAPHS = [name for name in BATCHED if MODELS[name].inputs == "features"]
@@ -399,7 +397,7 @@ def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
 @pytest.mark.parametrize("name", sorted(WITHOUT))
 def test_models_without_batches(graph: Graph, name: str) -> None:
     why = "it has no epochs"
-    if name == "mixhop":
+    if name not in AT_ONCE:
         why = "each of its logits depends on all nodes of the graph"
     with pytest.raises(InputError) as caught:
         NodeClassifier(name, batch_size=5).fit(graph)

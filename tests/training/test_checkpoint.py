@@ -136,6 +136,7 @@ def test_rules_and_optimisers_go_on(
         ("dir-gnn", {}),
         ("gpr-gnn", {}),
         ("acm-gcn", {}),
+        ("correct-and-smooth", {}),
     ],
     ids=str,
 )
@@ -268,7 +269,7 @@ def test_a_prior_is_not_trained_again(
     assert trained == ["CPGNN"]
 
 
-@pytest.mark.parametrize("model", ["label-propagation", "linbp"])
+@pytest.mark.parametrize("model", ["label-propagation", "linbp", "bp", "ica"])
 def test_a_model_without_weights_leaves_nothing(
     small_graph: Graph, tmp_path: Path, model: str
 ) -> None:

@@ -25,7 +25,8 @@ DATASETS = (
 MODELS = (
     *("h2gcn-1", "h2gcn-2", "mlp", "gcn", "gcn-jk", "gcn-cheby", "gcn-cheby-jk"),
     *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "cpgnn"),
-    *("label-propagation", "label-propagation-2hop", "linbp", "ring-table", "sign"),
+    *("label-propagation", "label-propagation-2hop", "linbp", "bp", "zoobp"),
+    *("decoupled-smoothing", "correct-and-smooth", "ica", "ring-table", "sign"),
     *("fsgnn", "faf", "c-ignn", "linkx", "logistic", "boosted-trees"),
     *("residual-gcn", "residual-sage", "dir-gnn", "gpr-gnn", "acm-gcn", "h2gcn-s1"),
     *("h2gcn-ns0", "h2gcn-ns1", "h2gcn-n0", "h2gcn-n1", "h2gcn-k0", "h2gcn-k1"),

@@ -5,11 +5,12 @@ see one graph, and its rings are the dear part: those asked for last are kept in
 table keyed by the graph, outside of estimators, which stay easy to copy, clone and
 pickle.
 
-**A model without features remembers labels by id.** Label propagation and LinBP get
-the training labels as their input; a saved model can spread them over another graph
-with the same nodes, and refuses one without. Nodes without ids are numbered, and a
-number says nothing about another graph: then only the training graph is taken, by its
-edges.
+**A model that spreads labels remembers them by id.** Label propagation, LinBP and
+others without features get the training labels as their input; a saved model can spread
+them over another graph with the same nodes, and refuses one without. Correct and smooth
+and ICA, which look at features too, take one without as it is: nothing is known. Nodes
+without ids are numbered, and a number says nothing about another graph: then only the
+training graph is taken, by its edges.
 
 **A score is of nodes that training did not see.** `score` without nodes takes the test
 nodes of the graph of `fit`, and leaves out by id what training saw of any other. A

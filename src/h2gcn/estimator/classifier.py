@@ -433,7 +433,7 @@ class NodeClassifier(Estimator):
                 module = build_module(params, *shape).to(device)
             operators = build_operators(plan)
             known = None
-            if schema.has_labels if schema is not None else spec.inputs == "labels":
+            if spec.takes_labels(schema):
                 known = KnownLabels.of(graph, split.train, params["model"])
             scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
@@ -445,7 +445,7 @@ class NodeClassifier(Estimator):
                 device,
                 schema,
                 drawn,
-                maskable=module.label_masking > 0,
+                maskable=spec.seeds or module.label_masking > 0,
             )
 
             # Train.
@@ -913,7 +913,14 @@ class NodeClassifier(Estimator):
             return finite_blocks(graph, some)
         with threads_for([graph], small=small):
             x = build_input(
-                graph, self.seeds_, self.scaler_, names, device, self.schema_, drawn
+                graph,
+                self.seeds_,
+                self.scaler_,
+                names,
+                device,
+                self.schema_,
+                drawn,
+                maskable=spec.seeds,
             )
             plan = plan_operators(graph, model, device, rings, given=given)
             operators = build_operators(plan)
@@ -1282,8 +1289,7 @@ def _module(params: Params, saved: SavedModel, path: Path) -> NodeModule:
     if (saved.schema is not None) != (spec.inputs == "table"):
         lacks = "lacks" if saved.schema is None else "has"
         raise InputError(f"{file}: {lacks} the blocks of the ring table")
-    labels = saved.schema.has_labels if saved.schema else spec.inputs == "labels"
-    if labels and saved.known_labels is None:
+    if spec.takes_labels(saved.schema) and saved.known_labels is None:
         raise InputError(f"{file}: lacks the labels of the training nodes")
     width = input_width(params, n_features, n_classes, saved.schema)
     try:

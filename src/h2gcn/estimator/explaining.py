@@ -36,7 +36,7 @@ from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, Graph
-from h2gcn.models import ExactSum, NodeModule, Summand
+from h2gcn.models import ExactSum, NodeModule, Summand, find_model
 from h2gcn.ring_table import Input, TableInput, block_group, block_words
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, MappedFeatures, Operator
@@ -52,10 +52,12 @@ __all__ = [
     "features_of",
     "find_node",
     "grouped",
+    "labels_of",
     "rows_of",
     "summed",
     "together",
     "with_features",
+    "with_labels",
 ]
 
 Numbers = NDArray[np.float64]
@@ -385,6 +387,7 @@ class Asked:
             fitted.device_,
             fitted.schema_,
             self.drawn,
+            maskable=self.seeds,
         )
         self.operators = self.operators_of(self.graph)
         self.module.eval()
@@ -433,14 +436,39 @@ class Asked:
         return join_blocks(found, len(nodes), n_classes).astype(np.float64)
 
     @cached_property
+    def seeds(self) -> bool:
+        """Whether it takes a table and the training labels themselves beside it."""
+        return find_model(self.classifier.params_["model"]).seeds
+
+    @cached_property
     def takes_labels(self) -> bool:
         """Whether it takes nothing but labels."""
-        return self.classifier.schema_ is None and self.classifier.seeds_ is not None
+        schema = self.classifier.schema_
+        if schema is None:
+            return self.classifier.seeds_ is not None
+        return self.seeds and "own" not in schema.blocks
 
     @cached_property
     def is_table(self) -> bool:
-        """Whether it sees rows of a table, and no graph."""
-        return isinstance(self.x, TableInput) and not self.operators
+        """Whether it sees a node's row of a table alone, and no graph."""
+        row = self.module.reach == 0 and not self.operators
+        return isinstance(self.x, TableInput) and row
+
+    def input_with(self, graph: Graph) -> Input:
+        """Return the input where labels are counted along other edges.
+
+        Parameters
+        ----------
+        graph
+            Of the same nodes.
+        """
+        schema = self.classifier.schema_
+        if not self.seeds or not schema.has_labels:
+            return self.x
+        assert isinstance(self.x, TableInput)
+        rows = self.scaled_rows(np.arange(graph.n_nodes))
+        maker = table_maker(graph, self.drawn)
+        return maker.build(schema, rows, "scaled", self.x.known, maskable=True)
 
     def scaled_rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float32] | CSR:
         """Return the features of some nodes as the model takes them, [m, F]."""
@@ -474,6 +502,19 @@ def with_features(x: Input, features: Tensor | Operator) -> Input:
     if isinstance(x, TableInput):
         return replace(x, blocks={**x.blocks, "own": features})
     return features
+
+
+def labels_of(x: Input) -> Tensor:
+    """Return the known labels of a model that takes them, one-hot, [n, C]."""
+    if isinstance(x, TableInput):
+        return x.known
+    assert isinstance(x, Tensor)
+    return x
+
+
+def with_labels(x: Input, labels: Tensor) -> Input:
+    """Return an input with other labels; those in columns stay as they are."""
+    return replace(x, known=labels) if isinstance(x, TableInput) else labels
 
 
 def rows_of(x: Tensor | Operator | MappedFeatures, index: NDArray[np.int64]) -> Any:
@@ -720,11 +761,8 @@ class _LeftOut:
                 inside[operator.take(at).indices] = True
         return np.flatnonzero(inside)
 
-    def _ask(self, x: Input, operators: Sequence[LinearMap] | None = None) -> Numbers:
+    def _ask(self, x: Input) -> Numbers:
         """Return the logits of the node, [C]."""
-        if operators is not None:
-            at = np.array([self.node])
-            return self.asked.logits(at, self.asked.x, operators).reshape(-1)
         target = self._target
         logits: Tensor = self.asked.module(x, self.operators, target)
         row = (
@@ -811,20 +849,19 @@ class _LeftOut:
 
     def _without_labels(self) -> Numbers:
         """Return the logits where no label within two steps is known."""
-        if isinstance(self.x, TableInput):
+        if isinstance(self.x, TableInput) and not self.asked.seeds:
             near = [block for block in self.x.blocks if block.startswith("labels")]
             empty = {
                 name: torch.zeros_like(self.x.blocks[name])  # type: ignore[arg-type]
                 for name in near
             }
             return self._ask(replace(self.x, blocks={**self.x.blocks, **empty}))
-        if not self.asked.takes_labels:
+        if not self.asked.takes_labels and not self.asked.seeds:
             return self.full
-        assert isinstance(self.x, Tensor)
-        changed = self.x.clone()
+        changed = labels_of(self.x).clone()
         for ring in (self._place, *self.rings.values()):
             changed[torch.from_numpy(ring)] = 0
-        return self._ask(changed)
+        return self._ask(with_labels(self.x, changed))
 
     def _without_edges(self) -> Numbers:
         """Return the logits as if the node had no edge."""
@@ -851,8 +888,9 @@ class _LeftOut:
             if graph.directed is None
             else _without(graph.directed, self.node),
         )
-        operators = self.asked.operators_of(alone)
-        return self._ask(self.x, operators)
+        at, operators = np.array([self.node]), self.asked.operators_of(alone)
+        logits = self.asked.logits(at, self.asked.input_with(alone), operators)
+        return logits.reshape(-1)
 
     def terms(self, index: int) -> tuple[Term, ...]:
         """Return what each part adds, for the class with that index."""

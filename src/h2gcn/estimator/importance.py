@@ -23,8 +23,10 @@ from h2gcn.estimator.explaining import (
     combined,
     features_of,
     grouped,
+    labels_of,
     rows_of,
     with_features,
+    with_labels,
 )
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import InputError
@@ -323,14 +325,14 @@ class _Shuffled:
         order = rng.permutation(self.asked.graph.n_nodes)
         if kind == "graph":
             return self._elsewhere(order)
-        if self.asked.takes_labels:
-            if name != KNOWN_LABELS:
-                return self.full
-            assert isinstance(self.x, Tensor)
-            seeds = np.flatnonzero(self.x.any(dim=1).cpu().numpy())
-            changed = self.x.clone()
-            changed[torch.from_numpy(seeds)] = self.x[rng.permutation(seeds)]
-            return self._ask(changed, self.nodes)
+        if self.asked.takes_labels and name != KNOWN_LABELS:
+            return self.full
+        if self.asked.takes_labels or (self.asked.seeds and name == KNOWN_LABELS):
+            known = labels_of(self.x)
+            seeds = np.flatnonzero(known.any(dim=1).cpu().numpy())
+            changed = known.clone()
+            changed[torch.from_numpy(seeds)] = known[rng.permutation(seeds)]
+            return self._ask(with_labels(self.x, changed), self.nodes)
         if isinstance(self.x, TableInput) and name == KNOWN_LABELS:
             near = [block for block in self.x.blocks if block.startswith("labels")]
             moved = {block: rows_of(self.x.blocks[block], order) for block in near}
@@ -351,8 +353,12 @@ class _Shuffled:
             return self.full
         place = np.empty_like(order)
         place[order] = np.arange(len(order))
-        moved = rows_of(features_of(self.x), order)
-        return self._ask(with_features(self.x, moved), place[self.nodes])
+        x = self.x
+        if self.asked.seeds:
+            x = with_labels(x, labels_of(x)[torch.from_numpy(order)])
+        if not (self.asked.takes_labels and isinstance(x, TableInput)):
+            x = with_features(x, rows_of(features_of(x), order))
+        return self._ask(x, place[self.nodes])
 
     def _of_table(self, name: str, kind: str, rng: np.random.Generator) -> Numbers:
         assert isinstance(self.x, TableInput)

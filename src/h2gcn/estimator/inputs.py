@@ -622,7 +622,7 @@ def build_input(
     drawn
         How its rings are drawn.
     maskable
-        Whether labels in the table are masked in training.
+        Whether labels in the table are masked in training, or counted anew.
     """
     if schema is not None:
         seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)

@@ -510,7 +510,25 @@ _GRAPH_ONLY: dict[str, list[Axes]] = {
     "label-propagation": [{"alpha": (0.1, 0.5, 0.9, 0.99)}],
     "label-propagation-2hop": [{"alpha": (0.1, 0.5, 0.9, 0.99)}],
     "linbp": [{"scale": (0.1, 0.5, 0.9)}],
+    "bp": [{"strength": (1.0, 0.5, 0.1)}],
+    "zoobp": [{"scale": (0.5, 0.1, 0.9)}],
+    "decoupled-smoothing": [{"variance": ("degree", "equal")}],
 }
+_CORRECT_AND_SMOOTH: list[Axes] = [
+    {
+        "base": ("mlp", "linear"),
+        "correction": ("autoscale",),
+        "correction_alpha": (0.9, 0.5),
+        "smoothing_alpha": (0.8, 0.5),
+    },
+    {
+        "base": ("mlp", "linear"),
+        "correction": ("fixed",),
+        "scale": (1.0, 10.0),
+        "smoothing_alpha": (0.8, 0.5),
+    },
+]
+"""The program draws both alphas from 0 to 1, and the scale up to 20."""
 _ON_TABLES: dict[str, list[Axes]] = {
     "ring-table": [{"dropout": (0.5, 0.7), "l2": (1e-5, 5e-4)}],
     "sign": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5), "l2": (0.0, 1e-5)}],
@@ -526,6 +544,13 @@ _ON_TABLES: dict[str, list[Axes]] = {
     "linkx": [{"hidden_channels": (16, 64, 256), "l2": (5e-4,), "dropout": (0.5,)}],
     "logistic": [{"strength": (0.0, 0.1, 1.0, 10.0)}],  # 0 chooses one by folds
     "boosted-trees": [{"leaves": (7, 15, 31), "shrinkage": (0.05, 0.1)}],
+    "correct-and-smooth": _CORRECT_AND_SMOOTH,
+    "ica": [
+        {
+            "base": ("logistic", "naive-bayes", "boosted-trees"),
+            "table": ("own+labels.ring1", "own+labels.ring1+labels.ring2"),
+        }
+    ],
 }
 
 _RESIDUAL = {

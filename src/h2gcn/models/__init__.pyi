@@ -7,6 +7,7 @@ from .base import (
 )
 from .gcn import GCN as GCN
 from .h2gcn import H2GCN as H2GCN
+from .iterative import iterative_classification as iterative_classification
 from .registry import (
     ALIASES as ALIASES,
     MODELS as MODELS,

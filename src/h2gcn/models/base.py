@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
-from h2gcn.ring_table import Input, TableInput
+from h2gcn.ring_table import Input, Schema, TableInput
 from h2gcn.rings import RowRule, exact_rings, is_weighted
 from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
 
@@ -165,6 +165,14 @@ class NodeModule(nn.Module):
         It takes the same `x`, and no operators.
         """
         return None
+
+    def learner(self) -> NodeModule:
+        """Return the part that epochs train and score; the whole, if nothing is said.
+
+        It takes the same `x` and operators and holds all weights: what the whole does
+        with its logits is learned from nothing.
+        """
+        return self
 
     def initialise(
         self,
@@ -320,6 +328,10 @@ class ModelSpec:
         What `forward` takes as `x`: the "features" of the nodes, the "labels" of
         the training nodes (one-hot, zero elsewhere), or the "table" of the rings
         that its option `table` names.
+    seeds
+        Whether a model that takes a table is given the training labels themselves too
+        (`TableInput.known`), and how blocks of labels are counted: it spreads them, or
+        counts them anew with labels that it guessed.
     defaults
         Options whose default is another than the module's.
     at_once
@@ -357,6 +369,7 @@ class ModelSpec:
     paper: str = "Zhu et al. 2020"
     symmetric: bool = True
     inputs: str = "features"
+    seeds: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     at_once: bool = False
     training: Mapping[str, float] = field(default_factory=dict)
@@ -413,6 +426,18 @@ class ModelSpec:
             for name, parameter in parameters.items()
             if name not in SIZES and name not in self.fixed
         }
+
+    def takes_labels(self, schema: Schema | None) -> bool:
+        """Return whether training labels are part of what it sees.
+
+        Parameters
+        ----------
+        schema
+            Of the table that it takes, None for none.
+        """
+        if schema is None:
+            return self.inputs == "labels"
+        return self.seeds or schema.has_labels
 
     @property
     def trained(self) -> bool:

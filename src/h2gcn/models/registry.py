@@ -1,6 +1,7 @@
 """The models by name: what each is built from, and which operators it wants."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
+from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
 from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
@@ -18,14 +20,16 @@ from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
-from h2gcn.models.label_propagation import (
-    LabelPropagation,
-    LinBP,
-    belief_operators,
-    normalised_adjacency,
-)
+from h2gcn.models.iterative import IterativeClassification
+from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
+from h2gcn.models.smoothing import (
+    CorrectAndSmooth,
+    DecoupledSmoothing,
+    correction_operators,
+    weighted_adjacency,
+)
 from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
@@ -245,6 +249,53 @@ MODELS: dict[str, ModelSpec] = {
         paper="Gatterbauer et al. 2015",
         inputs="labels",
         local=False,
+    ),
+    "bp": ModelSpec(
+        BeliefPropagation,
+        plain_adjacency,
+        "no features: loopy belief propagation, exact on trees",
+        paper="Yedidia et al. 2003",
+        inputs="labels",
+        local=False,  # how many steps are taken, the whole graph says
+        weighted=False,
+    ),
+    "zoobp": ModelSpec(
+        ZooBP,
+        belief_operators,
+        "no features: linear belief propagation, solved, with a bound of its own",
+        paper="Eswaran et al. 2017",
+        inputs="labels",
+        local=False,
+    ),
+    "decoupled-smoothing": ModelSpec(
+        DecoupledSmoothing,
+        weighted_adjacency,
+        "no features: nodes are like those with the same neighbours",
+        paper="Chin et al. 2019",
+        inputs="labels",
+        local=False,  # how many steps are taken, the whole graph says
+    ),
+    "correct-and-smooth": ModelSpec(
+        CorrectAndSmooth,
+        correction_operators,
+        "an MLP without the graph; its errors and the labels spread over it",
+        paper="Huang et al. 2021",
+        symmetric=False,
+        inputs="table",
+        seeds=True,
+        local=False,  # errors are scaled by their mean over all training nodes
+        matrices=2,
+        table="own",
+    ),
+    "ica": replace(
+        _table(
+            "a classifier of own features and guessed labels of neighbours, in rounds",
+            "D1",
+            "Lu and Getoor 2003",
+            IterativeClassification,
+        ),
+        seeds=True,
+        weighted=False,
     ),
     "ring-table": _table(
         "own features, rings, directions, degrees and labels nearby, gated",

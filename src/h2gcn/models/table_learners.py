@@ -94,7 +94,7 @@ class LogisticTable(TableModule):
         mean, deviation = rows.mean(axis=0), rows.std(axis=0)
         varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
         scale = np.where(varies, 1, 0) / np.where(varies, deviation, 1)
-        scale /= np.sqrt(max(int(varies.sum()), 1))
+        scale /= np.sqrt(np.maximum(self._shared_by(varies), 1))
         rows = (rows - mean) * scale
         y = labels.cpu().numpy()
         weight, bias, classes = _fit_logistic(rows, y, self.strength, _draw_seed())
@@ -104,6 +104,16 @@ class LogisticTable(TableModule):
         self.bias[classes] = torch.from_numpy(bias).to(self.bias)
         self.mean.copy_(torch.from_numpy(mean))
         self.scale.copy_(torch.from_numpy(scale))
+
+    def _shared_by(self, varies: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return how many columns share the penalty of each, [D]: all that vary.
+
+        Parameters
+        ----------
+        varies
+            Which columns do among the training nodes, [D].
+        """
+        return np.full(len(varies), varies.sum(), dtype=np.int64)
 
     def forward(
         self,

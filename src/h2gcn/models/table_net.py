@@ -59,7 +59,7 @@ class TableModule(NodeModule):
         return f"{type(self).__name__}({self.widths}, {self.out_channels})"
 
     @property
-    def reach(self) -> int:
+    def reach(self) -> int | None:
         """No product with an operator: the table has them all."""
         return 0
 

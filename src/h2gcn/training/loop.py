@@ -375,9 +375,11 @@ def fit_module(
     """Fit a module in place: what is trained first, what the labels say, its weights.
 
     A part that is `trained_first` is; then the module may `initialise` from the
-    training labels. A module without weights is only scored. Parameters as in
-    `train`, but `on_epoch` does not see the epochs of that part; the seconds are those
-    of it all. Where a `checkpoint` was found, all that comes before is in it.
+    training labels, and its `learner` is trained. A module without weights is only
+    scored. Parameters as in `train`, but `on_epoch` does not see the epochs of the part
+    that is trained first; the seconds are those of it all. Where the learner is a part
+    of the module, epochs are its own, and the score is the module's. Where a
+    `checkpoint` was found, all that comes before is in it.
     """
     start = time.perf_counter()
     new = checkpoint is None or checkpoint.found is None
@@ -391,9 +393,10 @@ def fit_module(
         module.eval()
         with torch.no_grad(), seeded(seed, x.device):
             module.initialise(x, operators, labels.to(x.device), index.to(x.device))
+    learner, result = module.learner(), TrainResult(0, 0.0, (), 0.0)
     if any(True for _ in module.parameters()):
-        return train(
-            module,
+        result = train(
+            learner,
             x,
             operators,
             y,
@@ -404,12 +407,15 @@ def fit_module(
             checkpoint=checkpoint,
             spent=time.perf_counter() - start,
         )
+        if learner is module:
+            return result
+        start = time.perf_counter() - result.seconds
     module.eval()
     with torch.no_grad():
         target = Target.of(operators, split.val, x.device)
         logits = module(x, operators, target).cpu().numpy()
     val_score = score(config.metric, y[split.val], logits)
-    return TrainResult(0, val_score, (), time.perf_counter() - start)
+    return replace(result, val_score=val_score, seconds=time.perf_counter() - start)
 
 
 SMALL = 2**20

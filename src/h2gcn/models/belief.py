@@ -1,0 +1,606 @@
+"""Beliefs that spread through a compatibility matrix: BP, LinBP and ZooBP."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from h2gcn._validation import check_bool, check_integer, check_real
+from h2gcn.exceptions import H2GCNWarning
+from h2gcn.graph import CSR
+from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule
+from h2gcn.models.compatibility import from_edges, project, row_normalised
+from h2gcn.models.label_propagation import (
+    FLOOR,
+    TIE,
+    as_labels,
+    check_label_channels,
+    of_labels,
+    reached_nodes,
+)
+from h2gcn.ring_table import Input
+from h2gcn.rings import is_weighted
+from h2gcn.sparse import LinearMap, Operator, Target, compiled
+
+__all__ = [
+    "BeliefPropagation",
+    "LinBP",
+    "ZooBP",
+    "belief_operators",
+    "spectral_radius",
+]
+
+DENSE_NODES = 256
+"""Up to so many nodes, all eigenvalues are computed."""
+ECHO_BOUND = (5**0.5 - 1) / 2
+"""Where e + e² = 1: up to this e, LinBP with echo cancellation converges anywhere."""
+LEAST = float(np.log(FLOOR))
+"""The logarithm that stands for that of no belief at all."""
+UNIFORM = 1e-6
+"""A compatibility matrix that differs from 1/C by less says nothing but rounding."""
+
+
+def spectral_radius(adj: CSR) -> np.float32:
+    """Return the largest eigenvalue of a symmetric matrix without negative entries.
+
+    The search begins with equal numbers, which no such graph's leading eigenvector is
+    orthogonal to. In single precision, for where the search meets an invariant
+    subspace it goes on at random, and the last digits of the result are not the same.
+    """
+    n = adj.shape[0]
+    if n <= DENSE_NODES:
+        return np.float32(np.linalg.eigvalsh(adj.toarray().astype(np.float64)).max())
+    from scipy.sparse.linalg import eigsh
+
+    (radius,) = eigsh(
+        adj.astype(np.float64),
+        k=1,
+        which="LA",
+        v0=np.ones(n),
+        tol=1e-5,
+        return_eigenvectors=False,
+    )
+    return np.float32(radius)
+
+
+def belief_operators(adj: CSR) -> tuple[CSR, ...]:
+    """Return A/ρ(A) and D/ρ(A)², with the degrees D; zeros where there is no edge.
+
+    D is what a node hears of itself by way of its neighbours, the diagonal of A²: its
+    degree, or the sum of the squares of what its pairs weigh.
+    """
+    radius = spectral_radius(adj) if adj.nnz else np.float32(1)
+    degrees = np.diff(adj.indptr).astype(np.float32)
+    scaled = np.full(adj.nnz, 1 / radius, dtype=np.float32)
+    if is_weighted(adj):
+        degrees = np.asarray(adj.power(2).sum(axis=1), dtype=np.float32)
+        scaled = (adj.data / radius).astype(np.float32)
+    return (
+        CSR((scaled, adj.indices, adj.indptr), shape=adj.shape),
+        CSR(sp.diags_array(degrees / radius**2)),
+    )
+
+
+class _Coupled(NodeModule):
+    """A module without weights that spreads labels through a compatibility matrix.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of classes |Y|, both.
+    compatibility
+        H, [|Y|, |Y|], with rows that sum to one; None estimates it in `initialise`,
+        and until then it is uniform.
+
+    Attributes
+    ----------
+    steps
+        At most so many edges a label passes.
+    """
+
+    compatibility: Tensor
+    steps: int
+
+    def __init__(
+        self, in_channels: int, out_channels: int, compatibility: Tensor | None
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        self.estimated = compatibility is None
+        if compatibility is None:
+            compatibility = torch.full((out_channels, out_channels), 1 / out_channels)
+        self.register_buffer("compatibility", compatibility)
+
+    def reset_parameters(self) -> None:
+        """Do nothing: there are no weights."""
+
+    def initialise(
+        self,
+        x: Input,
+        operators: Sequence[LinearMap],
+        labels: Tensor,
+        index: Tensor,
+    ) -> None:
+        """Estimate the compatibility from the training nodes, unless it was given."""
+        del x
+        if self.estimated:
+            estimate = from_edges(operators[0], labels, index, self.out_channels)
+            self.compatibility.copy_(estimate)
+
+    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
+        """Return which nodes a label reaches, [n]; a uniform matrix passes none on."""
+        steps = self.steps if self._residual_norm() else 0
+        return reached_nodes(as_labels(x, self.out_channels), operators[0], steps)
+
+    def _residual_norm(self) -> float:
+        """Return how far H is from uniform, zero where that is rounding."""
+        residual = self.compatibility.cpu() - 1 / self.out_channels
+        norm = float(torch.linalg.matrix_norm(residual, 2))
+        return norm if norm >= UNIFORM else 0.0
+
+
+def _symmetric(owner: str, matrix: ArrayLike | None, n_classes: int) -> Tensor | None:
+    """Return a given compatibility matrix made symmetric and doubly stochastic.
+
+    An edge has no direction, and a node that knows nothing shall say nothing.
+    """
+    if matrix is None:
+        return None
+    rows = row_normalised(owner, matrix, n_classes)
+    return project(rows.clamp(min=FLOOR)).float()
+
+
+class LinBP(_Coupled):
+    r"""Linearised belief propagation (Gatterbauer et al., PVLDB 2015).
+
+    .. math::
+        \hat B^{(0)} = \hat E, \quad \hat B^{(t+1)} = \hat E + A \hat B^{(t)} \hat H
+        - D \hat B^{(t)} \hat H^2, \quad \hat H = \varepsilon (H - 1/|Y|)
+
+    Ê are the training labels, one-hot less 1/|Y|, with zero rows for all other nodes.
+    H[i, j] is the share of class i's neighbours that are of class j, so labels help
+    where neighbours are alike and where they differ. The last term takes back the
+    echo, what a node hears of itself from its neighbours; without it this is the
+    paper's LinBP*.
+
+    With :math:`e = \rho(A) \lVert\hat H\rVert_2` the iteration without echo
+    cancellation converges for e < 1; for a symmetric H that is the paper's exact
+    bound. With it, no eigenvalue of the iteration is larger than e + e² max D / ρ(A)²,
+    and no degree than ρ(A)²: it converges on any graph for e < (√5 − 1)/2. (The
+    paper's sufficient bound keeps max D, and is wider on some graphs.) ε is `scale`
+    times the bound.
+
+    Beliefs shrink with every hop, and softmax of them would be flat. The logits are
+    the beliefs over their mean standard deviation (that of a node's beliefs over the
+    classes, mean over the nodes that have no label but were reached): one number for
+    the whole graph, so all comparisons, between nodes too, are those of the beliefs.
+    The paper standardises every node on its own. A node that no label reaches has
+    equal logits.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of classes |Y|, both.
+    compatibility
+        H, [|Y|, |Y|]; each row is divided by its sum, and nothing else is done to it.
+        Rows and columns are in the order of class indices; of a `NodeClassifier`, in
+        that of its `classes_`.
+        None estimates it from the edges between training nodes in `initialise`, see
+        `compatibility.from_edges`; until then it is uniform, and labels stay
+        where they are.
+    scale
+        Share of the bound on convergence that ε takes.
+    steps
+        Number of iterations.
+    echo
+        Whether the echo is taken back.
+
+    Notes
+    -----
+    Shapes: `x` [n, |Y|] the one-hot labels, the two operators [n, n] each (see
+    `belief_operators`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There
+    are no weights; the state is the buffer `compatibility`.
+    """
+
+    tolerance = 0.0
+    """How little beliefs may change where the iteration ends: all steps are taken."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        compatibility: ArrayLike | None = None,
+        scale: float = 0.5,
+        steps: int = 10,
+        echo: bool = True,
+    ) -> None:
+        check_label_channels("LinBP", in_channels, out_channels)
+        given = None
+        if compatibility is not None:
+            given = row_normalised("LinBP", compatibility, out_channels)
+        super().__init__(in_channels, out_channels, given)
+        self.scale = check_real("LinBP", "scale", scale, "(0, 1)")
+        self.steps = check_integer("LinBP", "steps", steps, 1, MAX_STEPS)
+        self.echo = check_bool("LinBP", "echo", echo)
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
+        labels = as_labels(x, self.out_channels)
+        explicit = labels - labels.mean(dim=1, keepdim=True)
+        beliefs = self._spread(explicit, operators)
+        beliefs = beliefs / self._size(beliefs, labels, operators)
+        return beliefs if target is None else beliefs[target.index]
+
+    def _spread(self, explicit: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+        """Return the beliefs after all steps: they are linear in the labels."""
+        a, d = operators
+        h = self._coupling(operators)
+        beliefs = explicit
+        for _ in range(self.steps):
+            heard = a @ (beliefs @ h)
+            if self.echo:
+                heard = heard - d @ (beliefs @ h @ h)
+            before, beliefs = beliefs, explicit + heard
+            if float((beliefs - before).detach().abs().max()) <= self.tolerance:
+                break
+        return beliefs
+
+    def _size(
+        self, beliefs: Tensor, labels: Tensor, operators: Sequence[LinearMap]
+    ) -> Tensor:
+        """Return the number that beliefs are divided by, the same for all nodes."""
+        # The typical size is that of the whole graph, whichever nodes are asked for.
+        size = beliefs.std(dim=1, correction=0)
+        # Beliefs that cancel out are zero on one processor and almost zero on another,
+        # so they do not tell which nodes were reached.
+        among = size[(labels == 0).all(dim=1) & self.reached(labels, operators)]
+        return among.mean() if among.any() else size.new_ones(())
+
+    def exact_sum(
+        self, x: Input, operators: Sequence[LinearMap], node: int
+    ) -> ExactSum:
+        """Return the logits as a sum over the labelled nodes.
+
+        The number that all beliefs are divided by is taken as it is.
+        """
+        labels = as_labels(x, self.out_channels)
+        explicit = labels - labels.mean(dim=1, keepdim=True)
+        with torch.enable_grad():
+            given = explicit.clone().requires_grad_()
+            beliefs = self._spread(given, operators)
+            of_class = [
+                torch.autograd.grad(beliefs[node, c], given, retain_graph=True)[0]
+                for c in range(self.out_channels)
+            ]
+        size = self._size(beliefs.detach(), labels, operators)
+        effect = torch.stack([(explicit * of).sum(dim=1) for of in of_class], dim=1)
+        by_node = (effect / size).cpu().numpy().astype(np.float64)
+        how = (
+            "exact by labelled node: beliefs are linear in the labels; the one number "
+            "that they are all divided by is taken as it is"
+        )
+        return ExactSum(of_labels(by_node, node), how)
+
+    def _coupling(self, operators: Sequence[LinearMap]) -> Tensor:
+        """Return ρ(A) Ĥ, for operators that are divided by ρ(A), [|Y|, |Y|]."""
+        residual = self.compatibility - 1 / self.out_channels
+        norm = self._residual_norm()
+        if not norm:
+            return torch.zeros_like(residual)
+        return residual * (self.scale * self._bound(operators) / norm)
+
+    def _bound(self, operators: Sequence[LinearMap]) -> float:
+        """Return the e up to which the iteration converges."""
+        del operators
+        return ECHO_BOUND if self.echo else 1.0
+
+
+class ZooBP(LinBP):
+    r"""ZooBP (Eswaran et al., PVLDB 2017), for one type of nodes and one of edges.
+
+    .. math::
+        b = e + (P - Q)\, b, \quad
+        P = A \otimes \frac{\varepsilon}{|Y|} R, \quad
+        Q = D \otimes (\frac{\varepsilon}{|Y|} R)^2, \quad R = |Y| H - 1
+
+    e are the training labels, one-hot less 1/|Y|, one row of classes after the other,
+    with zeros for all other nodes. R is the residual of the compatibility: how much
+    likelier than by chance two classes are next to each other. Its rows and columns sum
+    to zero, and it is symmetric, for an edge has no direction. Q takes the echo back.
+
+    The paper has several types of nodes and of edges, each pair with a matrix of its
+    own, and P and Q are then made of blocks. Here operators are made of one matrix of
+    a graph, so all edges are of one type. With one type, :math:`\varepsilon R / |Y|` is
+    LinBP's :math:`\hat H`, and both have the same solution for the same ε. Three things
+    differ: the system is solved, where LinBP takes a few steps; a given matrix is made
+    symmetric, where LinBP takes it as it is; and ε has a bound of its own.
+
+    The iteration converges if and only if ρ(P − Q) < 1, and it does if the norms of P
+    and Q sum to less than 1. In spectral norms that is e + m e² < 1 with
+    :math:`e = \varepsilon \rho(A) \lVert R \rVert_2 / |Y|` and m = max D / ρ(A)²: the
+    bound is e = (√(1 + 4m) − 1) / 2m. It is LinBP's (√5 − 1)/2 on a star, where m is
+    1, and near 1 where no degree is large against ρ(A)². ε is `scale` times the bound;
+    the paper's program takes a fixed ε, such as 1e-4.
+
+    The logits are beliefs over their typical size, as LinBP's. Classes that a node
+    hears best and equally well, up to rounding, are equal.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of classes |Y|, both.
+    compatibility
+        H, [|Y|, |Y|], made symmetric with rows and columns that sum to one, see
+        `compatibility.project`; a zero counts as 1e-12. None estimates it from the
+        edges between training nodes in `initialise`, see `compatibility.from_edges`;
+        until then it is uniform, and labels stay where they are.
+    scale
+        Share of the bound on convergence that ε takes.
+    steps
+        Number of iterations, at most.
+    tolerance
+        The iteration ends once no belief changes by more.
+
+    Notes
+    -----
+    Shapes: `x` [n, |Y|] the one-hot labels, the two operators [n, n] each (see
+    `belief_operators`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There
+    are no weights; the state is the buffer `compatibility`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        compatibility: ArrayLike | None = None,
+        scale: float = 0.5,
+        steps: int = 100,
+        tolerance: float = 1e-6,
+    ) -> None:
+        check_label_channels("ZooBP", in_channels, out_channels)
+        matrix = _symmetric("ZooBP", compatibility, out_channels)
+        _Coupled.__init__(self, in_channels, out_channels, matrix)
+        self.scale = check_real("ZooBP", "scale", scale, "(0, 1)")
+        self.steps = check_integer("ZooBP", "steps", steps, 1, MAX_STEPS)
+        self.tolerance = check_real("ZooBP", "tolerance", tolerance, "[0, 1)")
+        self.echo = True
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
+        labels = as_labels(x, self.out_channels)
+        explicit = labels - labels.mean(dim=1, keepdim=True)
+        beliefs = self._spread(explicit, operators)
+        best = beliefs.amax(dim=1, keepdim=True)
+        rounding = TIE * self._heard(labels, operators)
+        levelled = torch.where(beliefs >= best - rounding, best, beliefs)
+        levelled = levelled / self._size(beliefs, labels, operators)
+        return levelled if target is None else levelled[target.index]
+
+    def _heard(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+        """Return how much each node hears, whatever it says, [n, 1].
+
+        What is heard for and against a class may cancel out, and what is left is then
+        rounding of numbers that large.
+        """
+        a, d = operators
+        known = (labels != 0).any(dim=1, keepdim=True).to(labels.dtype)
+        e = self.scale * self._bound(operators) if self._residual_norm() else 0.0
+        heard = known
+        for _ in range(self.steps):
+            before, heard = heard, known + e * (a @ heard) + e * e * (d @ heard)
+            if float((heard - before).abs().max()) <= self.tolerance:
+                break
+        return heard
+
+    def _bound(self, operators: Sequence[LinearMap]) -> float:
+        """Return the e for which e + m e² is one, with m = max D / ρ(A)²."""
+        diagonal = operators[1] @ torch.ones(
+            operators[1].shape[0], 1, device=operators[1].device
+        )
+        m = float(diagonal.max())
+        return ((1 + 4 * m) ** 0.5 - 1) / (2 * m) if m > 0 else 1.0
+
+
+class BeliefPropagation(_Coupled):
+    r"""Loopy belief propagation (Pearl 1988; Yedidia et al. 2003), sums of products.
+
+    .. math::
+        m_{uv}(j) \propto \sum_i \phi_u(i)\, \psi(i, j)
+        \prod_{w \in N(u), w \neq v} m_{wu}(i), \quad
+        b_v(j) \propto \phi_v(j) \prod_{u \in N(v)} m_{uv}(j), \quad
+        \text{logits} = \log b_v
+
+    All labels together have a probability in proportion to the product of ψ(y_u, y_v)
+    over the edges and of φ_v(y_v) over the nodes; the beliefs b are what each node's
+    label is by that. On a forest they are exact, once messages have gone from end to
+    end, and a label that is held fast cuts the cycles that it is in. Where others are
+    left, a node's own message comes back to it: beliefs are then too sure, or never
+    settle, and a warning says so.
+
+    φ of a training node is one for its label and zero elsewhere (or less sure, by
+    `prior`), of any other node uniform. ψ = 1/|Y| + `strength` (H − 1/|Y|) of the
+    compatibility matrix H. All messages are sent at once, each divided by its sum, and
+    products at hubs by their largest share on the way, so that none underflows. A
+    message is a mean of the new and, by `damping`, the last one; where all settle is
+    the same.
+
+    The same H estimated from edges is LinBP's, which is this for weak compatibilities,
+    linearised. What edges weigh is not looked at.
+
+    Classes whose belief is largest up to rounding are equal. A node that no label
+    reaches has equal logits. What a training node cannot be has a belief of 1e-12.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of classes |Y|, both.
+    compatibility
+        H, [|Y|, |Y|], made symmetric with rows and columns that sum to one, see
+        `compatibility.project`; a zero counts as 1e-12. None estimates it from the
+        edges between training nodes in `initialise`, see `compatibility.from_edges`;
+        until then it is uniform, and labels stay where they are.
+    strength
+        How much of H is taken, the rest is uniform; 1 is all of it.
+    prior
+        How likely a training node's label is, before it hears of others; 1 holds it
+        fast. The other classes share the rest.
+    damping
+        Share of the last message in each new one.
+    steps
+        Number of iterations, at most.
+    tolerance
+        The iteration ends once no share of a message changes by more.
+
+    Notes
+    -----
+    Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric and binary,
+    logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There are no weights; the
+    state is the buffer `compatibility`. It is computed on the processor, in double
+    precision; a step takes |Y|² multiplications for each direction of each edge.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        compatibility: ArrayLike | None = None,
+        strength: float = 1.0,
+        prior: float = 1.0,
+        damping: float = 0.5,
+        steps: int = 200,
+        tolerance: float = 1e-6,
+    ) -> None:
+        owner = "BeliefPropagation"
+        check_label_channels(owner, in_channels, out_channels)
+        matrix = _symmetric(owner, compatibility, out_channels)
+        super().__init__(in_channels, out_channels, matrix)
+        self.strength = check_real(owner, "strength", strength, "(0, 1]")
+        self.prior = check_real(owner, "prior", prior, "(0, 1]")
+        self.damping = check_real(owner, "damping", damping, "[0, 1)")
+        self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
+        self.tolerance = check_real(owner, "tolerance", tolerance, "[0, 1)")
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[Operator],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return the log-beliefs of all nodes, [n, |Y|], or of the target's."""
+        labels = as_labels(x, self.out_channels).cpu().numpy().astype(np.float64)
+        beliefs = self._log_priors(labels)
+        if self._residual_norm():
+            adj = operators[0].take(np.arange(len(labels)))
+            beliefs = self._settle(adj, beliefs)
+        best = beliefs.max(axis=1, keepdims=True)
+        levelled = torch.from_numpy(np.where(beliefs >= best - TIE, best, beliefs))
+        logits = levelled.log_softmax(dim=1).nan_to_num(neginf=LEAST)
+        logits = logits.float().to(x.device)
+        return logits if target is None else logits[target.index]
+
+    def entry_bytes(self) -> int:
+        """Return the bytes for an entry: two messages and where the answer goes."""
+        return 16 * self.out_channels + 16
+
+    def _log_priors(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return log φ of each node, [n, |Y|]."""
+        other = (1 - self.prior) / max(self.out_channels - 1, 1)
+        priors = np.where(labels > 0, self.prior, other)
+        priors[~labels.any(axis=1)] = 1 / self.out_channels
+        with np.errstate(divide="ignore"):  # of a label that is held fast
+            return np.asarray(np.log(priors))
+
+    def _settle(self, adj: CSR, priors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logarithms of the beliefs, up to a number for each node, [n, C].
+
+        Entry e of row u, column v, is the message that u hears of v; `reverse` says
+        which entry is the one that v hears of u.
+        """
+        adj.sort_indices()
+        reverse = np.argsort(adj.indices, kind="stable")
+        uniform = 1 / self.out_channels
+        h = self.compatibility.cpu().numpy().astype(np.float64)
+        psi = np.maximum(uniform + self.strength * (h - uniform), FLOOR)
+        heard = np.full((adj.nnz, self.out_channels), uniform)
+        sent, starts = np.empty_like(heard), adj.indptr.astype(np.int64)
+        shares = np.exp(priors)
+        change = 0.0
+        for _ in range(self.steps):
+            change = _send_messages(
+                starts, reverse, heard, shares, psi, self.damping, sent
+            )
+            heard, sent = sent, heard
+            if change <= self.tolerance:
+                break
+        else:
+            warnings.warn(
+                f"belief propagation has not settled: after {self.steps} steps "
+                f"messages still change by up to {change:.2g}; a larger 'damping', a "
+                "smaller 'strength' or more 'steps' may help",
+                H2GCNWarning,
+                stacklevel=2,
+            )
+        beliefs = priors.copy()
+        rows = np.repeat(np.arange(len(priors)), np.diff(starts))
+        np.add.at(beliefs, rows, np.log(heard))
+        return beliefs
+
+
+@compiled
+def _send_messages(  # type: ignore[no-untyped-def]
+    starts, reverse, heard, priors, psi, damping, out
+):
+    """Write what each node says to each neighbour; return the largest change.
+
+    A node's product is divided by its largest share on the way. What underflows then is
+    nothing beside the largest, whichever message is taken out of the product.
+    """
+    classes = psi.shape[0]
+    product, said = np.empty(classes), np.empty(classes)
+    largest = 0.0
+    for u in range(len(starts) - 1):
+        for i in range(classes):
+            product[i] = priors[u, i]
+        for e in range(starts[u], starts[u + 1]):
+            top = 0.0
+            for i in range(classes):
+                product[i] *= heard[e, i]
+                top = max(top, product[i])
+            scale = 1 / top
+            for i in range(classes):
+                product[i] *= scale
+        for e in range(starts[u], starts[u + 1]):
+            for j in range(classes):
+                said[j] = 0.0
+            for i in range(classes):
+                without = product[i] / heard[e, i]
+                for j in range(classes):
+                    said[j] += without * psi[i, j]
+            total = 0.0
+            for j in range(classes):
+                total += said[j]
+            to, scale = reverse[e], (1 - damping) / total
+            for j in range(classes):
+                before = heard[to, j]
+                now = scale * said[j] + damping * before
+                largest = max(largest, abs(now - before))
+                out[to, j] = now
+    return largest

@@ -1,0 +1,469 @@
+"""BP against all labellings of small graphs, ZooBP against its linear system."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
+from h2gcn.models.compatibility import from_edges, project
+from h2gcn.models.cpgnn import plain_adjacency
+from h2gcn.sparse import Operator, Target
+from support.graphs import NAMED, adjacency
+
+Matrix = NDArray[np.float64]
+GOLDEN = 0.6180339887498949
+SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
+"""A square with a chord, a tail, and a node of its own."""
+MIXED = [[0.1, 0.6, 0.3], [0.6, 0.3, 0.1], [0.3, 0.1, 0.6]]
+"""Symmetric and doubly stochastic; each class has another favourite."""
+SKEWED = [[0.1, 0.7, 0.2], [0.5, 0.5, 0.0], [0.0, 0.4, 0.6]]
+"""Rows that sum to one, and no more."""
+EXACT = {"damping": 0.0, "tolerance": 0.0, "steps": 20}
+not_settled = pytest.mark.filterwarnings(
+    "ignore:belief propagation has not settled:h2gcn.exceptions.H2GCNWarning"
+)
+"""With no tolerance it never is, and is exact all the same."""
+
+
+def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
+    return tuple(Operator(a, symmetric=True) for a in plain_adjacency(adj))
+
+
+def linear_operators(adj: sp.csr_array) -> tuple[Operator, ...]:
+    return tuple(Operator(a, symmetric=True) for a in belief_operators(adj))
+
+
+def one_hot(n: int, labels: Mapping[int, int], c: int = 3) -> Tensor:
+    x = torch.zeros(n, c)
+    for node, label in labels.items():
+        x[node, label] = 1
+    return x
+
+
+def random_tree(n: int, seed: int) -> sp.csr_array:
+    rng = np.random.default_rng(seed)
+    return adjacency(n, [(int(rng.integers(v)), v) for v in range(1, n)])
+
+
+def path(n: int) -> sp.csr_array:
+    return adjacency(n, [(v, v + 1) for v in range(n - 1)])
+
+
+def cycle(n: int) -> sp.csr_array:
+    return adjacency(n, [(v, (v + 1) % n) for v in range(n)])
+
+
+def marginals(adj: sp.csr_array, x: Tensor, psi: Matrix, prior: float = 1.0) -> Matrix:
+    """Return what each node is, by summing over all labellings of the graph."""
+    n, c = x.shape
+    phi = np.full((n, c), 1 / c)
+    for node, row in enumerate(x.numpy()):
+        if row.any():
+            phi[node] = np.where(row > 0, prior, (1 - prior) / (c - 1))
+    edges = list(zip(*sp.triu(adj).nonzero(), strict=True))
+    total = np.zeros((n, c))
+    for labels in itertools.product(range(c), repeat=n):
+        weight = np.prod([phi[v, y] for v, y in enumerate(labels)])
+        for u, v in edges:
+            weight *= psi[labels[u], labels[v]]
+        for v, y in enumerate(labels):
+            total[v, y] += weight
+    return total / total.sum(axis=1, keepdims=True)
+
+
+def psi_of(module: BeliefPropagation) -> Matrix:
+    h = module.compatibility.double().numpy()
+    return 1 / len(h) + module.strength * (h - 1 / len(h))
+
+
+def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matrix:
+    return module(x, operators_of(adj)).double().exp().numpy()
+
+
+# --------------------------------------------------------------- belief propagation
+
+
+@not_settled
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(2, 7),
+    prior=st.sampled_from([1.0, 0.8]),
+    strength=st.sampled_from([1.0, 0.4]),
+)
+def test_on_trees_beliefs_are_the_exact_marginals(
+    seed: int, n: int, prior: float, strength: float
+) -> None:
+    tree, rng = random_tree(n, seed), np.random.default_rng(seed)
+    known = {int(v): int(rng.integers(3)) for v in rng.choice(n, n // 2, replace=False)}
+    h = rng.random((3, 3)) + 0.02
+    module = BeliefPropagation(
+        3, 3, compatibility=h, prior=prior, strength=strength, **EXACT
+    )
+    x = one_hot(n, known)
+    found = beliefs_of(module, x, tree)
+    np.testing.assert_allclose(
+        found, marginals(tree, x, psi_of(module), prior), atol=2e-5
+    )
+
+
+def test_with_the_defaults_a_tree_is_exact_up_to_the_tolerance() -> None:
+    tree, x = random_tree(7, 3), one_hot(7, {0: 0, 5: 2})
+    module = BeliefPropagation(3, 3, compatibility=MIXED)
+    exact = marginals(tree, x, psi_of(module))
+    np.testing.assert_allclose(beliefs_of(module, x, tree), exact, atol=1e-4)
+
+
+def test_a_forest_is_exact_in_each_of_its_trees() -> None:
+    forest = adjacency(7, [(0, 1), (1, 2), (3, 4), (3, 5)])
+    x = one_hot(7, {0: 1, 4: 2, 5: 0})
+    module = BeliefPropagation(3, 3, compatibility=MIXED)
+    exact = marginals(forest, x, psi_of(module))
+    np.testing.assert_allclose(beliefs_of(module, x, forest), exact, atol=1e-4)
+    np.testing.assert_allclose(exact[6], 1 / 3)
+
+
+def test_on_a_cycle_messages_settle_beside_the_exact_marginals() -> None:
+    # What is known comes to the triangle from a tail, and goes around in it.
+    graph, alike = adjacency(4, [(0, 1), (1, 2), (2, 0), (0, 3)]), [[4, 1], [1, 4]]
+    x = one_hot(4, {3: 0}, 2)
+    module = BeliefPropagation(2, 2, compatibility=alike)
+    found = beliefs_of(module, x, graph)
+    exact = marginals(graph, x, psi_of(module))
+    assert np.abs(found - exact).max() > 0.01
+    assert (found.argmax(axis=1) == exact.argmax(axis=1)).all()
+    assert found[0, 0] > exact[0, 0]  # too sure
+    # Settled: from there, further steps change nothing, and neither does damping.
+    for more in ({"steps": 2000, "tolerance": 1e-12}, {"damping": 0.0}):
+        again = BeliefPropagation(2, 2, compatibility=alike, **more)
+        np.testing.assert_allclose(beliefs_of(again, x, graph), found, atol=1e-4)
+
+
+def test_a_label_that_is_held_fast_cuts_a_cycle() -> None:
+    x = one_hot(5, {0: 0}, 2)
+    module = BeliefPropagation(2, 2, compatibility=[[4, 1], [1, 4]])
+    exact = marginals(cycle(5), x, psi_of(module))
+    np.testing.assert_allclose(beliefs_of(module, x, cycle(5)), exact, atol=1e-5)
+
+
+def test_messages_that_never_settle_are_said() -> None:
+    # Strong dislike around a square and its chord: no labelling suits all.
+    x = one_hot(4, {0: 0}, 2)
+    frustrated = NAMED["K4"]
+    module = BeliefPropagation(
+        2, 2, compatibility=[[0, 1], [1, 0]], damping=0.0, steps=30, prior=0.9
+    )
+    message = (
+        r"belief propagation has not settled: after 30 steps messages still change by "
+        r"up to \S+; a larger 'damping', a smaller 'strength' or more 'steps' may help"
+    )
+    with pytest.warns(H2GCNWarning, match=message):
+        logits = module(x, operators_of(frustrated))
+    assert torch.isfinite(logits).all()
+
+
+def test_a_hub_of_two_thousand_does_not_underflow() -> None:
+    n, c = 2001, 3
+    star = adjacency(n, [(0, v) for v in range(1, n)])
+    known = {v: v % 2 for v in range(1, n - 100)}
+    module = BeliefPropagation(c, c, compatibility=MIXED)
+    logits = module(one_hot(n, known), operators_of(star)).double().numpy()
+    counts = np.bincount(list(known.values()), minlength=c)
+    # Exact on a star: leaves without a label say nothing, the others their row.
+    joint = counts @ np.log(psi_of(module))
+    expected = joint - np.logaddexp.reduce(joint)
+    np.testing.assert_allclose(logits[0], expected, rtol=1e-5)
+    assert logits[0].min() < -200  # its product would be less than 1e-800
+    np.testing.assert_allclose(
+        np.exp(logits[-1]), np.exp(expected) @ psi_of(module), atol=1e-5
+    )
+
+
+def test_all_leaves_of_a_hub_may_be_of_one_class() -> None:
+    star = adjacency(2001, [(0, v) for v in range(1, 2001)])
+    x = one_hot(2001, dict.fromkeys(range(1, 1900), 1), 2)
+    module = BeliefPropagation(2, 2, compatibility=[[1, 0], [0, 1]])
+    logits = module(x, operators_of(star))
+    assert torch.isfinite(logits).all()
+    assert (logits[1900:].argmax(dim=1) == 1).all()
+
+
+def test_a_training_node_keeps_its_label_unless_its_prior_is_soft() -> None:
+    # Five neighbours say that node 0 is of class 1; its own label says 0.
+    star = adjacency(6, [(0, v) for v in range(1, 6)])
+    x = one_hot(6, {0: 0, **dict.fromkeys(range(1, 6), 1)}, 2)
+    alike = [[9, 1], [1, 9]]
+    fast = BeliefPropagation(2, 2, compatibility=alike)(x, operators_of(star))
+    assert fast[0].exp().tolist() == pytest.approx([1, 1e-12], rel=1e-3)
+    soft = BeliefPropagation(2, 2, compatibility=alike, prior=0.9)
+    assert int(soft(x, operators_of(star))[0].argmax()) == 1
+
+
+def test_classes_that_are_heard_equally_well_are_equal() -> None:
+    x = one_hot(5, {1: 0, 3: 1})
+    module = BeliefPropagation(3, 3, compatibility=[[3, 1, 1], [1, 3, 1], [1, 1, 3]])
+    logits = module(x, operators_of(NAMED["path"]))
+    assert float(logits[2, 0]) == float(logits[2, 1]) > float(logits[2, 2])
+
+
+def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
+    x = one_hot(6, {0: 1})
+    module = BeliefPropagation(3, 3, compatibility=MIXED)
+    logits = module(x, operators_of(SIX))
+    assert len(set(logits[5].tolist())) == 1
+    assert (logits[:5].std(dim=1) > 1e-3).all()
+    reached = module.reached(x, operators_of(SIX)).tolist()
+    assert reached == [True] * 5 + [False]
+
+
+@pytest.mark.parametrize(
+    ("model", "operators"),
+    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
+)
+@pytest.mark.parametrize("h", [None, [[1, 1], [1, 1]]])
+def test_a_uniform_compatibility_passes_nothing_on(
+    model: Any, operators: Any, h: list[list[float]] | None
+) -> None:
+    x, module = one_hot(6, {0: 0}, 2), model(2, 2, compatibility=h)
+    logits = module(x, operators(SIX))
+    assert int(logits[0].argmax()) == 0
+    assert (logits[1:, 0] == logits[1:, 1]).all()
+    assert module.reached(x, operators(SIX)).tolist() == [True] + [False] * 5
+
+
+@pytest.mark.parametrize(
+    ("model", "operators"),
+    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
+)
+def test_the_compatibility_is_estimated_from_edges_between_training_nodes(
+    model: Any, operators: Any
+) -> None:
+    labels, index = torch.tensor([0, 1, 2, 1]), torch.tensor([0, 1, 2, 3])
+    module = model(3, 3)
+    x = one_hot(6, {0: 0, 1: 1, 2: 2, 3: 1})
+    module.initialise(x, operators(SIX), labels, index)
+    expected = from_edges(Operator(SIX, symmetric=True), labels, index, 3)
+    np.testing.assert_allclose(module.compatibility, expected, atol=1e-6)
+    assert module.compatibility.std() > 0.1
+    again = model(3, 3)
+    again.load_state_dict(module.state_dict())
+    assert torch.equal(again(x, operators(SIX)), module(x, operators(SIX)))
+    assert not list(module.parameters())
+    module.reset_parameters()
+    np.testing.assert_allclose(module.compatibility, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", [BeliefPropagation, ZooBP])
+def test_a_given_compatibility_is_made_symmetric(model: Any) -> None:
+    module = model(3, 3, compatibility=SKEWED)
+    h = module.compatibility.double().numpy()
+    expected = project(torch.tensor(SKEWED).clamp(min=1e-12))
+    np.testing.assert_allclose(h, expected, atol=1e-6)
+    np.testing.assert_allclose(h, h.T, atol=1e-7)
+    np.testing.assert_allclose(h.sum(axis=1), 1, atol=1e-4)
+    known = torch.tensor([0, 1])
+    x = one_hot(6, {0: 0, 1: 1})
+    module.initialise(x, linear_operators(SIX), known, known)
+    np.testing.assert_allclose(module.compatibility, h, atol=1e-7)
+
+
+def test_neighbours_that_differ_are_predicted() -> None:
+    n = 40
+    y = torch.arange(n) % 2
+    known = torch.tensor([0, 1, 10, 11, 20, 21, 31, 32])
+    x = one_hot(n, dict(zip(known.tolist(), y[known].tolist(), strict=True)), 2)
+    module = BeliefPropagation(2, 2)
+    module.initialise(x, operators_of(cycle(n)), y[known], known)
+    assert (module(x, operators_of(cycle(n))).argmax(dim=1) == y).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "operators"),
+    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
+)
+def test_renumbering_the_nodes_renumbers_the_logits(model: Any, operators: Any) -> None:
+    rng = np.random.default_rng(0)
+    upper = np.triu(rng.random((60, 60)) < 0.05, 1)
+    graph = sp.csr_array((upper | upper.T).astype(np.float32))
+    order = rng.permutation(60)
+    x = one_hot(60, {v: v % 3 for v in range(0, 60, 4)})
+    module = model(3, 3, compatibility=MIXED)
+    logits = module(x, operators(graph))
+    other = sp.csr_array(graph[order][:, order])
+    permuted = module(x[order], operators(other))
+    torch.testing.assert_close(permuted, logits[order], rtol=1e-4, atol=1e-4)
+    index = np.array([7, 0, 7])
+    some = module(x, operators(graph), Target.of(operators(graph), index))
+    torch.testing.assert_close(some, logits[index])
+
+
+def test_a_graph_without_edges_has_nothing_to_say() -> None:
+    x, empty = one_hot(3, {0: 1}), adjacency(3, [])
+    for module, operators in (
+        (BeliefPropagation(3, 3, compatibility=MIXED), operators_of(empty)),
+        (ZooBP(3, 3, compatibility=MIXED), linear_operators(empty)),
+    ):
+        logits = module(x, operators)
+        assert int(logits[0].argmax()) == 1
+        assert len(set(logits[1:].reshape(-1).tolist())) == 1
+
+
+# ----------------------------------------------------------------------------- ZooBP
+
+
+GRAPHS = {**NAMED, "six": SIX, "star": adjacency(9, [(0, v) for v in range(1, 9)])}
+
+
+def bound(adj: sp.csr_array) -> float:
+    """Return the e for which e + m e² = 1, m = max D / ρ²."""
+    a = adj.toarray().astype(float)
+    radius = np.abs(np.linalg.eigvalsh(a)).max()
+    m = a.sum(axis=1).max() / radius**2 if radius else 0
+    return float(max(np.roots([m, 1, -1]).real)) if m else 1.0
+
+
+def persona(adj: sp.csr_array, h: Matrix, scale: float) -> tuple[Matrix, Matrix]:
+    """Return P and Q of the paper, with a row for each class of each node."""
+    a = adj.toarray().astype(float)
+    c = len(h)
+    r = c * h - 1
+    radius = np.abs(np.linalg.eigvalsh(a)).max()
+    norm = np.linalg.norm(r, 2)
+    epsilon = scale * bound(adj) * c / (radius * norm) if radius * norm else 0.0
+    p = np.kron(a, epsilon / c * r)
+    q = np.kron(np.diag(a.sum(axis=1)), (epsilon / c) ** 2 * r @ r.T)
+    return p, q
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
+@pytest.mark.parametrize("scale", [0.3, 0.9])
+def test_beliefs_are_the_solution_of_the_linear_system(
+    graph: str, scale: float
+) -> None:
+    adj = GRAPHS[graph]
+    n = adj.shape[0]
+    x = one_hot(n, {0: 1, n - 1: 2})
+    module = ZooBP(3, 3, compatibility=MIXED, scale=scale, steps=5000, tolerance=0.0)
+    p, q = persona(adj, np.array(MIXED), scale)
+    e = np.array([row - 1 / 3 if row.any() else row for row in x.double().numpy()])
+    b = np.linalg.solve(np.eye(3 * n) - p + q, e.reshape(-1)).reshape(n, 3)
+    logits = module(x, linear_operators(adj)).double().numpy()
+    size = (b * logits).sum() / (b * b).sum()  # one number for the whole graph
+    assert size > 0
+    np.testing.assert_allclose(logits, size * b, atol=2e-4)
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
+def test_the_iteration_converges_up_to_the_bound(graph: str) -> None:
+    p, q = persona(GRAPHS[graph], np.array(MIXED), 0.999)
+    assert np.abs(np.linalg.eigvals(p - q)).max(initial=0) < 1
+    # The norms of both sum to one at the bound, as the sufficient condition says.
+    p, q = persona(GRAPHS[graph], np.array(MIXED), 1.0)
+    total = np.linalg.norm(p, 2) + np.linalg.norm(q, 2)
+    assert total == pytest.approx(1 if GRAPHS[graph].nnz else 0)
+
+
+def test_the_bound_is_linbps_on_a_star_and_wider_elsewhere() -> None:
+    star, k4 = GRAPHS["star"], NAMED["K4"]
+    for adj, expected in ((star, GOLDEN), (k4, bound(k4))):
+        module = ZooBP(3, 3, compatibility=MIXED)
+        assert module._bound(linear_operators(adj)) == pytest.approx(expected, rel=1e-5)
+    assert bound(k4) > GOLDEN + 0.1
+
+
+@pytest.mark.parametrize("graph", ["six", "K4", "path"])
+def test_with_one_type_of_edges_it_is_linbp_solved_for_the_same_epsilon(
+    graph: str,
+) -> None:
+    adj = GRAPHS[graph]
+    n = adj.shape[0]
+    x, operators = one_hot(n, {0: 1, n - 1: 2}), linear_operators(adj)
+    scale = 0.6
+    same = scale * bound(adj) / GOLDEN
+    assert same < 1
+    zoo = ZooBP(3, 3, compatibility=MIXED, scale=scale, steps=2000, tolerance=0.0)
+    lin = LinBP(3, 3, compatibility=MIXED, scale=same, steps=2000)
+    torch.testing.assert_close(zoo(x, operators), lin(x, operators), atol=1e-4, rtol=0)
+    # For another ε they are not the same, so the test can fail.
+    other = LinBP(3, 3, compatibility=MIXED, scale=0.3 * same, steps=2000)
+    assert (zoo(x, operators) - other(x, operators)).abs().max() > 1e-3
+
+
+def test_a_loose_tolerance_ends_the_iteration_early() -> None:
+    # Node 4 is three steps from node 1, and hears of it only in the third.
+    x, operators = one_hot(6, {1: 1}), linear_operators(SIX)
+    far = ZooBP(3, 3, compatibility=MIXED, steps=50)(x, operators)
+    near = ZooBP(3, 3, compatibility=MIXED, tolerance=0.9)(x, operators)
+    assert far[4].abs().max() > 0
+    assert not near[4].any()
+
+
+def test_beliefs_that_cancel_out_are_equal() -> None:
+    # Node 2 hears of two classes equally well; only rounding could tell them apart.
+    x = one_hot(5, {1: 0, 3: 1}, 2)
+    module = ZooBP(2, 2, compatibility=[[1, 4], [4, 1]])
+    logits = module(x, linear_operators(NAMED["path"]))
+    assert float(logits[2, 0]) == float(logits[2, 1])
+    assert float(logits[0, 0]) < float(logits[0, 1])
+
+
+def test_what_is_heard_for_and_against_bounds_the_beliefs() -> None:
+    x, operators = one_hot(6, {0: 1, 2: 0}), linear_operators(SIX)
+    module = ZooBP(3, 3, compatibility=MIXED)
+    labels = x - x.mean(dim=1, keepdim=True)
+    beliefs = module._spread(labels, operators)
+    heard = module._heard(x, operators)
+    assert (beliefs.norm(dim=1, keepdim=True) <= heard + 1e-6).all()
+
+
+def test_a_far_node_is_not_levelled() -> None:
+    long = path(30)
+    logits = ZooBP(2, 2, compatibility=[[4, 1], [1, 4]], tolerance=0.0)(
+        one_hot(30, {0: 1}, 2), linear_operators(long)
+    )
+    assert (logits[:, 1] > logits[:, 0]).all()
+
+
+# --------------------------------------------------------------------------- options
+
+
+BP_STEPS = r"must be an integer, at least 1 and at most 10000\. Got 0 "
+LABELS = r"must be out_channels, 2: it takes labels, one column a class, not features\."
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (BeliefPropagation, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
+        (ZooBP, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
+        (BeliefPropagation, {"strength": 0}, r"'strength' .* in \(0, 1\]\. Got 0 "),
+        (BeliefPropagation, {"prior": 1.5}, r"'prior' .* in \(0, 1\]\. Got 1\.5 "),
+        (BeliefPropagation, {"damping": 1}, r"'damping' .* in \[0, 1\)\. Got 1 "),
+        (BeliefPropagation, {"steps": 0}, f"'steps' .* {BP_STEPS}"),
+        (BeliefPropagation, {"tolerance": -1}, r"'tolerance' .* in \[0, 1\)\. Got -1"),
+        (ZooBP, {"scale": 1}, r"'scale' .* in \(0, 1\)\. Got 1 "),
+        (ZooBP, {"steps": 0}, f"'steps' .* {BP_STEPS}"),
+        (ZooBP, {"tolerance": "no"}, r"'tolerance' .* in \[0, 1\)\. Got 'no' "),
+        (ZooBP, {"compatibility": MIXED}, r"must be 2 x 2 numbers, .* \(3, 3\) inst"),
+        (
+            BeliefPropagation,
+            {"compatibility": [[1, -1], [1, 1]]},
+            r"The 'compatibility' parameter of BeliefPropagation must be 2 x 2 numbers",
+        ),
+    ],
+)
+def test_bad_options_are_named(
+    model: Any, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"parameter of {model.__name__}"):
+        model(**({"in_channels": 2, "out_channels": 2} | options))
+    with pytest.raises(InputError, match=message):
+        model(**({"in_channels": 2, "out_channels": 2} | options))

@@ -178,6 +178,20 @@ def test_what_another_program_is_writing_stays(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
+@locks
+def test_a_file_that_another_program_is_about_to_clear_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "new"
+    path.touch()
+    with path.open("rb") as other:
+        files.fcntl.flock(other, files.fcntl.LOCK_EX)
+        assert files.keep(path) is None
+    held = files.keep(path)
+    assert held is not None
+    held.close()
+
+
 def test_without_locks_all_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -301,7 +301,7 @@ def clear_beside(
             if own.fullmatch(path.name) is not None:
                 held = ExitStack()
                 with held, suppress(OSError):
-                    if _is_locked(path, held):
+                    if _lock(path, held):
                         remove(path)
 
 
@@ -312,28 +312,28 @@ def keep(path: Path) -> ExitStack | None:
     -------
     ExitStack or None
         What keeps it, until it is closed; None where somebody was faster, and it is
-        gone.
+        gone, or about to be.
     """
     held = ExitStack()
-    try:
-        if _is_locked(path, held) or path.exists():
+    with suppress(FileNotFoundError):
+        if _lock(path, held) is not False:
             return held
-    except FileNotFoundError:
-        pass
     held.close()
     return None
 
 
-def _is_locked(path: Path, held: ExitStack) -> bool:
-    """Lock a path if nobody else has, and return whether that is so."""
+def _lock(path: Path, held: ExitStack) -> bool | None:
+    """Lock a path if nobody else has; return whether, None where there are no locks."""
     if fcntl is None:
-        return False
+        return None
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     held.callback(os.close, handle)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody has, or there are no locks here
+    except BlockingIOError:
         return False
+    except OSError:
+        return None
     return os.path.samestat(os.fstat(handle), path.stat())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from h2gcn.cli.completion import (
+from h2gcn.cli.options import (
     DATASETS as DATASET_NAMES,
     MODELS as MODEL_NAMES,
     complete_model,

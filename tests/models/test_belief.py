@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
-from h2gcn.models.compatibility import from_edges, project
+from h2gcn.models.belief import (
+    BeliefPropagation,
+    LinBP,
+    ZooBP,
+    belief_operators,
+    from_edges,
+    project,
+)
 from h2gcn.models.cpgnn import plain_adjacency
 from h2gcn.sparse import Operator, Target
 from support.graphs import NAMED, adjacency

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
-from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
+from h2gcn.models.gcn import ChebyGCN, scaled_laplacian
 from h2gcn.sparse import Operator, Target, dropout
 from support.graphs import NAMED, adjacency
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from h2gcn.models.compatibility import from_edges, from_neighbours, project, sinkhorn
+from h2gcn.models.belief import from_edges, from_neighbours, project, sinkhorn
 from h2gcn.sparse import Operator
 from support.graphs import adjacency
 

@@ -268,7 +268,7 @@ def test_a_larger_graph_without_edges_has_operators_of_zeros() -> None:
 
 
 def test_the_compatibility_is_estimated_from_edges_between_training_nodes() -> None:
-    from h2gcn.models.compatibility import from_edges
+    from h2gcn.models.belief import from_edges
 
     labels, index = torch.tensor([0, 1, 2, 1]), torch.tensor([0, 1, 2, 3])
     x = one_hot(6, {0: 0, 1: 1, 2: 2, 3: 1})

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn.cli.completion import complete_model
 from h2gcn.cli.console import table, tell, tell_json
-from h2gcn.cli.options import AsJson
+from h2gcn.cli.options import AsJson, complete_model
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""Options that several commands share: which graph, which settings, which machine."""
+"""Options that several commands share: which graph, which settings, which machine.
+
+What a shell completes stands here too, names of models and datasets once more: a press
+of the tab key does not wait for torch.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn.cli.completion import complete_model, complete_source
 from h2gcn.cli.console import download_bar
 from h2gcn.exceptions import InputError
 
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
     from h2gcn.io import TableOptions
 
 __all__ = [
+    "DATASETS",
     "DEFAULT_MODEL",
+    "MODELS",
     "READ_AGAIN",
     "AsJson",
     "BatchSize",
@@ -64,6 +69,8 @@ __all__ = [
     "check_given",
     "check_not_read",
     "check_page",
+    "complete_model",
+    "complete_source",
     "find_settings",
     "in_panel",
     "in_range",
@@ -79,6 +86,56 @@ __all__ = [
     "past_of",
     "with_tables",
 ]
+
+DATASETS = (
+    *("texas", "wisconsin", "cornell", "cornell-2020", "actor", "chameleon"),
+    *("squirrel", "cora", "citeseer", "pubmed", "cora-full", "minesweeper"),
+    *("tolokers", "roman-empire", "amazon-ratings", "questions"),
+    *("chameleon-filtered", "chameleon-filtered-directed", "squirrel-filtered"),
+    *("squirrel-filtered-directed", "penn94", "amherst41", "cornell5"),
+    *("johns-hopkins55", "reed98", "genius", "twitch-gamers", "pokec"),
+    *("snap-patents", "arxiv-year", "ogbn-arxiv", "ogbn-products", "coauthor-cs"),
+    *("coauthor-physics", "amazon-photo", "amazon-computers", "hm-categories"),
+    *("pokec-regions", "web-topics", "tolokers-2", "city-reviews", "artnet-exp"),
+    "web-fraud",
+)
+"""Those of `h2gcn.datasets`."""
+MODELS = (
+    *("h2gcn-1", "h2gcn-2", "mlp", "gcn", "gcn-jk", "gcn-cheby", "gcn-cheby-jk"),
+    *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "cpgnn"),
+    *("label-propagation", "label-propagation-2hop", "linbp", "bp", "zoobp"),
+    *("decoupled-smoothing", "correct-and-smooth", "ica", "ring-table", "sign"),
+    *("fsgnn", "faf", "c-ignn", "linkx", "logistic", "boosted-trees"),
+    *("residual-gcn", "residual-sage", "dir-gnn", "gpr-gnn", "acm-gcn", "h2gcn-s1"),
+    *("h2gcn-ns0", "h2gcn-ns1", "h2gcn-n0", "h2gcn-n1", "h2gcn-k0", "h2gcn-k1"),
+    *("h2gcn-r2", "h2gcn-nonlinear"),
+)
+"""Those of `h2gcn.models`."""
+_READ = (".npz", ".graphml", ".pt", ".edgelist", ".csv", ".tsv", ".parquet")
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Return the models that a text may become."""
+    return [name for name in ("auto", *MODELS) if name.startswith(incomplete)]
+
+
+def complete_source(incomplete: str) -> list[str]:
+    """Return the datasets, files and folders that a text may become."""
+    names = [name for name in DATASETS if name.startswith(incomplete)]
+    head, cut, tail = incomplete.rpartition("/")
+    folder = Path(f"{head}{cut}" or ".")
+    try:
+        there = sorted(folder.iterdir())
+    except OSError:
+        return names
+    for path in there:
+        shown = path.name.startswith(".") <= tail.startswith(".")
+        if path.name.startswith(tail) and shown:
+            if path.is_dir():
+                names.append(f"{head}{cut}{path.name}/")
+            elif path.suffix in _READ:
+                names.append(f"{head}{cut}{path.name}")
+    return names
 
 
 def in_range(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], Any]:

@@ -26,7 +26,6 @@ from h2gcn import (
     training,
 )
 from h2gcn.cli import options as src
-from h2gcn.cli.completion import complete_model
 from h2gcn.cli.console import (
     KEPT,
     SCORES,
@@ -51,6 +50,7 @@ from h2gcn.cli.options import (
     RingStore,
     Seed,
     check_given,
+    complete_model,
     find_settings,
     in_panel,
     in_range,

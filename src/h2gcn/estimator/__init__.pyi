@@ -27,12 +27,13 @@ from .evaluation import (
 )
 from .explaining import (
     Explanation as Explanation,
+    Importance as Importance,
+    ImportanceRow as ImportanceRow,
     MemberReasons as MemberReasons,
     Term as Term,
     find_node as find_node,
     together as together,
 )
-from .importance import Importance as Importance, ImportanceRow as ImportanceRow
 from .inputs import (
     KnownLabels as KnownLabels,
     Scaler as Scaler,

@@ -31,8 +31,12 @@ from h2gcn._validation import (
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
 from h2gcn.estimator.evaluation import ScoreCard, nodes_to_score, score_model
-from h2gcn.estimator.explaining import Explanation, explain_node
-from h2gcn.estimator.importance import Importance, measure_importance
+from h2gcn.estimator.explaining import (
+    Explanation,
+    Importance,
+    explain_node,
+    measure_importance,
+)
 from h2gcn.estimator.inputs import (
     KnownLabels,
     Scaler,

@@ -11,11 +11,16 @@ from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
-from h2gcn.models.cheby import ChebyGCN, scaled_laplacian
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gat import GAT, closed_neighbourhoods
-from h2gcn.models.gcn import GCN, SGC, renormalised_adjacency
+from h2gcn.models.gcn import (
+    GCN,
+    SGC,
+    ChebyGCN,
+    renormalised_adjacency,
+    scaled_laplacian,
+)
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency

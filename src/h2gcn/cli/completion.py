@@ -17,7 +17,8 @@ DATASETS = (
 """Those of `h2gcn.datasets`."""
 MODELS = (
     *("h2gcn-1", "h2gcn-2", "mlp", "gcn", "gcn-jk", "gcn-cheby", "gcn-cheby-jk"),
-    *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "cpgnn"),
+    *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "gdc"),
+    *("gmnn", "gam", "cpgnn"),
     *("label-propagation", "label-propagation-2hop", "linbp", "ring-table", "sign"),
     *("fsgnn", "faf", "c-ignn", "linkx", "logistic", "boosted-trees"),
     *("residual-gcn", "residual-sage", "dir-gnn", "gpr-gnn", "acm-gcn", "h2gcn-s1"),

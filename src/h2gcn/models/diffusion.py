@@ -205,7 +205,8 @@ class Diffusion(OperatorMaker):
             # products of both sum to half the bound, so shared that least is handed on.
             later = np.append(np.cumsum(heat[:0:-1])[::-1], 0.0)
             careful = np.sqrt(later)
-            limits = bound / 2 / (careful.sum() * np.maximum(careful, bound / 2))
+            share = bound / 2
+            limits = share / (max(careful.sum(), share) * np.maximum(careful, share))
         starts = walk.indptr.astype(np.int64)
         columns = walk.indices.astype(np.int32, copy=False)
         parts: dict[int, _Part] = {}
@@ -259,7 +260,7 @@ def diffused(graph: Graph, **options: Any) -> Graph:
         adj=CSR(joined + joined.T),
         directed=None,
         edge_columns=EdgeColumns(*ends, values, ("diffusion",), directed=False),
-        edge_weight="diffusion",
+        edge_weight="diffusion" if pairs.nnz else None,
         record=replace(graph.record, notes=(*graph.record.notes, note)),
     )
 
@@ -309,7 +310,9 @@ def _stacked(parts: list[_Part], n: int) -> CSR:
         np.concatenate(f) for f in zip(empty, *parts, strict=True)
     )
     starts = row_starts(sizes)
-    return CSR((values, columns, narrow(starts, starts[-1])), shape=(len(sizes), n))
+    made = CSR((values, columns, narrow(starts, starts[-1])), shape=(len(sizes), n))
+    made.sort_indices()
+    return made
 
 
 def _kept_of_dense(rows: Doubles, top: int, least: float) -> _Part:
@@ -319,36 +322,61 @@ def _kept_of_dense(rows: Doubles, top: int, least: float) -> _Part:
 
 
 @compiled
+def _largest(numbers, count, k):  # type: ignore[no-untyped-def]
+    """Return the k-th largest of the first `count` numbers, which change places."""
+    first, last = 0, count - 1
+    while first < last:
+        middle = numbers[(first + last) // 2]
+        left, right = first, last
+        while left <= right:
+            while numbers[left] > middle:
+                left += 1
+            while numbers[right] < middle:
+                right -= 1
+            if left <= right:
+                numbers[left], numbers[right] = numbers[right], numbers[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            last = right
+        elif k - 1 >= left:
+            first = left
+        else:
+            break
+    return numbers[k - 1]
+
+
+@compiled
 def _keep(nodes, values, count, top, least, ranked, columns, kept, at):  # type: ignore[no-untyped-def]
     """Write what is kept of a row to `columns` and `kept` from `at`; return the end.
 
-    `nodes` and `values` are the row, `count` entries in ascending order; `ranked` has
-    room for as many. Both results have room for `top` more.
+    `nodes` and `values` are the row, `count` entries in any order; `ranked` has room
+    for as many numbers, and both results for `top` more.
     """
     enough = 0
     for place in range(count):
         if values[place] >= least * (1 - TIE):
             ranked[enough] = values[place]
             enough += 1
-    last = least
-    if enough > top:
-        last = np.partition(ranked[:enough], enough - top)[enough - top]
-    above = 0
+    last = _largest(ranked, enough, top) if enough > top else least
+    above, same = 0, 0
     for place in range(count):
         if values[place] > last * (1 + TIE):
             above += 1
-    same = top - above
+        elif values[place] >= last * (1 - TIE):
+            ranked[same] = -nodes[place]
+            same += 1
+    lowest = -np.inf
+    if above + same > top:
+        lowest = _largest(ranked, same, top - above)
     for place in range(count):
         value = values[place]
-        if value > last * (1 + TIE):
-            pass
-        elif value >= last * (1 - TIE) and same > 0:
-            same -= 1
-        else:
-            continue
-        columns[at] = nodes[place]
-        kept[at] = value
-        at += 1
+        if value > last * (1 + TIE) or (
+            value >= last * (1 - TIE) and -nodes[place] >= lowest
+        ):
+            columns[at] = nodes[place]
+            kept[at] = value
+            at += 1
     return at
 
 
@@ -369,7 +397,7 @@ def _keep_dense(rows, top, least):  # type: ignore[no-untyped-def]
     m, n = rows.shape
     sizes = np.empty(m, np.int64)
     columns, kept, ranked = np.empty(n, np.int32), np.empty(n), np.empty(n)
-    nodes = np.arange(n)
+    nodes = np.arange(n).astype(np.int32)
     used = 0
     for i in range(m):
         columns, kept = _grown(columns, kept, used, min(top, n))
@@ -458,15 +486,13 @@ def _push_rows(  # type: ignore[no-untyped-def]
                 if goes_on:
                     queue[count], amounts[count] = other, amount
                     count += 1
-        row = touched[:near]
-        row.sort()
         for place in range(near):
-            other = row[place]
+            other = touched[place]
             # Of what waits, α stays where it is in any case.
             amounts[place] = found[other] + alpha * waiting[other]
             found[other], waiting[other] = 0.0, 0.0
         out, kept = _grown(out, kept, used, min(top, near))
-        end = _keep(row, amounts, near, top, least, ranked, out, kept, used)
+        end = _keep(touched, amounts, near, top, least, ranked, out, kept, used)
         sizes[i] = end - used
         used = end
     return out[:used].copy(), kept[:used].copy(), sizes

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,6 +63,9 @@ def test_a_model_without_rings_is_checked_once(
         ("gcn", {}, (120,)),
         ("gcn", {"directed": True}, (120,)),
         ("dir-gnn", {}, (60, 60)),
+        ("gam", {}, (120, 120)),
+        ("gdc", {}, (900,)),
+        ("gdc", {"top": 5}, (150,)),
         ("h2gcn-s1", {"directed": True}, (60, 60)),
         ("h2gcn-1", {"directed": True}, (60, 60, "far", "far")),
     ],
@@ -70,7 +74,7 @@ def test_every_operator_is_forecast(
     small_graph: Graph,
     monkeypatch: pytest.MonkeyPatch,
     model: str,
-    options: dict[str, bool],
+    options: dict[str, object],
     entries: tuple[object, ...],
 ) -> None:
     graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
@@ -82,7 +86,7 @@ def test_every_operator_is_forecast(
     far = int(exact_rings(graph.directed)[1].nnz)
     assert asked == [tuple(far if size == "far" else size for size in entries)]
     made = build_operators(plan)
-    assert tuple(op.scipy.nnz for op in made) == asked[0] or model == "gcn"
+    assert tuple(op.scipy.nnz for op in made) == asked[0] or model in ("gcn", "gam")
 
 
 def test_options_that_change_the_operators_make_others(small_graph: Graph) -> None:
@@ -94,6 +98,16 @@ def test_options_that_change_the_operators_make_others(small_graph: Graph) -> No
     assert plan_operators(graph, "h2gcn-1", CPU).ready is None
     again = plan_operators(graph, "h2gcn-1", CPU, given={**given, "dropout": 0.1})
     assert again.ready is both
+
+
+def test_options_of_operators_by_value(small_graph: Graph) -> None:
+    graph, given = replace(small_graph), {"top": 3, "alpha": 0.2}
+    made = build_operators(plan_operators(graph, "gdc", CPU, given=given))
+    assert made[0].scipy.nnz == 3 * 30
+    same = {"alpha": 0.2, "dropout": 0.1, "top": np.int64(3)}
+    assert plan_operators(graph, "gdc", CPU, given=same).ready is made
+    for other in ({}, {"top": 3}, {"top": 4, "alpha": 0.2}):
+        assert plan_operators(graph, "gdc", CPU, given=other).ready is None
 
 
 def test_what_is_in_memory_is_not_planned_again(

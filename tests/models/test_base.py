@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn.graph import Split
-from h2gcn.models import MODELS, NodeModule, build_model, find_model
+from h2gcn.models import MODELS, NodeModule, Phase, build_model, find_model
 from h2gcn.sparse import Operator
 from h2gcn.training import TrainConfig, fit_module
 from support.graphs import NAMED
@@ -38,6 +38,12 @@ def test_a_model_that_says_nothing() -> None:
     assert module.trained_first() is None
     assert module.learner() is module
     assert module.penalty() is None
+    assert module.phases() == (Phase(),)
+    given = module.prepare(
+        Phase(), torch.eye(3), (), torch.tensor([0]), torch.arange(1), {}
+    )
+    assert given == {}
+    assert module.objective(Phase(), torch.eye(3), (), given, None) is None
     assert module.reached(torch.eye(3), ()) is None
     assert [weight.shape for weight in module.regularised()] == [(3, 2)]
     assert module.embedding_width() == 2
@@ -110,7 +116,10 @@ def test_every_model_keeps_what_is_declared(name: str) -> None:
     learner = module.learner()
     assert (learner is not module) == (name == "correct-and-smooth")
     assert {id(weight) for weight in learner.parameters()} == own
-    assert (module.entry_bytes() > 0) == (name in ("gat", "bp"))
+    assert (module.entry_bytes() > 0) == (name in ("gat", "bp", "gam"))
+    phases = module.phases()
+    assert phases[-1].steps is None  # nothing is trained for nothing
+    assert (len(phases) > 1) == (name in ("gmnn", "gam"))
 
 
 def test_an_entry_of_attention_takes_bytes_for_each_head() -> None:

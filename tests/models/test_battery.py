@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
-from h2gcn.models import ALIASES, GCN, MODELS, build_model, find_model
+from h2gcn.models import ALIASES, GCN, MODELS, NodeModule, build_model, find_model
 from h2gcn.ring_table import Input, TableInput, TableMaker
 from h2gcn.sparse import Operator, Target, dropout
 from support.graphs import NAMED, adjacency
@@ -32,7 +32,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def build(
     name: str, x: Input | None = None, n_classes: int = 3, dropout: float = 0.5
-) -> nn.Module:
+) -> NodeModule:
     """Return a module for an input; what learns in one go has learned from it."""
     torch.manual_seed(0)
     spec = MODELS[name]
@@ -157,9 +157,15 @@ def test_a_target_gives_the_rows_of_all_logits(name: str) -> None:
 def test_gradients_reach_every_weight(name: str, dropout: float) -> None:
     adj = random_adjacency()
     x = inputs(name, adj)
-    module = build(name, x, dropout=dropout).train()
-    logits = module(x, operators_of(name, adj))
-    torch.nn.functional.cross_entropy(logits, torch.arange(15) % 3).backward()
+    module, operators = build(name, x, dropout=dropout), operators_of(name, adj)
+    y, index = torch.arange(15) % 3, torch.arange(0, 15, 2)
+    given: dict[str, Tensor] = {}
+    for phase in module.phases():
+        given = module.eval().prepare(phase, x, operators, y[index], index, given)
+        loss = module.train().objective(phase, x, operators, given, None)
+        if loss is None:
+            loss = torch.nn.functional.cross_entropy(module(x, operators), y)
+        loss.backward()
     for weight_name, weight in module.named_parameters():
         assert weight.grad is not None, weight_name
         assert torch.isfinite(weight.grad).all(), weight_name
@@ -306,8 +312,9 @@ def test_the_same_seed_gives_the_same_logits_to_the_bit(name: str) -> None:
 @pytest.mark.parametrize("name", trained_models())
 def test_fifty_epochs_stay_finite_and_learn(name: str) -> None:
     graph = small_synthetic()
-    options = {"dropout": 0.0} if "dropout" in MODELS[name].options else {}
-    clf = NodeClassifier(name, epochs=50, random_state=0, **options).fit(graph)
+    named = ("dropout", "input_dropout", "propagation_dropout")
+    options = {key: 0.0 for key in named if key in MODELS[name].options}
+    clf = NodeClassifier(name, epochs=50, random_state=0, options=options).fit(graph)
     losses = [epoch.loss for epoch in clf.history_]
     assert len(losses) == 50
     assert np.isfinite(losses).all()

@@ -137,6 +137,9 @@ def test_rules_and_optimisers_go_on(
         ("gpr-gnn", {}),
         ("acm-gcn", {}),
         ("correct-and-smooth", {}),
+        ("gdc", {}),
+        ("gmnn", {}),
+        ("gam", {}),
     ],
     ids=str,
 )
@@ -937,6 +940,34 @@ def test_a_tensor_that_does_not_fit_is_named(
         resume(new(**params), small_graph, tmp_path / "c")
     assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
     assert torch.equal(torch.get_rng_state(), before)
+
+
+NOT_NEEDED = "given is not what the steps of the phase need"
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        (None, NOT_NEEDED),
+        (torch.ones(4, 2), NOT_NEEDED),
+        (torch.full((30, 2), math.inf), "given.shares has numbers that are not finite"),
+    ],
+    ids=["missing", "another shape", "not finite"],
+)
+def test_what_a_phase_was_given_is_checked(
+    small_graph: Graph, tmp_path: Path, tensor: torch.Tensor | None, words: str
+) -> None:
+    kill(new("gmnn"), small_graph, tmp_path / "c", at=8)
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        assert tensors.pop("given.shares").shape == (30, 2)
+        if tensor is not None:
+            tensors["given.shares"] = tensor.clone()
+
+    change_tensors(tmp_path / "c", change)
+    with pytest.raises(InputError) as caught:
+        resume(new("gmnn"), small_graph, tmp_path / "c")
+    assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ DATASETS = (
 """Those of `h2gcn.datasets`."""
 MODELS = (
     *("h2gcn-1", "h2gcn-2", "mlp", "gcn", "gcn-jk", "gcn-cheby", "gcn-cheby-jk"),
-    *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "cpgnn"),
+    *("graphsage", "graphsage-jk", "gat", "mixhop", "geom-gcn", "sgc", "gdc"),
+    *("gmnn", "gam", "cpgnn"),
     *("label-propagation", "label-propagation-2hop", "linbp", "bp", "zoobp"),
     *("decoupled-smoothing", "correct-and-smooth", "ica", "ring-table", "sign"),
     *("fsgnn", "faf", "c-ignn", "linkx", "logistic", "boosted-trees"),

@@ -189,7 +189,7 @@ def remembered_operators(
 def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:
     """Return about how many entries each operator has that is not a planned ring."""
     if not spec.rings:
-        return (int(matrix.nnz),) * spec.matrices
+        return spec.entries(matrix)
     hops = spec.fixed["hops"]
     sizes = forecast_ring(matrix, hops=max(hops)).entries
     return tuple(sizes[hop - 1] for hop in hops for _ in ("along", "against"))

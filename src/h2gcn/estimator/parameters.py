@@ -359,12 +359,16 @@ def _may_be_folder(path: object) -> bool:
 def check_batches(params: Params, module: NodeModule) -> None:
     """Raise where batches are asked for, and a module cannot be given any."""
     name = params["model"]
-    possible = module.reach is not None and find_model(name).trained
-    if params["batch_size"] is None or possible:
+    if params["batch_size"] is None:
         return
-    why = "each of its logits depends on all nodes of the graph"
     if not find_model(name).trained:
         why = "it has no epochs"
+    elif module.reach is None:
+        why = "each of its logits depends on all nodes of the graph"
+    elif len(module.phases()) > 1:
+        why = "it learns from all nodes of the graph"
+    else:
+        return
     raise InputError(
         f"The 'batch_size' parameter of NodeClassifier does not go with model {name!r}:"
         f" {why}."

@@ -585,6 +585,33 @@ _ACM_GCN = {
     "patience": (200,),
 }
 
+_GDC = {"hidden_channels": (64,), "top": (64, 128), "l2": (2.5e-4, 0.05)}
+_GDC_KERNELS: list[Axes] = [
+    {"kernel": ("pagerank",), "alpha": (0.15, 0.05), **_GDC, "patience": (100,)},
+    {"kernel": ("heat",), "time": (1.0, 3.0, 5.0), **_GDC, "patience": (100,)},
+]
+_GMNN = {
+    "hidden_channels": (16, 64),
+    "input_dropout": (0.5,),
+    "dropout": (0.0, 0.5),
+    "temperature": (0.1, 1.0),
+    "learning_rate": (0.01, 0.05),
+    "l2": (2.5e-4,),
+    "epochs": (400,),
+}
+_GAM: list[Axes] = [
+    {
+        "base": ("mlp", "gcn"),
+        "hidden_channels": (128,),
+        "lu": (weight,),
+        "uu": (weight / 2,),
+        "l2": (0.0,),
+        "patience": (200,),
+    }
+    for weight in (0.1, 10.0, 100.0, 1000.0)
+]
+"""One weight in two: the program's runs have all of UU at half of LU."""
+
 _REAL: dict[str, list[Axes]] = {
     "h2gcn": [{**_BOTH, "l2": (1e-5, 5e-4)}],
     "mlp": [{**_BOTH, "l2": (5e-4,)}],
@@ -595,6 +622,9 @@ _REAL: dict[str, list[Axes]] = {
     "gat": [_GAT],
     "geom-gcn": [_GEOM_GCN],
     "sgc": [{"learning_rate": (0.2,), "epochs": (100,), "l2": (0.0, 1e-6, 1e-5, 1e-4)}],
+    "gdc": _GDC_KERNELS,
+    "gmnn": [_GMNN],
+    "gam": _GAM,
     "cpgnn": [{"dropout": (0.0, 0.5), "rounds": (1, 2), "l2": (5e-4,)}],
     "residual-gcn": [_RESIDUAL],
     "dir-gnn": [_DIR_GNN],

@@ -2,9 +2,11 @@ from .base import (
     ExactSum as ExactSum,
     ModelSpec as ModelSpec,
     NodeModule as NodeModule,
+    Phase as Phase,
     Summand as Summand,
     tensor_problem as tensor_problem,
 )
+from .diffusion import Diffusion as Diffusion, diffused as diffused
 from .gcn import GCN as GCN
 from .h2gcn import H2GCN as H2GCN
 from .iterative import iterative_classification as iterative_classification

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -28,6 +29,8 @@ __all__ = [
     "ExactSum",
     "ModelSpec",
     "NodeModule",
+    "OperatorMaker",
+    "Phase",
     "Summand",
     "Weighted",
     "by_distance",
@@ -37,6 +40,7 @@ __all__ = [
     "follow",
     "input_rows",
     "pick",
+    "soft_cross_entropy",
     "tensor_problem",
 ]
 
@@ -117,6 +121,23 @@ class ExactSum:
     of: str = "logit"
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of a training, of a module that is trained in several.
+
+    Parameters
+    ----------
+    name
+        What the module knows it by.
+    steps
+        How many steps it takes, of something that the validation nodes have no say in;
+        None for a share of the epochs, each of which they judge.
+    """
+
+    name: str = ""
+    steps: int | None = None
+
+
 class NodeModule(nn.Module):
     """A module that gives each node of a graph its logits, and what else it offers.
 
@@ -194,6 +215,66 @@ class NodeModule(nn.Module):
         index
             The training nodes, [m].
         """
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return the stretches of its training in order; the last one is judged.
+
+        Those that are judged have equal shares of the epochs. After each of them the
+        weights are the best so far; every phase has an optimiser that begins anew.
+        """
+        return (Phase(),)
+
+    def prepare(
+        self,
+        phase: Phase,
+        x: Input,
+        operators: Sequence[LinearMap],
+        labels: Tensor,
+        index: Tensor,
+        before: Mapping[str, Tensor],
+    ) -> dict[str, Tensor]:
+        """Return what the steps of a phase need, once and before the first of them.
+
+        It may set weights anew too. No gradient is taken, and nothing is dropped.
+
+        Parameters
+        ----------
+        phase
+            One of `phases`.
+        x, operators, labels, index
+            As of `initialise`.
+        before
+            What it returned for the phase before; nothing for the first.
+        """
+        del phase, x, operators, labels, index, before
+        return {}
+
+    def objective(
+        self,
+        phase: Phase,
+        x: Input,
+        operators: Sequence[LinearMap],
+        given: Mapping[str, Tensor],
+        weights: Tensor | None,
+    ) -> Tensor | None:
+        """Return the loss that a step of a phase lowers, of the whole graph.
+
+        None is the cross-entropy of the training nodes. Weights that the loss does not
+        depend on stay as they are.
+
+        Parameters
+        ----------
+        phase
+            One of `phases`.
+        x, operators
+            As of `forward`.
+        given
+            What `prepare` returned for the phase.
+        weights
+            Of the classes, [C]; None where all count alike.
+        """
+        del phase, x, operators, given, weights
+        return None
 
     def regularised(self) -> list[nn.Parameter]:
         """Return the weights that the L2 penalty acts on: all, if nothing is said."""
@@ -301,8 +382,47 @@ def _layer_widths(module: NodeModule) -> tuple[int, int]:
     return max(first, 1), inner // max(first, 1)
 
 
+def soft_cross_entropy(
+    logits: Tensor, shares: Tensor, weights: Tensor | None
+) -> Tensor:
+    """Return the mean cross-entropy of some nodes with shares of classes for a label.
+
+    Parameters
+    ----------
+    logits, shares
+        [m, C] each; the shares of a node sum to one.
+    weights
+        Of the classes, [C]; None where all count alike.
+    """
+    if weights is not None:
+        shares = shares * weights.to(shares.dtype)
+    return -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
+
+
 SIZES = ("in_channels", "out_channels")
 """The arguments of a module that the graph decides."""
+
+
+@dataclass(frozen=True)
+class OperatorMaker(ABC):
+    """Makes operators in a way that options of a model set: its fields, by their names.
+
+    As a dataclass it is told apart by its values: the same options give operators that
+    need not be made twice.
+    """
+
+    @abstractmethod
+    def __call__(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return the operators of a graph, [n, n] each."""
+
+    @abstractmethod
+    def entries(self, adj: CSR) -> tuple[int, ...]:
+        """Return about how many entries each operator has."""
+
+    def with_options(self, options: Mapping[str, Any]) -> OperatorMaker:
+        """Return it with those of some options that are its own."""
+        own = {part.name for part in fields(self)}
+        return replace(self, **{name: options[name] for name in options if name in own})
 
 
 @dataclass(frozen=True)
@@ -314,8 +434,9 @@ class ModelSpec:
     module
         The module, built with (in_channels, out_channels, **options).
     operators
-        A pure function from an adjacency matrix to sparse matrices; which matrix of a
-        graph it is called with, `matrix_of` says.
+        A pure function from an adjacency matrix to sparse matrices, an `OperatorMaker`
+        where options of the model change them; which matrix of a graph it is called
+        with, `matrix_of` says.
     fixed
         The arguments that make this model out of its module.
     designs
@@ -400,7 +521,21 @@ class ModelSpec:
         spec = self
         for name in on:
             spec = replace(spec, **self.switches[name])
+        if isinstance(spec.operators, OperatorMaker):
+            spec = replace(spec, operators=spec.operators.with_options(said))
         return spec
+
+    def entries(self, matrix: CSR) -> tuple[int, ...]:
+        """Return about how many entries each operator has, where they are no rings.
+
+        Parameters
+        ----------
+        matrix
+            Of `matrix_of`, [n, n].
+        """
+        if isinstance(self.operators, OperatorMaker):
+            return self.operators.entries(matrix)
+        return (int(matrix.nnz),) * self.matrices
 
     def matrix_of(self, graph: Graph) -> CSR:
         """Return the matrix of a graph that the operators are made of, [n, n].

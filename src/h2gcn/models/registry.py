@@ -12,7 +12,9 @@ from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
+from h2gcn.models.diffusion import Diffusion
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
+from h2gcn.models.gam import GAM, convolution_and_pairs
 from h2gcn.models.gat import GAT, closed_neighbourhoods
 from h2gcn.models.gcn import (
     GCN,
@@ -21,7 +23,9 @@ from h2gcn.models.gcn import (
     renormalised_adjacency,
     scaled_laplacian,
 )
+from h2gcn.models.gdc import GDC
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
+from h2gcn.models.gmnn import GMNN
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
@@ -222,6 +226,31 @@ MODELS: dict[str, ModelSpec] = {
         paper="Wu et al. 2019",
         training={"learning_rate": 0.2, "l2": 2.5e-6},
         rows=_RENORMALISED,
+    ),
+    "gdc": ModelSpec(
+        GDC,
+        Diffusion(),
+        "gcn on a diffusion: who is near by walks of every length",
+        paper="Gasteiger et al. 2019",
+        symmetric=False,
+        training=_KIPF,
+    ),
+    "gmnn": ModelSpec(
+        GMNN,
+        renormalised_adjacency,
+        "gcn and one on labels alone, which learns how they go together",
+        paper="Qu et al. 2019",
+        training=_KIPF,
+        rows=_RENORMALISED,
+    ),
+    "gam": ModelSpec(
+        GAM,
+        convolution_and_pairs,
+        "an mlp or gcn; neighbours are to agree where a second model thinks so",
+        paper="Stretcu et al. 2019",
+        training={"l2": 0.0},
+        matrices=2,
+        rows=(RowRule(self_loops=True), RowRule(scale="none")),
     ),
     "cpgnn": ModelSpec(
         CPGNN,

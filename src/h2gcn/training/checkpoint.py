@@ -14,10 +14,11 @@ import re
 import time
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -63,6 +64,7 @@ __all__ = [
     "Decision",
     "Epoch",
     "Identity",
+    "PhasedRule",
     "Rule",
     "Sha256",
     "Snapshot",
@@ -211,6 +213,52 @@ def make_rule(stopping: str, patience: int | None) -> Rule:
     return RULES[stopping](patience)
 
 
+class PhasedRule:
+    """A rule over phases: it keeps the best epoch of all, and ends each phase alone.
+
+    A phase ends after so many epochs, or when its own epochs say that it is enough:
+    patience begins anew in each. The last one has no number of epochs here.
+
+    Parameters
+    ----------
+    stopping, patience
+        As of `make_rule`.
+    lengths
+        Of each phase, in epochs.
+
+    Attributes
+    ----------
+    phase
+        The number of the phase that the next epoch is of.
+    """
+
+    def __init__(
+        self, stopping: str, patience: int | None, lengths: Sequence[int]
+    ) -> None:
+        self.phase, self._begun, self._seen = 0, 0, 0
+        self._lengths = lengths
+        self._new_rule = partial(make_rule, stopping, patience)
+        self._over_all, self._of_phase = self._new_rule(), self._new_rule()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the next epoch is the first of its phase."""
+        return self._seen == self._begun
+
+    def __call__(self, epoch: Epoch) -> Decision:
+        """Return whether to keep an epoch, and whether the last phase is over."""
+        keep = self._over_all(epoch).keep
+        within = replace(epoch, number=epoch.number - self._begun)
+        enough = self._of_phase(within).stop
+        self._seen = epoch.number
+        if self.phase == len(self._lengths) - 1:
+            return Decision(keep, enough)
+        if enough or within.number >= self._lengths[self.phase]:
+            self.phase, self._begun = self.phase + 1, epoch.number
+            self._of_phase = self._new_rule()
+        return Decision(keep, stop=False)
+
+
 Tensors = dict[str, Tensor]
 """Tensors by name."""
 
@@ -255,6 +303,8 @@ class Snapshot:
     ----------
     weights, best_weights
         The model's after the last epoch, and after the best one.
+    given
+        What the model prepared for the phase that the last epoch is of.
     optimiser
         The optimiser's state, by "number of the weight.name".
     random
@@ -269,6 +319,7 @@ class Snapshot:
 
     weights: Tensors
     best_weights: Tensors
+    given: Tensors
     optimiser: Tensors
     random: Tensors
     history: tuple[Epoch, ...]
@@ -296,6 +347,8 @@ class TrainingState:
         All epochs so far.
     best, best_weights
         The epoch to keep, and the model's weights after it.
+    given
+        What the model prepared for its phase, see `NodeModule.prepare`.
     stopped
         Whether the rule says that it is enough.
     """
@@ -311,6 +364,7 @@ class TrainingState:
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
         self.best_weights: Tensors = {}
+        self.given: Tensors = {}
         self.stopped = False
         self._rule = rule
         self._start = time.perf_counter() - spent
@@ -336,6 +390,7 @@ class TrainingState:
         return Snapshot(
             weights=deepcopy(self.model.state_dict()),
             best_weights=self.best_weights,
+            given=self.given,
             optimiser={
                 f"{number}.{name}": value.clone()
                 for number, values in state.items()
@@ -347,14 +402,23 @@ class TrainingState:
             seconds=self.seconds,
         )
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(
+        self, snapshot: Snapshot, probe: Callable[[], object] = lambda: None
+    ) -> None:
         """Go on from a snapshot, instead of from the beginning.
+
+        Parameters
+        ----------
+        snapshot
+            Of a training of the same model.
+        probe
+            Called at the end; fails where what is `given` is not what steps need.
 
         Raises
         ------
         InputError
-            Where a tensor is not what the model, its optimiser or the generators
-            take; nothing is changed then.
+            Where a tensor is not what the model, its optimiser, its steps or the
+            generators take.
         """
         best = self._check(snapshot)
         self.model.load_state_dict(snapshot.weights)
@@ -368,7 +432,12 @@ class TrainingState:
         set_random_state(snapshot.random, self._device)
         self.best, self.best_weights = best, snapshot.best_weights
         self.history, self.stopped = list(snapshot.history), snapshot.stopped
+        self.given = {n: t.to(self._device) for n, t in snapshot.given.items()}
         self._start -= snapshot.seconds
+        try:
+            probe()
+        except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
+            raise InputError("given is not what the steps of the phase need") from None
 
     def _check(self, snapshot: Snapshot) -> Epoch:
         """Return the best epoch of a snapshot if all of it fits."""
@@ -376,6 +445,7 @@ class TrainingState:
         for group, problem in (
             ("weights", tensor_problem(snapshot.weights, state)),
             ("best_weights", tensor_problem(snapshot.best_weights, state)),
+            ("given", tensor_problem(snapshot.given, snapshot.given)),
             ("optimiser", optimizer_problem(self.optimiser, snapshot.optimiser)),
             ("random", random_problem(snapshot.random, self._device)),
         ):
@@ -530,9 +600,9 @@ def identify(
             "a checkpoint needs a number as 'random_state', since anything else gives "
             f"another seed each time. Got {seed!r} instead."
         )
-    if module.trained_first() is None:
-        # More epochs go on where fewer ended. Not so where a part is trained first:
-        # how long that is trained depends on them.
+    if module.trained_first() is None and len(module.phases()) == 1:
+        # More epochs go on where fewer ended. Not so where a part is trained first, or
+        # there are phases: how long those are trained depends on them.
         del named["epochs"]
     identity = {
         "version": __version__,
@@ -595,7 +665,7 @@ class CheckpointJson(msgspec.Struct):
     state_sha256: Sha256
 
 
-_GROUPS = ("weights", "best_weights", "optimiser", "random")
+_GROUPS = ("weights", "best_weights", "given", "optimiser", "random")
 """The fields of a snapshot that are tensors by name."""
 MINUTES = 2.0
 """How long a training goes on without a checkpoint."""
@@ -691,11 +761,19 @@ class Checkpoint:
             return None
         return read_state(self._folder, self._identity, self._epochs)
 
-    def restore(self, progress: TrainingState) -> None:
-        """Bring a training to where the checkpoint is, if there is one."""
+    def restore(self, progress: TrainingState, probe: Callable[[], object]) -> None:
+        """Bring a training to where the checkpoint is, if there is one.
+
+        Parameters
+        ----------
+        progress
+            The training.
+        probe
+            As of `TrainingState.restore`.
+        """
         if self.found is not None:
             try:
-                progress.restore(self.found)
+                progress.restore(self.found, probe)
             except InputError as error:
                 raise InputError(f"{self._folder}: cannot go on: {error}") from None
             self._due = time.monotonic() + 60 * self._minutes

@@ -23,7 +23,7 @@ from torch.nn import functional
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
-from h2gcn.models import NodeModule
+from h2gcn.models import NodeModule, Phase
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import (
     LinearMap,
@@ -33,8 +33,15 @@ from h2gcn.sparse import (
     seeded,
     steady_memory,
 )
-from h2gcn.training.batches import Subgraph, make_feed
-from h2gcn.training.checkpoint import RULES, Checkpoint, Epoch, TrainingState, make_rule
+from h2gcn.training.batches import Feed, Subgraph, make_feed
+from h2gcn.training.checkpoint import (
+    RULES,
+    Checkpoint,
+    Epoch,
+    PhasedRule,
+    Tensors,
+    TrainingState,
+)
 from h2gcn.training.metrics import METRICS, score
 
 __all__ = [
@@ -232,6 +239,11 @@ def train(
     Which epoch that is, the rule `config.stopping` says. The test part of the split
     is never looked at. Ctrl-C ends the training and keeps the best epoch so far.
 
+    A model may be trained in phases. Those that the validation nodes judge share the
+    epochs equally; patience ends a phase, and the last one the training. What another
+    phase trains is trained before the next of them, and is in no history. Each begins
+    with the best weights so far, and the best epoch is that of all phases.
+
     Parameters
     ----------
     model
@@ -267,18 +279,24 @@ def train(
     train_nodes = torch.from_numpy(split.train).to(device)
     weights = class_weights(config.class_weight, labels, train_nodes)
     optimizer = make_optimizer(config.optimizer, model, config.learning_rate, config.l2)
-    rule = make_rule(config.stopping, config.patience)
+    steps = _Steps(model, x, operators, feed, labels, train_nodes, weights, optimizer)
+    stretches = _stretches(model.phases(), config.epochs)
+    lengths = [length for _, length in stretches]
+    rule = PhasedRule(config.stopping, config.patience, lengths)
     state = TrainingState(model, optimizer, rule, spent)
     interrupted = False
-    with seeded(seed, device), threads_for([x, *operators]), ExitStack() as steps:
-        steps.enter_context(kept_workspace())
+    with seeded(seed, device), threads_for([x, *operators]), ExitStack() as during:
+        during.enter_context(kept_workspace())
         if checkpoint is not None:
-            checkpoint.restore(state)
+            checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
         begun = len(state.history)
         try:
             while not state.stopped and len(state.history) < config.epochs:
                 number = len(state.history) + 1
-                loss = _learn(model, feed.steps(number), labels, weights, optimizer)
+                phases, _ = stretches[rule.phase]
+                if rule.fresh:
+                    steps.begin(phases, state)
+                loss = steps.take(phases[-1], number, state.given)
                 logits = _logits(model, feed.validation())
                 _check_finite(number, loss, logits)
                 epoch = Epoch(
@@ -289,7 +307,7 @@ def train(
                 )
                 state.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
-                    steps.enter_context(steady_memory())
+                    during.enter_context(steady_memory())
                 if checkpoint is not None:
                     checkpoint.keep(state)
                 if on_epoch is not None:
@@ -308,28 +326,111 @@ def train(
     return TrainResult(best.number, best.val_score, history, seconds, interrupted)
 
 
-def _learn(
-    model: NodeModule,
-    parts: Iterable[Subgraph],
-    labels: Tensor,
-    weights: Tensor | None,
-    optimizer: torch.optim.Optimizer,
-) -> float:
-    """Take a step for each subgraph; return the mean loss of their nodes."""
-    model.train()
-    total, nodes = 0.0, 0
-    for part in parts:
-        optimizer.zero_grad(set_to_none=True)
-        logits = model(part.x, part.operators, part.target)
-        loss = node_loss(logits, labels[part.nodes], weights)
-        penalty = model.penalty()
-        if penalty is not None:
-            loss = loss + penalty
-        loss.backward()
-        optimizer.step()
-        total += loss.item() * len(part.nodes)
-        nodes += len(part.nodes)
-    return total / nodes
+Stretch = tuple[tuple[Phase, ...], int]
+"""Phases, of which the last is judged and has so many epochs."""
+
+
+def _stretches(phases: Sequence[Phase], epochs: int) -> list[Stretch]:
+    """Return the phases up to each judged one, with an equal share of the epochs."""
+    judged = [place for place, phase in enumerate(phases) if phase.steps is None]
+    assert judged[-1:] == [len(phases) - 1]  # nothing is trained for nothing
+    shares = [len(part) for part in np.array_split(np.arange(epochs), len(judged))]
+    firsts = [0, *(place + 1 for place in judged)]
+    return [
+        (tuple(phases[first : last + 1]), share)
+        for first, last, share in zip(firsts, judged, shares, strict=False)
+        if share
+    ]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What the steps of a training are made of, in each of its phases.
+
+    Parameters
+    ----------
+    model
+        What is trained.
+    x, operators
+        Of the whole graph.
+    feed
+        What each step sees of it.
+    labels
+        Class indices, [n]; the model is shown those of training nodes.
+    index
+        The training nodes, [m].
+    weights
+        Of the classes, [C]; None where all count alike.
+    optimizer
+        Of the model's weights.
+    """
+
+    model: NodeModule
+    x: Input
+    operators: Sequence[LinearMap]
+    feed: Feed
+    labels: Tensor
+    index: Tensor
+    weights: Tensor | None
+    optimizer: torch.optim.Optimizer
+
+    def begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
+        """Do all that comes before the epochs of the last of some phases.
+
+        Those before it are trained here, each after what it needs was prepared.
+        """
+        if state.best is not None:
+            self.model.load_state_dict(state.best_weights)
+        for phase in phases:
+            self.optimizer.state.clear()
+            self.model.eval()
+            with torch.no_grad():
+                state.given = self.model.prepare(
+                    phase,
+                    self.x,
+                    self.operators,
+                    self.labels[self.index],
+                    self.index,
+                    state.given,
+                )
+            for _ in range(phase.steps or 0):
+                loss = self.take(phase, 0, state.given)
+                _check_finite(len(state.history) + 1, loss)
+
+    def take(self, phase: Phase, epoch: int, given: Tensors) -> float:
+        """Take the steps of an epoch; return the mean loss of their nodes."""
+        self.model.train()
+        total, nodes = 0.0, 0
+        for part in self.feed.steps(epoch):
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = self._loss(phase, part, given)
+            penalty = self.model.penalty()
+            if penalty is not None:
+                loss = loss + penalty
+            loss.backward()
+            self.optimizer.step()
+            total += loss.item() * len(part.nodes)
+            nodes += len(part.nodes)
+        return total / nodes
+
+    def _loss(self, phase: Phase, part: Subgraph, given: Tensors) -> Tensor:
+        own = self.model.objective(phase, part.x, part.operators, given, self.weights)
+        if own is not None:
+            return own
+        logits = self.model(part.x, part.operators, part.target)
+        return node_loss(logits, self.labels[part.nodes], self.weights)
+
+    @torch.no_grad()
+    def probe(
+        self, stretches: Sequence[Stretch], rule: PhasedRule, state: TrainingState
+    ) -> None:
+        """Fail where what a checkpoint had for a phase is not what its steps need."""
+        if not rule.fresh:
+            phase = stretches[rule.phase][0][-1]
+            self.model.eval()
+            self.model.objective(
+                phase, self.x, self.operators, state.given, self.weights
+            )
 
 
 @torch.no_grad()
@@ -352,8 +453,9 @@ def _validation_loss(
     return loss + config.l2 * sum(penalised)
 
 
-def _check_finite(epoch: int, loss: float, logits: Tensor) -> None:
-    if not (math.isfinite(loss) and logits.isfinite().all()):
+def _check_finite(epoch: int, loss: float, logits: Tensor | None = None) -> None:
+    finite = logits is None or bool(logits.isfinite().all())
+    if not (math.isfinite(loss) and finite):
         raise InputError(
             f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
             "learning rate, or scaled features."

@@ -1,0 +1,216 @@
+"""GMNN: one network from features to labels, one from neighbours' labels to labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.models.base import (
+    ACTIVATIONS,
+    MAX_STEPS,
+    NodeModule,
+    Phase,
+    check_sizes,
+    drop,
+    soft_cross_entropy,
+)
+from h2gcn.ring_table import Input
+from h2gcn.sparse import LinearMap, Operator, Target
+
+__all__ = ["DRAWS", "GMNN"]
+
+DRAWS = ("sample", "max", "mean")
+"""What `draw` takes."""
+ALONE, LABELS, FEATURES = "q alone", "p", "q"
+"""The phases: before, in the M-step and in the E-step."""
+
+
+class GMNN(NodeModule):
+    r"""Graph Markov neural network (Qu, Bengio and Tang, ICML 2019).
+
+    Two networks of one form, with Â = D^-1/2 (A + I) D^-1/2,
+
+    .. math::
+        g(Z) = \hat A\, \mathrm{dropout}(\sigma(\hat A\, \mathrm{dropout}(Z) W_1)) W_2,
+        \qquad q(y | X) = \mathrm{softmax}(g_q(X)), \quad
+        p(y | Y) = \mathrm{softmax}(g_p(Y))
+
+    q predicts. p, which sees no features, learns how labels go together, by its
+    pseudolikelihood. Variational EM trains both in turn, here as phases:
+
+    - q alone, on the labels of the training nodes;
+    - M-step: labels Y are drawn of q for all nodes, those of training nodes are their
+      own. p is trained on all nodes, to give each its label from Y;
+    - E-step: p says of all nodes what it thinks, and of training nodes the label.
+      q is trained on all nodes, with these shares for labels.
+
+    Taken from the authors' program: this order, the labels that are drawn once for each
+    M-step and are both input and aim of p (with self-loops, so that p sees a node's own
+    unless it is dropped), the shares as aims of q, `draw` and the temperature, weights
+    drawn uniformly from one over the root of their outputs' number and no biases, the
+    L2 penalty on all of them, 16 hidden channels, half of the input dropped, and one
+    iteration, as all its runs have it. There q goes on from its best epoch once it was
+    trained alone, as it does here; later from its last.
+
+    Where it differs: phases of q have equal shares of the epochs (there 100 or 200,
+    then 100), the M-step `label_steps`; the optimiser is Adam with rate 0.01, as there
+    for Pubmed, and begins anew in each phase. The best epoch is that of all phases, q
+    alone among them; of equal ones the last.
+
+    Parameters
+    ----------
+    in_channels, out_channels
+        Number of features F and of classes |Y|.
+    hidden_channels
+        Width of the hidden layers.
+    activation
+        σ, "relu", "elu" or "none".
+    input_dropout, dropout
+        Dropped share of what the first and the second layer take, while training.
+    iterations
+        How many times the M-step and the E-step are done.
+    label_steps
+        Steps of an M-step.
+    draw
+        How labels are drawn of q: "sample" by its probabilities, "max" the likeliest,
+        "mean" the probabilities themselves.
+    temperature
+        What q's logits are divided by before labels are drawn; below 1 the likeliest
+        classes are drawn more often.
+
+    Notes
+    -----
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
+    `renormalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 16,
+        activation: str = "relu",
+        input_dropout: float = 0.5,
+        dropout: float = 0.0,
+        iterations: int = 1,
+        label_steps: int = 100,
+        draw: str = "sample",
+        temperature: float = 0.1,
+    ) -> None:
+        super().__init__(in_channels, out_channels)
+        check_sizes("GMNN", in_channels, out_channels, hidden_channels)
+        self.activation = check_choice("GMNN", "activation", activation, ACTIVATIONS)
+        self.input_dropout = check_real(
+            "GMNN", "input_dropout", input_dropout, "[0, 1)"
+        )
+        self.dropout = check_real("GMNN", "dropout", dropout, "[0, 1)")
+        self.iterations = check_integer("GMNN", "iterations", iterations, 1, MAX_STEPS)
+        self.label_steps = check_integer(
+            "GMNN", "label_steps", label_steps, 1, MAX_STEPS
+        )
+        self.draw = check_choice("GMNN", "draw", draw, DRAWS)
+        self.temperature = check_real("GMNN", "temperature", temperature, "(0, inf)")
+        self.q_first = nn.Parameter(torch.empty(in_channels, hidden_channels))
+        self.q_second = nn.Parameter(torch.empty(hidden_channels, out_channels))
+        self.p_first = nn.Parameter(torch.empty(out_channels, hidden_channels))
+        self.p_second = nn.Parameter(torch.empty(hidden_channels, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for weight in self.parameters():
+            bound = weight.shape[1] ** -0.5
+            nn.init.uniform_(weight, -bound, bound)
+
+    @property
+    def reach(self) -> int:
+        """How many products with operators follow one another: one a layer."""
+        return 2
+
+    def phases(self) -> tuple[Phase, ...]:
+        """Return q alone, then as many M-steps and E-steps as there are iterations."""
+        em = (Phase(LABELS, self.label_steps), Phase(FEATURES))
+        return (Phase(ALONE), *em * self.iterations)
+
+    @torch.no_grad()
+    def prepare(
+        self,
+        phase: Phase,
+        x: Input,
+        operators: Sequence[LinearMap],
+        labels: Tensor,
+        index: Tensor,
+        before: Mapping[str, Tensor],
+    ) -> dict[str, Tensor]:
+        """Return the labels that p learns from, or the shares that q does, [n, |Y|]."""
+        if phase.name == ALONE:
+            return {}
+        if phase.name == LABELS:
+            shares = (self(x, operators) / self.temperature).softmax(dim=1)
+            if self.draw != "mean":
+                drawn = (
+                    shares.argmax(dim=1)
+                    if self.draw == "max"
+                    else torch.multinomial(shares, 1)[:, 0]
+                )
+                shares = self._one_hot(drawn)
+        else:
+            shares = self._labels_to_labels(before["shares"], operators).softmax(dim=1)
+        shares[index] = self._one_hot(labels)
+        return {"shares": shares}
+
+    def objective(
+        self,
+        phase: Phase,
+        x: Input,
+        operators: Sequence[LinearMap],
+        given: Mapping[str, Tensor],
+        weights: Tensor | None,
+    ) -> Tensor | None:
+        """Return the cross-entropy of all nodes with the shares that were prepared."""
+        if phase.name == ALONE:
+            return None
+        shares = given["shares"]
+        if phase.name == LABELS:
+            logits = self._labels_to_labels(shares, operators)
+        else:
+            logits = self(x, operators)
+        return soft_cross_entropy(logits, shares, weights)
+
+    def forward(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[LinearMap],
+        target: Target | None = None,
+    ) -> Tensor:
+        """Return q's logits of all nodes, [n, |Y|], or of the target's."""
+        return self._layers(x, operators, self.q_first, self.q_second, target)
+
+    def _labels_to_labels(
+        self, labels: Tensor, operators: Sequence[LinearMap]
+    ) -> Tensor:
+        """Return p's logits of all nodes, [n, |Y|]."""
+        return self._layers(labels, operators, self.p_first, self.p_second)
+
+    def _layers(
+        self,
+        x: Tensor | Operator,
+        operators: Sequence[LinearMap],
+        first: Tensor,
+        second: Tensor,
+        target: Target | None = None,
+    ) -> Tensor:
+        (a_hat,) = operators
+        (last,) = operators if target is None else target.operators
+        dropped = drop(x, self.input_dropout, self.training)
+        hidden = ACTIVATIONS[self.activation](a_hat @ (dropped @ first))
+        return last @ (drop(hidden, self.dropout, self.training) @ second)
+
+    def _one_hot(self, labels: Tensor) -> Tensor:
+        hot = functional.one_hot(labels, self.out_channels)
+        return hot.to(self.q_first.dtype)

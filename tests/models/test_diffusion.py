@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns
-from h2gcn.models import MODELS, Diffusion, diffused, diffusion
-from h2gcn.models.diffusion import CAREFUL, KERNELS
+from h2gcn.models import MODELS, Diffusion, diffused, gdc
+from h2gcn.models.gdc import CAREFUL, KERNELS
 from support.graphs import NAMED, adjacency, random_adjacency
 
 Matrix = np.ndarray
@@ -55,7 +55,7 @@ def sparsified(s: Matrix, top: int | None, threshold: float | None) -> Matrix:
 @pytest.fixture
 def always_pushed(monkeypatch: pytest.MonkeyPatch) -> None:
     """No graph is small."""
-    monkeypatch.setattr(diffusion, "EXACT", 0)
+    monkeypatch.setattr(gdc, "EXACT", 0)
 
 
 def some_graph(n: int = 300, m: int = 900, seed: int = 0) -> sp.csr_array:
@@ -93,7 +93,7 @@ def test_blocks_of_exact_rows_make_no_difference(
     monkeypatch: pytest.MonkeyPatch, kernel: str
 ) -> None:
     whole = Diffusion(kernel=kernel).kept(some_graph())
-    monkeypatch.setattr(diffusion, "BLOCK", 7)
+    monkeypatch.setattr(gdc, "BLOCK", 7)
     parts = Diffusion(kernel=kernel).kept(some_graph())
     np.testing.assert_allclose(parts.toarray(), whole.toarray(), rtol=1e-9, atol=1e-12)
 
@@ -107,7 +107,7 @@ def test_what_pairs_weigh_counts(
     rows, columns = weights.nonzero()
     weights.data = (1 + rows * columns % 3 + rows + columns).astype(np.float32)
     if pushed:
-        monkeypatch.setattr(diffusion, "EXACT", 0)
+        monkeypatch.setattr(gdc, "EXACT", 0)
     made = Diffusion(kernel=kernel, tolerance=1e-9).kept(weights).toarray()
     np.testing.assert_allclose(made, closed_form(weights, kernel), atol=1e-7)
 
@@ -141,7 +141,7 @@ def test_of_equal_values_the_lower_numbers_are_kept(
     monkeypatch: pytest.MonkeyPatch, pushed: bool
 ) -> None:
     if pushed:
-        monkeypatch.setattr(diffusion, "EXACT", 0)
+        monkeypatch.setattr(gdc, "EXACT", 0)
     star = adjacency(9, [(0, leaf) for leaf in range(1, 9)])
     made = Diffusion(top=4, tolerance=1e-9).kept(star)
     rows = [row.tolist() for row in np.split(made.indices, made.indptr[1:-1])]
@@ -235,13 +235,13 @@ def test_threads_change_no_bit(
 ) -> None:
     adj, made_of = some_graph(2000, 8000), Diffusion(kernel=kernel, sparsify=sparsify)
     calls: list[int] = []
-    push = diffusion._push_rows
+    push = gdc._push_rows
 
     def counted(*given: object) -> object:
         calls.append(1)
         return push(*given)
 
-    monkeypatch.setattr(diffusion, "_push_rows", counted)
+    monkeypatch.setattr(gdc, "_push_rows", counted)
     before, made = torch.get_num_threads(), []
     try:
         for threads in (1, 3):
@@ -271,7 +271,7 @@ def test_renumbering_the_nodes_renumbers_what_is_found(kernel: str) -> None:
 
 
 def test_a_large_graph_is_pushed_and_forecast() -> None:
-    adj = some_graph(diffusion.EXACT + 1, 12_000)
+    adj = some_graph(gdc.EXACT + 1, 12_000)
     made_of = Diffusion(top=8)
     (operator,) = made_of(adj)
     (entries,) = made_of.entries(adj)

@@ -8,13 +8,6 @@ from .checks import (
     row_slices as row_slices,
     slices as slices,
 )
-from .checksums import (
-    canonical as canonical,
-    equal_groups as equal_groups,
-    fingerprint as fingerprint,
-    row_keys as row_keys,
-    split_fingerprint as split_fingerprint,
-)
 from .edges import (
     STRUCTURAL as STRUCTURAL,
     EdgeColumns as EdgeColumns,
@@ -27,9 +20,14 @@ from .graph import (
     Growth as Growth,
     ReadRecord as ReadRecord,
     Split as Split,
+    canonical as canonical,
     check_is_graph as check_is_graph,
+    equal_groups as equal_groups,
+    fingerprint as fingerprint,
     grown_from as grown_from,
     grown_matrix as grown_matrix,
+    row_keys as row_keys,
+    split_fingerprint as split_fingerprint,
 )
 from .splitting import (
     ISO_TIME as ISO_TIME,

@@ -6,8 +6,8 @@ from .base import (
     Summand as Summand,
     tensor_problem as tensor_problem,
 )
-from .diffusion import Diffusion as Diffusion, diffused as diffused
 from .gcn import GCN as GCN
+from .gdc import Diffusion as Diffusion, diffused as diffused
 from .h2gcn import H2GCN as H2GCN
 from .iterative import iterative_classification as iterative_classification
 from .registry import (

@@ -12,7 +12,6 @@ from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
-from h2gcn.models.diffusion import Diffusion
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gam import GAM, convolution_and_pairs
 from h2gcn.models.gat import GAT, closed_neighbourhoods
@@ -23,7 +22,7 @@ from h2gcn.models.gcn import (
     renormalised_adjacency,
     scaled_laplacian,
 )
-from h2gcn.models.gdc import GDC
+from h2gcn.models.gdc import GDC, Diffusion
 from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gmnn import GMNN
 from h2gcn.models.gpr_gnn import GPRGNN

@@ -26,6 +26,7 @@ _WORDS = {
     "gamma": "γ",
     "varepsilon": "ε",
     "sigma": "σ",
+    "lambda": "λ",
     "Vert": "‖",
     "sum": "Σ",
     "in": "∈",

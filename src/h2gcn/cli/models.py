@@ -28,6 +28,7 @@ _WORDS = {
     "psi": "ψ",
     "sigma": "σ",
     "Sigma": "Σ",
+    "lambda": "λ",
     "Vert": "‖",
     "sum": "Σ",
     "prod": "∏",

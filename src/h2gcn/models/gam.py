@@ -89,19 +89,20 @@ class Agreement(nn.Module):
 class GAM(NodeModule):
     r"""Graph agreement model (Stretcu et al., NeurIPS 2019).
 
-    A classifier f, an MLP or a GCN, and an `Agreement` a. With probabilities f(v),
-    labels y(v) as vectors, and pairs of neighbours of which both, one or none is
-    labelled, f lowers the cross-entropy of the labelled nodes and
+    A classifier f, an MLP or a GCN, and an `Agreement` a. With f_v the probabilities of
+    a node, y_v its label as a vector, and pairs uv of neighbours of which both, one or
+    none is labelled, f lowers
 
     .. math::
-        \frac{1}{3} \Bigl( \lambda_{LL} \operatorname*{mean}_{y_u = y_v}
-        \lVert y_u - f_v \rVert^2
-        + \lambda_{LU} \operatorname*{mean}_{uv \in LU} a_{uv} \lVert y_u - f_v \rVert^2
-        + \lambda_{UU} \operatorname*{mean}_{uv \in UU} a_{uv} \lVert f_u - f_v \rVert^2
-        \Bigr)
+        \text{loss} = \mathrm{entropy} + (\lambda_{LL} M_{LL} + \lambda_{LU} M_{LU}
+        + \lambda_{UU} M_{UU}) / 3, \quad
+        M_{LL} = \mathrm{mean}(\Vert y_u - f_v \Vert^2), \quad
+        M_{LU} = \mathrm{mean}(a_{uv} \Vert y_u - f_v \Vert^2), \quad
+        M_{UU} = \mathrm{mean}(a_{uv} \Vert f_u - f_v \Vert^2)
 
-    where of the three kinds those without a pair are left out, also of the count. Means
-    go by what pairs weigh, where the graph says so.
+    where the entropy is the cross-entropy of labelled nodes, and pairs of two labelled
+    nodes are those of one class. Of the three kinds those without a pair are left out,
+    also of the count. Means go by what pairs weigh, where the graph says so.
 
     Both are trained in turn, here as phases. First f alone. Then in each round a is
     trained anew on pairs of labelled nodes, f is trained anew with it, and the nodes
@@ -144,8 +145,12 @@ class GAM(NodeModule):
         How probable a label must be to be given.
     agreement_steps
         Steps of the agreement in a round.
-    ll, lu, uu
-        λ of pairs of which both, one or none is labelled.
+    ll
+        λ_LL, the weight of pairs of which both are labelled.
+    lu
+        λ_LU, the weight of pairs of which one is labelled.
+    uu
+        λ_UU, the weight of pairs of which none is labelled.
 
     Notes
     -----

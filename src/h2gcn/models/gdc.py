@@ -526,8 +526,20 @@ class GDC(GCN):
         σ, "relu", "elu" or "none".
     dropout
         Dropped share of what each layer takes, while training.
-    kernel, alpha, time, sparsify, top, threshold, tolerance
-        Of `Diffusion`.
+    kernel
+        The diffusion: "pagerank" or "heat".
+    alpha
+        α of PageRank, in (0, 1): the larger, the nearer to the node itself.
+    time
+        t of the heat kernel: the larger, the farther.
+    sparsify
+        What is kept of a row: its "top" values, or those above a "threshold".
+    top
+        How many values of a row are kept.
+    threshold
+        The least value that is kept.
+    tolerance
+        How exact a diffusion is on graphs of more than 4096 nodes, see `Diffusion`.
 
     Notes
     -----

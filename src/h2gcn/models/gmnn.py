@@ -69,8 +69,10 @@ class GMNN(NodeModule):
         Width of the hidden layers.
     activation
         σ, "relu", "elu" or "none".
-    input_dropout, dropout
-        Dropped share of what the first and the second layer take, while training.
+    input_dropout
+        Dropped share of what the first layer takes, while training.
+    dropout
+        Dropped share of what the second layer takes, while training.
     iterations
         How many times the M-step and the E-step are done.
     label_steps

@@ -294,7 +294,7 @@ def test_edges_of_a_diffused_graph_are_kept_pairs_and_weigh_what_they_say() -> N
     adj = some_graph(30, 50)
     y = np.arange(30) % 3
     graph = Graph(x=np.eye(30), adj=adj, directed=sp.triu(adj), y=y, name="some")
-    near = diffused(graph, top=4)
+    near = diffused(graph, Diffusion(top=4))
     kept = sparsified(closed_form(adj, "pagerank"), 4, None)
     expected = np.maximum(kept, kept.T)
     np.fill_diagonal(expected, 0)
@@ -316,18 +316,19 @@ def test_walks_go_by_the_weights_of_a_graph_that_has_some() -> None:
     columns = EdgeColumns(*upper.coords, weights, ("amount",), directed=False)
     plain = Graph(x=np.eye(4), adj=NAMED["K4"])
     graph = replace(plain, edge_columns=columns, edge_weight="amount")
-    far = diffused(graph, top=2).adj.toarray()
+    by = Diffusion(top=2)
+    far = diffused(graph, by).adj.toarray()
     expected = sparsified(closed_form(graph.weights, "pagerank"), 2, None) > 0
     np.testing.assert_array_equal(
         far > 0, (expected | expected.T) & ~np.eye(4, dtype=bool)
     )
-    assert diffused(graph, top=2).n_edges < diffused(plain, top=2).n_edges
+    assert diffused(graph, by).n_edges < diffused(plain, by).n_edges
 
 
 @pytest.mark.parametrize("name", ["gcn", "h2gcn-1", "graphsage", "gpr-gnn", "mixhop"])
 def test_models_that_take_weights_run_on_it(small_graph: Graph, name: str) -> None:
     assert MODELS[name].weighted
-    near = diffused(small_graph, top=6)
+    near = diffused(small_graph, Diffusion(top=6))
     clf = NodeClassifier(name, epochs=3, random_state=0).fit(near)
     logits = clf.predict_logits(near)
     alike = clf.predict_logits(replace(near, edge_weight=None))
@@ -361,10 +362,11 @@ def test_a_graph_without_edges_stays_so() -> None:
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Diffusion(**options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=message):
-        diffused(Graph(x=np.eye(5), adj=NAMED["path"]), **options)
 
 
-def test_what_is_no_graph_is_not_diffused() -> None:
+def test_what_is_no_graph_and_no_diffusion_is_named() -> None:
     with pytest.raises(InputError, match="diffused"):
         diffused(NAMED["path"])  # type: ignore[arg-type]
+    graph = Graph(x=np.eye(5), adj=NAMED["path"])
+    with pytest.raises(InputError, match="'by' parameter of diffused must be a Diffu"):
+        diffused(graph, "heat")  # type: ignore[arg-type]

@@ -597,7 +597,7 @@ _GMNN = {
     "temperature": (0.1, 1.0),
     "learning_rate": (0.01, 0.05),
     "l2": (2.5e-4,),
-    "epochs": (400,),
+    "patience": (100,),
 }
 _GAM: list[Axes] = [
     {

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn._validation import check_choice, check_integer, check_real, check_type
 from h2gcn.graph import CSR, EdgeColumns, Graph, check_is_graph, slices
 from h2gcn.models.base import OperatorMaker
 from h2gcn.models.gcn import GCN
@@ -82,7 +81,8 @@ class Diffusion(OperatorMaker):
     :math:`S \sqrt d = \sqrt d`. For heat the walks that are dropped at each length are
     as bounded, and what they would have counted sums to the bound; it is far above the
     error, which is why it is wider. A row of PageRank takes
-    :math:`\sqrt{d_i} / (\alpha \varepsilon)` steps at most, whatever the graph's size.
+    :math:`\sqrt{d_i} / (\alpha \varepsilon)` steps at most, whatever the graph's size,
+    where no edge weighs more than another.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Diffusion(OperatorMaker):
         return _stacked([parts[first] for first in sorted(parts)], n)
 
 
-def diffused(graph: Graph, **options: Any) -> Graph:
+def diffused(graph: Graph, by: Diffusion | None = None) -> Graph:
     """Return a graph whose edges are those of a diffusion, for any model.
 
     Two nodes are joined where either keeps the other, and weigh what the diffusion says
@@ -235,22 +235,23 @@ def diffused(graph: Graph, **options: Any) -> Graph:
     ----------
     graph
         The graph; where it has an `edge_weight`, walks go by that.
-    options
-        Of `Diffusion`.
+    by
+        The diffusion; None for the one of the model "gdc".
 
     Examples
     --------
     >>> path = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)
     >>> graph = Graph(x=np.eye(5), adj=path, y=[0, 0, 0, 1, 1])
-    >>> near = diffused(graph, kernel="heat", time=2.0, top=3)
+    >>> near = diffused(graph, Diffusion(kernel="heat", time=2.0, top=3))
     >>> near.n_edges, near.edge_weight
     (6, 'diffusion')
     >>> near.edge_columns.values[:3, 0].round(2)  # of 0 and 1, 0 and 2, 1 and 2
     array([0.3 , 0.09, 0.23], dtype=float32)
     """
     check_is_graph("diffused", graph)
-    walked = graph.adj if graph.weights is None else graph.weights
-    kept = Diffusion(**options).kept(walked)
+    by = Diffusion() if by is None else by
+    check_type("diffused", "by", by, Diffusion, "a Diffusion")
+    kept = by.kept(graph.adj if graph.weights is None else graph.weights)
     # Of two values from below for one pair, the larger is nearer to the truth.
     pairs = sp.triu(kept.maximum(kept.T), 1, format="coo")
     ends, values = (pairs.row, pairs.col), pairs.data[:, None]

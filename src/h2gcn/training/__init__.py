@@ -4,13 +4,19 @@
 weights and watches the mean of the validation loss; GAT's waits for loss or accuracy;
 GraphSAGE and MixHop take plain gradient steps. `stopping` and `optimizer` say so.
 
+**A module may be trained in phases**, each with weights and an aim of its own. Those
+that validation nodes judge share the epochs, and patience ends them one by one; the
+epoch is chosen over all of them, and each begins with the best weights so far. What
+others train is in no history. What a phase needs besides weights (labels that were
+drawn, pairs) the loop holds, not the module, which knows no graph.
+
 **A checkpoint is a whole epoch**: weights, optimiser, random state, history, best
-weights. The rule's state follows from the history, the order of batches from seed and
-epoch. Tensors are written under their checksum's name, and count once a
-`checkpoint.json` that names them has replaced the old one: a kill leaves one or the
-other. It says what is trained, and anything else is refused. The folder is locked
-while it is trained into. Ctrl-C comes in mid-epoch, so a copy of the last whole epoch
-is at hand.
+weights, what the phase was given. The rule's state follows from the history, the order
+of batches from seed and epoch. Tensors are written under their checksum's name, and
+count once a `checkpoint.json` that names them has replaced the old one: a kill leaves
+one or the other. It says what is trained, and anything else is refused. The folder is
+locked while it is trained into. Ctrl-C comes in mid-epoch, so a copy of the last whole
+epoch is at hand.
 
 **Threads wait quietly.** torch's threads spin while they wait, and where another
 program is busy an epoch then takes several times as long. So small graphs use one

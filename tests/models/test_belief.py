@@ -88,7 +88,7 @@ def marginals(adj: sp.csr_array, x: Tensor, psi: Matrix, prior: float = 1.0) -> 
 
 def psi_of(module: BeliefPropagation) -> Matrix:
     h = module.compatibility.double().numpy()
-    return 1 / len(h) + module.strength * (h - 1 / len(h))
+    return 1 / len(h) + module.coupling * (h - 1 / len(h))
 
 
 def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matrix:
@@ -103,16 +103,16 @@ def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matri
     seed=st.integers(0, 10_000),
     n=st.integers(2, 7),
     prior=st.sampled_from([1.0, 0.8]),
-    strength=st.sampled_from([1.0, 0.4]),
+    coupling=st.sampled_from([1.0, 0.4]),
 )
 def test_on_trees_beliefs_are_the_exact_marginals(
-    seed: int, n: int, prior: float, strength: float
+    seed: int, n: int, prior: float, coupling: float
 ) -> None:
     tree, rng = random_tree(n, seed), np.random.default_rng(seed)
     known = {int(v): int(rng.integers(3)) for v in rng.choice(n, n // 2, replace=False)}
     h = rng.random((3, 3)) + 0.02
     module = BeliefPropagation(
-        3, 3, compatibility=h, prior=prior, strength=strength, **EXACT
+        3, 3, compatibility=h, prior=prior, coupling=coupling, **EXACT
     )
     x = one_hot(n, known)
     found = beliefs_of(module, x, tree)
@@ -169,7 +169,7 @@ def test_messages_that_never_settle_are_said() -> None:
     )
     message = (
         r"belief propagation has not settled: after 30 steps messages still change by "
-        r"up to \S+; a larger 'damping', a smaller 'strength' or more 'steps' may help"
+        r"up to \S+; a larger 'damping', a smaller 'coupling' or more 'steps' may help"
     )
     with pytest.warns(H2GCNWarning, match=message):
         logits = module(x, operators_of(frustrated))
@@ -450,7 +450,7 @@ LABELS = r"must be out_channels, 2: it takes labels, one column a class, not fea
     [
         (BeliefPropagation, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
         (ZooBP, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
-        (BeliefPropagation, {"strength": 0}, r"'strength' .* in \(0, 1\]\. Got 0 "),
+        (BeliefPropagation, {"coupling": 0}, r"'coupling' .* in \(0, 1\]\. Got 0 "),
         (BeliefPropagation, {"prior": 1.5}, r"'prior' .* in \(0, 1\]\. Got 1\.5 "),
         (BeliefPropagation, {"damping": 1}, r"'damping' .* in \[0, 1\)\. Got 1 "),
         (BeliefPropagation, {"steps": 0}, f"'steps' .* {BP_STEPS}"),

@@ -188,7 +188,7 @@ def test_a_model_says_which_matrix_it_wants() -> None:
     graph = circle()
     plain = replace(graph, directed=None)
     follows = {name for name, spec in MODELS.items() if spec.directed}
-    tables = {name for name, spec in MODELS.items() if spec.inputs == "table"}
+    tables = {name for name, spec in MODELS.items() if "table" in spec.options}
     assert follows == {"dir-gnn", *tables}
     for name, spec in MODELS.items():
         wanted = graph.directed if name in follows else graph.adj

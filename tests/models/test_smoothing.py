@@ -373,7 +373,9 @@ def test_the_base_is_what_epochs_train() -> None:
         assert module.reach is None
     shapes = {name: tuple(w.shape) for name, w in linear.named_parameters()}
     assert shapes == {"base.bias": (3,), "base.maps.0": (4, 3)}
-    widths = [tuple(w.shape) for w in CorrectAndSmooth((4,), 3, layers=3).regularised()]
+    widths = [
+        tuple(w.shape) for w in CorrectAndSmooth((4,), 3, hidden_layers=2).regularised()
+    ]
     assert widths == [(4, 64), (64, 64), (3, 64)]
 
 
@@ -461,7 +463,7 @@ def scaled(clf: NodeClassifier, graph: Graph) -> Tensor:
         ({"smoothing_alpha": 0}, r"'smoothing_alpha' .* in \(0, 1\)\. Got 0 "),
         ({"scale": -1}, r"'scale' .* in \[0, inf\)\. Got -1 "),
         ({"steps": 0}, r"'steps' .* an integer, at least 1 and at most 10000\. Got 0"),
-        ({"layers": 1}, r"'layers' .* an integer, at least 2 and at most 16\. Got 1"),
+        ({"hidden_layers": 0}, r"'hidden_layers' .* at least 1 and at most 15\. Got 0"),
         ({"hidden_channels": 0}, r"'hidden_channels' .* an integer, at least 1"),
         ({"activation": "tan"}, r"'activation' .* one of 'relu', 'elu', 'none'"),
         ({"dropout": 1}, r"'dropout' .* in \[0, 1\)\. Got 1 "),

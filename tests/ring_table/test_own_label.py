@@ -16,7 +16,11 @@ from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
 
 PLACES = (*RINGS, *DIRECTIONS)
 RECIPES = sorted(
-    {spec.options["table"] for spec in MODELS.values() if spec.inputs == "table"}
+    {
+        spec.table or spec.options["table"]
+        for spec in MODELS.values()
+        if spec.inputs == "table"
+    }
 )
 C = 3
 

@@ -184,7 +184,7 @@ def pair(folder: Path) -> tuple[Graph, Graph]:
 
 
 TRAINED = [name for name, spec in MODELS.items() if spec.trained]
-WITHOUT_BATCHES = ("mixhop", "gmnn", "gam")
+WITHOUT_BATCHES = ("mixhop", "gmnn", "gam", "correct-and-smooth")
 
 
 @pytest.mark.parametrize(

@@ -618,7 +618,7 @@ class BeliefPropagation(_Coupled):
     settle, and a warning says so.
 
     φ of a training node is one for its label and zero elsewhere (or less sure, by
-    `prior`), of any other node uniform. ψ = 1/|Y| + `strength` (H − 1/|Y|) of the
+    `prior`), of any other node uniform. ψ = 1/|Y| + `coupling` (H − 1/|Y|) of the
     compatibility matrix H. All messages are sent at once, each divided by its sum, and
     products at hubs by their largest share on the way, so that none underflows. A
     message is a mean of the new and, by `damping`, the last one; where all settle is
@@ -639,7 +639,7 @@ class BeliefPropagation(_Coupled):
         `project`; a zero counts as 1e-12. None estimates it from the
         edges between training nodes in `initialise`, see `from_edges`;
         until then it is uniform, and labels stay where they are.
-    strength
+    coupling
         How much of H is taken, the rest is uniform; 1 is all of it.
     prior
         How likely a training node's label is, before it hears of others; 1 holds it
@@ -665,7 +665,7 @@ class BeliefPropagation(_Coupled):
         out_channels: int,
         *,
         compatibility: ArrayLike | None = None,
-        strength: float = 1.0,
+        coupling: float = 1.0,
         prior: float = 1.0,
         damping: float = 0.5,
         steps: int = 200,
@@ -675,7 +675,7 @@ class BeliefPropagation(_Coupled):
         check_label_channels(owner, in_channels, out_channels)
         matrix = _symmetric(owner, compatibility, out_channels)
         super().__init__(in_channels, out_channels, matrix)
-        self.strength = check_real(owner, "strength", strength, "(0, 1]")
+        self.coupling = check_real(owner, "coupling", coupling, "(0, 1]")
         self.prior = check_real(owner, "prior", prior, "(0, 1]")
         self.damping = check_real(owner, "damping", damping, "[0, 1)")
         self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
@@ -721,7 +721,7 @@ class BeliefPropagation(_Coupled):
         reverse = np.argsort(adj.indices, kind="stable")
         uniform = 1 / self.out_channels
         h = self.compatibility.cpu().numpy().astype(np.float64)
-        psi = np.maximum(uniform + self.strength * (h - uniform), FLOOR)
+        psi = np.maximum(uniform + self.coupling * (h - uniform), FLOOR)
         heard = np.full((adj.nnz, self.out_channels), uniform)
         sent, starts = np.empty_like(heard), adj.indptr.astype(np.int64)
         shares = np.exp(priors)
@@ -737,7 +737,7 @@ class BeliefPropagation(_Coupled):
             warnings.warn(
                 f"belief propagation has not settled: after {self.steps} steps "
                 f"messages still change by up to {change:.2g}; a larger 'damping', a "
-                "smaller 'strength' or more 'steps' may help",
+                "smaller 'coupling' or more 'steps' may help",
                 H2GCNWarning,
                 stacklevel=2,
             )

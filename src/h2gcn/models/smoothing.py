@@ -313,8 +313,8 @@ class CorrectAndSmooth(TableModule):
         "mlp", or "linear" for one linear map (the paper's plain linear).
     hidden_channels
         Width of the MLP's layers.
-    layers
-        Number of its linear maps.
+    hidden_layers
+        Number of its layers before the last.
     activation
         Of its layers, "relu", "elu" or "none".
     dropout
@@ -344,7 +344,7 @@ class CorrectAndSmooth(TableModule):
         *,
         base: str = "mlp",
         hidden_channels: int = 64,
-        layers: int = 2,
+        hidden_layers: int = 1,
         activation: str = "relu",
         dropout: float = 0.5,
         correction: str = "autoscale",
@@ -357,7 +357,7 @@ class CorrectAndSmooth(TableModule):
         owner = "CorrectAndSmooth"
         check_choice(owner, "base", base, BASES)
         check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_integer(owner, "layers", layers, 2, 16)
+        check_integer(owner, "hidden_layers", hidden_layers, 1, 15)
         check_choice(owner, "activation", activation, ACTIVATIONS)
         check_real(owner, "dropout", dropout, "[0, 1)")
         self.correction = check_choice(owner, "correction", correction, CORRECTIONS)
@@ -377,7 +377,7 @@ class CorrectAndSmooth(TableModule):
                 self.widths,
                 out_channels,
                 hidden_channels=hidden_channels,
-                layers=layers - 1,
+                layers=hidden_layers,
                 activation=activation,
                 dropout=dropout,
             )

@@ -267,7 +267,10 @@ class H2GCN(NodeModule):
             return self._classify_then_aggregate(r0, operators, last, index)
         step = self._embedded_rounds if self.nonlinear else self._rounds
         blocks = step(r0, operators, last, index)
-        return dropout_linear(blocks, self.classifier, self.dropout, self.training)
+        names = None if target is None else target.names
+        return dropout_linear(
+            blocks, self.classifier, self.dropout, self.training, names
+        )
 
     def _rounds(
         self,

@@ -485,10 +485,19 @@ class Target:
         The nodes, [m].
     operators
         The rows of each operator, [m, n].
+    nodes
+        Which nodes of the whole graph they are, where `index` numbers those of a part
+        of it, [m]; None where the two are the same.
     """
 
     index: Tensor
     operators: tuple[LinearMap, ...]
+    nodes: Tensor | None = None
+
+    @property
+    def names(self) -> Tensor:
+        """The nodes as numbers of the whole graph, [m]."""
+        return self.index if self.nodes is None else self.nodes
 
     @classmethod
     def of(

@@ -129,7 +129,8 @@ def gather(
         among.append(Operator(CSR(stacked[inner]), device=device))
         wanted.append(Operator(CSR(stacked[row[at]]), device=device))
         del stacked
-    target = Target(torch.from_numpy(at).to(device), tuple(wanted))
+    index, names = (torch.from_numpy(i).to(device) for i in (at, nodes))
+    target = Target(index, tuple(wanted), names)
     return Subgraph(_rows(x, members), among, target, nodes)
 
 

@@ -15,6 +15,13 @@ from .checkpoint import (
     signed as signed,
     to_bytes as to_bytes,
 )
+from .crew import (
+    ALONE as ALONE,
+    Crew as Crew,
+    SpreadOperator as SpreadOperator,
+    Workers as Workers,
+    balanced as balanced,
+)
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,7 @@ def test_costs_are_shared_alike(size: int) -> None:
     assert bounds[0] == 0
     assert bounds[-1] == len(costs)
     assert len(bounds) == size + 1
-    parts = [costs[a:b].sum() for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [costs[a:b].sum() for a, b in pairwise(bounds)]
     assert max(parts) <= costs.sum() / size + 2 * costs.max()
     assert balanced(np.array([9.0]), 3) == [0, 1, 1, 1]
 

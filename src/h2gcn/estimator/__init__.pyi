@@ -65,6 +65,7 @@ from .parameters import (
     blank_module as blank_module,
     check_batches as check_batches,
     check_fit as check_fit,
+    check_spread as check_spread,
     check_labels as check_labels,
     check_rings as check_rings,
     check_split as check_split,

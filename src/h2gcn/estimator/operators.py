@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -40,7 +41,7 @@ from h2gcn.rings import (
     plan_rings,
 )
 from h2gcn.sparse import Operator
-from h2gcn.training import HasRows, TakesRows
+from h2gcn.training import HasRows, SpreadOperator, TakesRows, Workers, balanced
 
 __all__ = [
     "AnyOperator",
@@ -52,6 +53,7 @@ __all__ = [
     "remembered_operators",
     "rows_of_input",
     "rows_of_operators",
+    "spread_operators",
 ]
 
 EXACT = RingOptions()
@@ -202,6 +204,50 @@ def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
     reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
     work = replace(options.work, reach=reach, self_loops=self_loops)
     return replace(options, work=work)
+
+
+# ------------------------------------------------------------------- for some workers
+
+
+def spread_operators(
+    graph: Graph, spec: ModelSpec, options: RingOptions
+) -> tuple[Workers, tuple[SpreadOperator, ...]]:
+    """Return who has which nodes, and the rows of a model's operators that are here.
+
+    The sizes of all rings are needed everywhere, to normalise by: each worker counts
+    those of some nodes, and tells the others. Then the nodes are shared out so that all
+    have about as many entries, of features and of operators.
+
+    Parameters
+    ----------
+    graph
+        The whole graph, the same in every process.
+    spec
+        The model with its options, which has `rows`.
+    options
+        `cap` and `seed` of its rings.
+    """
+    assert spec.rows
+    near = Vicinity.of(graph)
+    n, entries = graph.n_nodes, graph.degrees.astype(np.float64)
+    walks = graph.adj @ entries
+    counting = Workers(balanced(1 + walks, dist.get_world_size()))
+    costs = np.full(n, float(graph.n_features))
+    if not isinstance(graph.x, np.ndarray):
+        costs = np.diff(graph.x.indptr).astype(np.float64)
+    for rule in spec.rows:
+        own = near.sizes(rule.way, rule.hop, counting.own)[counting.own]
+        sizes = counting.join(torch.from_numpy(own)).numpy()
+        near.learn_sizes(rule.way, rule.hop, sizes)
+        cap = options.cap if rule.hop > 1 else None
+        costs += sizes if cap is None else np.minimum(sizes, cap)
+    workers = Workers(balanced(costs, counting.size))
+    rows = (
+        RowOperator(near, rule, cap=options.cap, seed=options.seed)
+        for rule in spec.rows
+    )
+    found = tuple(SpreadOperator(op.rows(workers.own), workers) for op in rows)
+    return workers, found
 
 
 # ----------------------------------------------------------------- for some nodes alone

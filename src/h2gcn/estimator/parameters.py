@@ -40,7 +40,7 @@ from h2gcn.graph import (
     check_is_graph,
     stratified_split,
 )
-from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
+from h2gcn.models import MODELS, ModelSpec, NodeModule, build_model, find_model
 from h2gcn.ring_table import Schema, check_recipe, farthest_ring
 from h2gcn.rings import (
     RING_CAP,
@@ -69,6 +69,7 @@ __all__ = [
     "check_cap",
     "check_fit",
     "check_fitted",
+    "check_spread",
     "check_graph",
     "check_labels",
     "check_params",
@@ -479,6 +480,38 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     check_training_classes(graph, split)
     check_graph(graph, params)
     return CheckedFit(graph, split, params, config, device, seed)
+
+
+def check_spread(checked: CheckedFit) -> None:
+    """Refuse what several processes cannot train together, each on rows of its own.
+
+    Parameters
+    ----------
+    checked
+        Of `check_fit`.
+    """
+    params, graph = checked.params, checked.graph
+    able = params["model"] != AUTO and find_model(params["model"]).spreads
+    if not able or not find_model(params["model"]).given(params["options"]).spreads:
+        known = [name for name, spec in MODELS.items() if spec.spreads]
+        raise InputError(
+            f"the model {params['model']} with these options is not trained over "
+            f"workers. Those that are: {', '.join(known)}, without labels or "
+            "directions."
+        )
+    for name in ("batch_size", "ring_store"):
+        if params[name] is not None:
+            raise InputError(
+                f"The '{name}' parameter of NodeClassifier is for one process: workers "
+                "hold their own rows of the rings."
+            )
+    if graph.edge_weight is not None:
+        raise InputError(
+            f"{graph.name}: its edges weigh what {graph.edge_weight!r} says, and "
+            "workers count all alike; leave 'edge_weight' out."
+        )
+    if checked.device.type != "cpu":
+        raise InputError("workers train on processors; set device='cpu'.")
 
 
 def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.device]:

@@ -525,6 +525,15 @@ class ModelSpec:
             spec = replace(spec, operators=spec.operators.with_options(said))
         return spec
 
+    @property
+    def spreads(self) -> bool:
+        """Whether several processes can train it, each on rows of its own.
+
+        Its module then does nothing across nodes but by products with operators, and
+        drops by the names of nodes.
+        """
+        return self.rings and not self.directed and self.inputs == "features"
+
     def entries(self, matrix: CSR) -> tuple[int, ...]:
         """Return about how many entries each operator has, where they are no rings.
 

@@ -71,9 +71,10 @@ def dropout_linear(
     """Return dropout(B_1 ‖ B_2 ‖ …) W without ever holding the concatenation.
 
     torch's generator gives one number a call; whether an element is kept follows from
-    that number, the row's node and the column (`write_kept`). So a node's row is dropped
-    in the same way whichever other rows are there, and nothing is kept for the backward
-    pass, which asks again. Some rows are joined, dropped and multiplied at a time.
+    that number, the row's node and the column (`write_kept`). So a node's row is
+    dropped in the same way whichever other rows are there, and nothing is kept for the
+    backward pass, which asks again. Some rows are joined, dropped and multiplied at a
+    time.
 
     Parameters
     ----------
@@ -118,14 +119,16 @@ class Draw(NamedTuple):
     kept: int
 
     def join(self, blocks: Sequence[Tensor], part: slice, joined: Tensor) -> None:
-        """Write what is kept of some rows of all blocks side by side, zero elsewhere."""
+        """Write what is kept of some rows of all blocks, side by side, else zero."""
         first = 0
         for block in blocks:
-            self._write(block[part].contiguous(), 0, joined, first, block.shape[1], part, first)
+            self._write(
+                block[part].contiguous(), 0, joined, first, block.shape[1], part, first
+            )
             first += block.shape[1]
 
     def split(self, joined: Tensor, part: slice, blocks: Sequence[Tensor]) -> None:
-        """Write what is kept of some rows to the blocks, zero elsewhere."""
+        """Write what is kept of some rows to the blocks, else zero."""
         first = 0
         for block in blocks:
             self._write(joined, first, block[part], 0, block.shape[1], part, first)

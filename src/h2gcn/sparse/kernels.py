@@ -61,7 +61,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 THIRTY_TWO = np.uint64(32)
 HALF = 2**15
 WORD = 32
-"""Columns that one draw decides: by a bit each, or by 16 bits of a draw of their own."""
+"""Columns that one draw is for: a bit each, or 16 bits that are made of it."""
 
 
 @compiled
@@ -69,10 +69,10 @@ def write_kept(given, at, out, to, width, nodes, first, key, kept):  # type: ign
     """Write `width` columns of `given` to `out`, zero where an element is not kept.
 
     They begin at column `at` there and `to` here, and are those from `first` on of the
-    matrix that is dropped. Each node and 32 columns have a word of their own. Where half
-    of all elements are kept, a bit of it decides; else 16 bits of a number that is made
-    of word and column. Numbers are given as integers of their bits, which are all taken
-    or none, and places as unsigned ones: so eight or more are done together.
+    matrix that is dropped. Each node and 32 columns have a word of their own. Where
+    half of all elements are kept, a bit of it decides; else 16 bits of a number that is
+    made of word and column. Numbers are given as integers of their bits, which are all
+    taken or none, and places as unsigned ones: so eight or more are done together.
     """
     half, below = kept == HALF, np.uint32(kept)
     one, odd, odder = np.int32(1), np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
@@ -93,9 +93,9 @@ def write_kept(given, at, out, to, width, nodes, first, key, kept):  # type: ign
                     mask = -((bits >> np.int32(j)) & one)
                     written[new + j] = row[old + j] & np.int32(mask)
             else:
-                bits = np.uint32(word >> THIRTY_TWO) + np.uint32(place) * odd
+                begin = np.uint32(word >> THIRTY_TWO) + np.uint32(place) * odd
                 for j in range(np.uint64(many)):
-                    number = np.uint32(bits + np.uint32(np.uint32(j) * odd))
+                    number = np.uint32(begin + np.uint32(np.uint32(j) * odd))
                     number = np.uint32((number ^ (number >> fifteen)) * odder)
                     number = np.uint32((number ^ (number >> sixteen)) * odd)
                     mask = -np.int32((number >> sixteen) < below)

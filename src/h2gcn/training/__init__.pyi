@@ -2,6 +2,7 @@ from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gathe
 from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
+    SPREAD as SPREAD,
     Checkpoint as Checkpoint,
     Epoch as Epoch,
     Sha256 as Sha256,

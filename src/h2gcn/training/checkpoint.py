@@ -60,6 +60,7 @@ __all__ = [
     "MINUTES",
     "OF_THE_MACHINE",
     "RULES",
+    "SPREAD",
     "Checkpoint",
     "Decision",
     "Epoch",
@@ -536,6 +537,8 @@ def plain(value: Any) -> Any:
     return value
 
 
+SPREAD = "spread"
+"""Where rings are that several workers have rows of, however many they are."""
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""
 
@@ -564,6 +567,7 @@ _WORDS = {
     CAPPED: "capped",
     DISK: "in a file",
     ON_DEMAND: "computed when needed",
+    SPREAD: "spread over workers",
 }
 
 

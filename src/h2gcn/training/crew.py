@@ -1,16 +1,17 @@
 """Who trains: one process, or several, each with some rows of one graph.
 
-Each of several processes, a worker, has consecutive nodes: their features, and their rows
-of every operator. A product needs the other side whole: what all workers have of it is
-gathered, n × c numbers, and in the backward pass what each found for all of it is added
-up by those whose nodes they are. The module sees neither: to it, the graph is that of
-the worker's nodes. Weights are the same everywhere, since all draw them by one seed, add
-up their gradients, and judge epochs by the logits of all validation nodes.
+Each of several processes, a worker, has consecutive nodes: their features, and their
+rows of every operator. A product needs the other side whole: what all workers have of
+it is gathered, n × c numbers, and in the backward pass what each found for all of it is
+added up by those whose nodes they are. The module sees neither: to it, the graph is
+that of the worker's nodes. Weights are the same everywhere, since all draw them by one
+seed, add up their gradients, and judge epochs by the logits of all validation nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,10 @@ class Crew:
     ) -> Feed:
         """Return what each step sees, for the nodes that are this process's."""
         return make_feed(model, x, operators, split, batch_size, seed)
+
+    def here(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of some nodes that are here, by their numbers here."""
+        return index
 
     def count(self, here: int, everywhere: int) -> int:
         """Return of how many nodes a step is: of some that are here, or of all."""
@@ -93,14 +98,16 @@ class Workers(Crew):
         self.own = np.arange(self.bounds[rank], self.bounds[rank + 1])
         self.sent = 0
         self._rank = rank
-        self._rows = [b - a for a, b in zip(self.bounds, self.bounds[1:], strict=False)]
+        self._rows = [last - first for first, last in pairwise(self.bounds)]
         self._whole: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
 
     def arrange(self, split: Split) -> Split:
         """Return the split with its nodes in the order of their workers."""
         ends = self.bounds[1:]
         parts = {
-            name: index[np.argsort(np.searchsorted(ends, index, "right"), kind="stable")]
+            name: index[
+                np.argsort(np.searchsorted(ends, index, "right"), kind="stable")
+            ]
             for name, index in split.parts.items()
         }
         return Split(**parts)
@@ -149,7 +156,7 @@ class Workers(Crew):
         total, *summed = together.split([1, *(g.numel() for g in grads)])
         for grad, values in zip(grads, summed, strict=True):
             grad.copy_(values.view_as(grad))
-        return total.item()
+        return float(total)
 
     def join(self, rows: Tensor) -> Tensor:
         """Return everybody's rows, those of the first worker first."""
@@ -160,7 +167,7 @@ class Workers(Crew):
 
         Several products with one matrix gather it once.
         """
-        found = self._whole.get(part)
+        found: Tensor | None = self._whole.get(part)
         if found is None:
             found = _Gathered.apply(part, self)  # type: ignore[no-untyped-call]
             self._whole[part] = found
@@ -266,4 +273,5 @@ def balanced(costs: NDArray[Any], size: int) -> list[int]:
     total = ends[-1] if len(ends) else 0.0
     inner = np.searchsorted(ends, total * np.arange(1, size) / size)
     bounds = [0, *(int(place) + 1 for place in inner), len(ends)]
-    return np.minimum(np.maximum.accumulate(bounds), len(ends)).tolist()
+    found = np.minimum(np.maximum.accumulate(bounds), len(ends))
+    return [int(bound) for bound in found]

@@ -4,10 +4,8 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments import RayPool, Run, pools
+from h2gcn.experiments import Run
 from h2gcn.experiments.pools import execute
 from h2gcn.experiments.runs import FORMAT, read_records
 from support.toy_runs import toy
@@ -200,91 +197,3 @@ def test_a_plan_on_a_cluster(
     _, complaints = start([look], RAY_AUTH_TOKEN="0" * 64).communicate(timeout=PATIENCE)
     assert "(its token is missing here, or is another)" in complaints.splitlines()[-1]
     assert "gcs_client" not in complaints
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        *("127.0.0.1:1", "nowhere.invalid:6379", "nonsense", "127.0.0.1"),
-        *("127.0.0.1:99999999", "[::1]:1", "", "host:²"),
-    ],
-)
-def test_a_cluster_that_is_not_there(where: str) -> None:
-    with pytest.raises(InputError, match="no Ray cluster can be reached") as caught:
-        RayPool(where)
-    assert repr(where) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("speaks", [False, True])
-def test_what_is_there_is_not_ray(
-    speaks: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pools, "_SECONDS_TO_REACH", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-
-        def answer() -> None:
-            with server.accept()[0] as line:
-                line.sendall(b"220 mail.example ESMTP\r\n")
-
-        if speaks:
-            threading.Thread(target=answer, daemon=True).start()
-        why = "what answers there is not Ray" if speaks else "timed out"
-        with pytest.raises(InputError, match=why):
-            RayPool(f"127.0.0.1:{port}")
-
-
-def test_the_environment_is_as_it_was_afterwards() -> None:
-    before = dict(os.environ)
-    with pytest.raises(InputError):
-        RayPool("127.0.0.1:1")
-    assert dict(os.environ) == before
-
-
-def test_a_cluster_under_the_address_of_the_machine_is_told_of(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Ray:
-        """Is there, under an address that others know."""
-
-        class exceptions:
-            RayError = OSError
-
-        class util:
-            get_node_ip_address = staticmethod(lambda: "192.0.2.7")
-
-        def init(self, **_: object) -> None:
-            pass
-
-    monkeypatch.setattr(pools, "_check_answer", lambda *_: None)
-    with pytest.warns(H2GCNWarning, match="Ray listens to others too"):
-        pools._connect(Ray(), "127.0.0.1:6379")
-    pools._connect(Ray(), "192.0.2.7:6379")
-
-
-def test_without_ray_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install 'h2gcn\[ray\]'"):
-        RayPool()
-
-
-def test_what_sigterm_does_stays_as_the_program_has_it() -> None:
-    class Ray:
-        """Sets a handler of its own, as Ray does."""
-
-        class exceptions:
-            RayError = OSError
-
-        def init(self, **_: object) -> None:
-            signal.signal(signal.SIGTERM, lambda *_: None)
-
-    def ours(*_: object) -> None:
-        pass
-
-    signal.signal(signal.SIGTERM, ours)
-    try:
-        pools._connect(Ray(), "auto")
-        assert signal.getsignal(signal.SIGTERM) is ours
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -6,3 +6,7 @@ from .connection import (
     check_place as check_place,
     workers_that_fit as workers_that_fit,
 )
+from .training import (
+    Spread as Spread,
+    fit_over_workers as fit_over_workers,
+)

@@ -45,6 +45,7 @@ from .inputs import (
 )
 from .operators import (
     build_operators as build_operators,
+    forecast_spread as forecast_spread,
     plan_operators as plan_operators,
 )
 from .outputs import (
@@ -65,10 +66,10 @@ from .parameters import (
     blank_module as blank_module,
     check_batches as check_batches,
     check_fit as check_fit,
-    check_spread as check_spread,
     check_labels as check_labels,
     check_rings as check_rings,
     check_split as check_split,
+    check_spread as check_spread,
     estimate_work as estimate_work,
     input_width as input_width,
     resolve_cap as resolve_cap,

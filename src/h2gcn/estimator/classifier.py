@@ -234,9 +234,11 @@ class NodeClassifier(Estimator):
         the `metric`; zero but for macro_f1.
     contest_
         Of "auto": all that was tried, with the members that do not answer; else None.
+    bytes_sent_
+        Of a fit by several processes, what this one sent to the others in an epoch.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_`,
-        `contest_` and `interrupted_` are of the training, and not saved.
+        `contest_`, `bytes_sent_` and `interrupted_` are of the training, and not saved.
     seed_, params_
         The seed that `random_state` gave, and the parameters at the time of `fit`,
         the model's own filled in.
@@ -491,6 +493,7 @@ class NodeClassifier(Estimator):
                 checkpoint=saved,
                 crew=crew,
             )
+            sent = crew.sent // max(len(result.history), 1)
 
             # Calibrate, on the nodes that chose the epoch.
             def logits_of(index: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -530,6 +533,7 @@ class NodeClassifier(Estimator):
         self.n_iter_ = len(result.history)
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted or calibration is None
+        self.bytes_sent_ = sent
         if spread:
             self.remember(graph, held_out, np.concatenate(found))
         return self

@@ -24,6 +24,12 @@ from h2gcn.estimator.inputs import (
     scaling_key,
     table_maker,
 )
+from h2gcn.estimator.parameters import (
+    CheckedFit,
+    blank_module,
+    estimate_work,
+    spec_of,
+)
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ModelSpec, NodeModule, find_model
 from h2gcn.ring_table import Schema, SomeRows, table_rules
@@ -38,6 +44,7 @@ from h2gcn.rings import (
     build_rings,
     check_memory,
     forecast_ring,
+    operator_bytes,
     plan_rings,
 )
 from h2gcn.sparse import Operator
@@ -48,6 +55,7 @@ __all__ = [
     "OperatorPlan",
     "are_few",
     "build_operators",
+    "forecast_spread",
     "plan_operators",
     "prepare_rows",
     "remembered_operators",
@@ -248,6 +256,46 @@ def spread_operators(
     )
     found = tuple(SpreadOperator(op.rows(workers.own), workers) for op in rows)
     return workers, found
+
+
+def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
+    """Return about what a worker's part of a training takes, and sends an epoch, bytes.
+
+    It has its share of the rows, with their transpose for the gradient, of the features
+    and of the work; and, of every product, what all have of the dense side. The memory
+    of files that the graph may be mapped from is not counted.
+
+    Parameters
+    ----------
+    checked
+        Of `check_spread`.
+    workers
+        How many there are.
+    """
+    graph, params = checked.graph, checked.params
+    n, rules = graph.n_nodes, spec_of(params).rows or ()
+    module = blank_module(params, graph.n_features, graph.n_classes)
+    work = estimate_work(module, graph, checked.split)
+    forecast = forecast_ring(graph.adj, hops=max(rule.hop for rule in rules))
+    cap, held = params["ring_cap"], 0
+    for rule in rules:
+        entries = forecast.entries[rule.hop - 1]
+        if cap is not None and rule.hop > 1:
+            entries = min(entries, n * cap)
+        held += operator_bytes(
+            entries // workers,
+            n,
+            train=work.n_train / max(n, 1),
+            val=work.n_val / max(n, 1),
+            self_loops=work.self_loops,
+            symmetric=False,
+        )
+    own = -(-n // workers)
+    held += work.features // workers + work.step(own, -(-work.n_train // workers))
+    training, judging = module.product_columns()
+    held += 4 * n * max(2 * training, judging)  # and its gradient
+    # Forward own rows to each, backward to each theirs; then the validation nodes'.
+    return held, 4 * (workers - 1) * own * (2 * training + judging)
 
 
 # ----------------------------------------------------------------- for some nodes alone

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
 from pathlib import Path
@@ -69,12 +69,12 @@ __all__ = [
     "check_cap",
     "check_fit",
     "check_fitted",
-    "check_spread",
     "check_graph",
     "check_labels",
     "check_params",
     "check_rings",
     "check_split",
+    "check_spread",
     "check_training_classes",
     "choose_cap",
     "estimate_work",
@@ -482,8 +482,10 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     return CheckedFit(graph, split, params, config, device, seed)
 
 
-def check_spread(checked: CheckedFit) -> None:
-    """Refuse what several processes cannot train together, each on rows of its own.
+def check_spread(checked: CheckedFit) -> CheckedFit:
+    """Return a fit for several processes, each on rows of its own, or refuse it.
+
+    How many of each ring are drawn is settled: a number, or None for all.
 
     Parameters
     ----------
@@ -512,6 +514,7 @@ def check_spread(checked: CheckedFit) -> None:
         )
     if checked.device.type != "cpu":
         raise InputError("workers train on processors; set device='cpu'.")
+    return replace(checked, params={**params, "ring_cap": resolve_cap(params, graph)})
 
 
 def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.device]:

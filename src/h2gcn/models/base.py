@@ -323,6 +323,14 @@ class NodeModule(nn.Module):
         del n_targets
         return 28 * sum(_layer_widths(self)) * n_nodes
 
+    def product_columns(self) -> tuple[int, int]:
+        """Return how many columns are multiplied with operators, all products together.
+
+        In a training step, and where nothing is trained; a matrix that several
+        operators are multiplied with counts once. Nothing, where it is not known.
+        """
+        return 0, 0
+
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""
         return 0

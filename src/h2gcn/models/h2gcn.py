@@ -230,6 +230,23 @@ class H2GCN(NodeModule):
         per_target = 9 * sum(self._widths) + 4 * own
         return width * (n_nodes * per_node + n_targets * per_target)
 
+    def product_columns(self) -> tuple[int, int]:
+        """Return how many columns are multiplied with operators, all products together.
+
+        Blocks of the embedding while dropout acts, or where every round embeds; else
+        |Y| columns for each path of rings.
+        """
+        rounds, rings, width = (
+            range(self.final[-1]),
+            self._n_rings,
+            self.hidden_channels,
+        )
+        if self.nonlinear:
+            return width * len(rounds), width * len(rounds)
+        blocks = sum(width * rings**k for k in rounds)
+        paths = sum(self.out_channels * rings ** (k + 1) for k in rounds)
+        return (blocks if self.dropout > 0 else paths), paths
+
     def forward(
         self,
         x: Tensor | Operator | TableInput,

@@ -35,6 +35,8 @@ class Crew:
 
     chief = True
     """Whether this process speaks for all: writes files, tells how it goes."""
+    sent = 0
+    """Bytes that left this process so far."""
 
     def arrange(self, split: Split) -> Split:
         """Return the split with its nodes in the order in which they are joined."""
@@ -86,8 +88,6 @@ class Workers(Crew):
     ----------
     own
         The nodes that are here, ascending, [m].
-    sent
-        Bytes that left this process so far.
     """
 
     def __init__(self, bounds: Sequence[int]) -> None:

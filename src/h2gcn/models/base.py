@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
@@ -162,10 +163,14 @@ class NodeModule(nn.Module):
     drops_input
         Whether a step may hold a dropped copy of the input. A forecast of memory
         counts it, with its mask.
+    renumbers
+        Whether the graph may be given to it with other numbers of its nodes: nothing
+        in it depends on them, but for what a `Target` names.
     """
 
     self_loops: bool = True
     drops_input: bool = True
+    renumbers: bool = False
     label_masking: float = 0.0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
@@ -322,6 +327,13 @@ class NodeModule(nn.Module):
         """
         del n_targets
         return 28 * sum(_layer_widths(self)) * n_nodes
+
+    def remembering(self) -> AbstractContextManager[None]:
+        """Have the module keep, for a while, what two calls may have in common.
+
+        A training judges the weights of a step, and takes the next one from there.
+        """
+        return nullcontext()
 
     def product_columns(self) -> tuple[int, int]:
         """Return how many columns are multiplied with operators, all products together.

@@ -305,6 +305,7 @@ def train(
     interrupted = False
     with seeded(seed, device), threads_for([x, *operators]), ExitStack() as during:
         during.enter_context(kept_workspace())
+        during.enter_context(model.remembering())
         if checkpoint is not None:
             checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
         begun = len(state.history)

@@ -33,6 +33,7 @@ def _go(rank: int, work: Work, bounds: list[int], folder: str) -> None:
         "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=size
     )
     torch.save(work(Workers(bounds)), f"{folder}/{rank}.pt")
+    dist.barrier()  # nobody leaves before all have come
     dist.destroy_process_group()
 
 

@@ -742,7 +742,7 @@ def test_with_labels_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     )
 
 
-# --------------------------------------------------------- what two calls have in common
+# ------------------------------------------------------- what two calls have in common
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])

@@ -69,10 +69,14 @@ __all__ = [
     "MANIFEST",
     "STATE",
     "ArrayFile",
+    "ArraySlices",
     "Manifest",
     "StoredArray",
+    "StoredEdges",
     "checksum",
+    "clear_store",
     "is_store",
+    "mapped_matrix",
     "npy_header",
     "open_store",
     "stored_array",
@@ -191,18 +195,22 @@ class ArrayFile:
             raise cannot_write(self.path, error) from None
         return self
 
+    def set_shape(self, *shape: int) -> None:
+        """Say at the end what shape the array has."""
+        self._shape = shape
+
     def append(self, values: NDArray[Any]) -> None:
         """Write what comes next; of a matrix, in the order of the file."""
         plain = np.ascontiguousarray(values, dtype=self.dtype)
         self._write(plain)
         self._count += plain.size
 
-    def put(self, column: int, values: NDArray[Any]) -> None:
-        """Write a whole column of a matrix whose columns lie one after another."""
+    def put(self, column: int, values: NDArray[Any], row: int = 0) -> None:
+        """Write a column from a row on, where columns lie one after another."""
         assert self._shape is not None
         assert self.fortran
-        size = column * self._shape[0] * self.dtype.itemsize
-        self._file.seek(self._begin + size)
+        place = (column * self._shape[0] + row) * self.dtype.itemsize
+        self._file.seek(self._begin + place)
         self._write(np.ascontiguousarray(values, dtype=self.dtype))
 
     def _write(self, plain: NDArray[Any]) -> None:
@@ -229,6 +237,34 @@ class ArrayFile:
                 self._file.truncate(whole)
             except OSError as failed:
                 raise cannot_write(self.path, failed) from None
+
+
+class ArraySlices:
+    """An array in a `.npy` file, 1-D, of which slices are read when they are asked for.
+
+    They are read and not mapped, as of `ArrayFile`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        shape, _, self.dtype, self._begin = _read_header(path)
+        (self._count,) = shape
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        first, end, _ = part.indices(self._count)
+        begin = self._begin + first * self.dtype.itemsize
+        try:
+            return np.fromfile(self.path, self.dtype, end - first, offset=begin)
+        except OSError as error:
+            raise cannot_read(self.path, error) from None
 
 
 def checksum(path: Path, progress: Any = None) -> int:
@@ -280,11 +316,7 @@ def write_store(graph: Graph, folder: str | Path) -> None:
     target = usable_path(folder)
     check_folder(target, "a graph store", _is_own)
     with new_folder(target), locked(target):
-        # What was there is no store from here on, until the manifest is written.
-        for name in (MANIFEST, VERIFIED, STATE):
-            (target / name).unlink(missing_ok=True)
-        for old in target.glob("*.npy"):
-            old.unlink()
+        clear_store(target)
         for name, values in _arrays(graph):
             _write_array(target / f"{name}.npy", values)
         carried = graph.edge_columns
@@ -301,11 +333,19 @@ def write_store(graph: Graph, folder: str | Path) -> None:
             classes=graph.classes,
             y=graph.y,
             feature_names=graph.feature_names,
-            splits=graph.splits,
+            splits=[split.sizes for split in graph.splits],
             record=graph.record,
             edge_columns=edges,
             edge_weight=graph.edge_weight,
         )
+
+
+def clear_store(folder: Path) -> None:
+    """Remove what a store consists of, finished or not; its manifest first."""
+    for name in (MANIFEST, VERIFIED, STATE):
+        (folder / name).unlink(missing_ok=True)
+    for old in folder.glob("*.npy"):
+        old.unlink()
 
 
 def write_manifest(
@@ -317,7 +357,7 @@ def write_manifest(
     classes: NDArray[Any],
     y: NDArray[np.int64],
     feature_names: Sequence[str],
-    splits: Sequence[Split],
+    splits: Sequence[tuple[int, int, int]],
     record: ReadRecord,
     edge_columns: StoredEdges | None = None,
     edge_weight: str | None = None,
@@ -328,20 +368,22 @@ def write_manifest(
     Parameters
     ----------
     folder
-        All of its `.npy` files are the store's.
-    name, classes, y, feature_names, splits, record, edge_weight
+        Where its `.npy` files are.
+    name, classes, y, feature_names, record, edge_weight
         As of the graph.
+    splits
+        Sizes of their parts.
     nodes, edges
         How many there are.
     edge_columns
         What edges carry, if anything.
     known
-        Files by name whose checksums are known.
+        The files of the store, by name; None: all that are there.
     """
     files = dict(known or {})
-    for path in sorted(folder.glob("*.npy")):
-        if path.stem not in files:
-            files[path.stem] = stored_array(path)
+    if known is None:
+        paths = sorted(folder.glob("*.npy"))
+        files = {path.stem: stored_array(path) for path in paths}
     manifest = Manifest(
         FORMAT,
         VERSION,
@@ -353,7 +395,7 @@ def write_manifest(
         classes.tolist(),
         classes.dtype.str,
         list(feature_names),
-        [split.sizes for split in splits],
+        list(splits),
         record,
         files,
         edge_columns,
@@ -576,6 +618,15 @@ def _read_header(
         raise InputError(
             f"{path}: cannot be read as an array of numpy, .npy ({one_line(error)})."
         ) from None
+
+
+def mapped_matrix(folder: Path, n: int) -> CSR:
+    """Return the symmetric matrix of a store that is being written, [n, n]."""
+    indptr, indices = (
+        np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c"))
+        for name in ("indptr", "indices")
+    )
+    return CSR((np.ones(indices.size, dtype=np.float32), indices, indptr), (n, n))
 
 
 class _Opening:

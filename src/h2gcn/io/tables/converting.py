@@ -487,8 +487,9 @@ class _Work:
                         told[stage] = self._stage(stage, does, told)
                     found = self._finish(told, begin)
             except InputError:
-                # What is wrong with the tables is told, and nothing is left of it.
-                if not self.done:
+                # Once the node table is mended, nothing that was made of it is of use;
+                # but all of it is where the edge table is wrong.
+                if "features" not in self.done:
                     clear_store(self.target)
                 raise
             finally:

@@ -24,7 +24,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -673,6 +673,16 @@ class _Opening:
                 "store; convert the tables again."
             )
 
+    def _check_within(self, name: str, count: int) -> None:
+        """Raise where indices are not from 0 to below a count: compiled code trusts it.
+
+        They are read for it, as mapped pages would count as memory of the program.
+        """
+        indices = ArraySlices(self.folder / f"{name}.npy")
+        for part in slices(len(indices), BLOCK):
+            some = indices[part]
+            self._check(name, int(some.min()) >= 0 and int(some.max()) < count)
+
     def _array(
         self, name: str, kinds: str, shape: tuple[int | None, ...]
     ) -> NDArray[Any]:
@@ -705,7 +715,7 @@ class _Opening:
         sound = indptr[0] == 0 and indptr[-1] == indices.size
         sound = sound and bool((indptr[1:] >= indptr[:-1]).all())
         self._check(f"{prefix}indptr", sound and indptr.dtype == indices.dtype)
-        self._check(f"{prefix}indices", _within(indices, shape[1]))
+        self._check_within(f"{prefix}indices", shape[1])
         if prefix == "features_":
             data = np.asarray(self._array("features_data", "f", indices.shape))
         else:
@@ -761,7 +771,7 @@ class _Opening:
             return
         total = sum(map(sum, sizes))
         nodes = self._array("splits", "i", (total,))
-        self._check("splits", _within(nodes, self.manifest.nodes))
+        self._check_within("splits", self.manifest.nodes)
         at = 0
         for split in sizes:
             parts = []
@@ -778,7 +788,7 @@ class _Opening:
         target = np.asarray(self._array("edge_target", "i", source.shape))
         for name, ends in (("edge_source", source), ("edge_target", target)):
             self._check(name, ends.dtype == np.int64)
-            self._check(name, _within(ends, self.manifest.nodes))
+            self._check_within(name, self.manifest.nodes)
         m = len(source)
         has_times = "edge_times" in self.manifest.files
         values = self._array("edge_values", "f", (m, len(said.names)))
@@ -792,16 +802,3 @@ class _Opening:
             categories=tuple(said.categories),
             times=times,
         )
-
-
-def _within(indices: NDArray[Any], count: int) -> bool:
-    """Tell whether all indices are from 0 to below a count: compiled code trusts it."""
-    return all(
-        int(part.min()) >= 0 and int(part.max()) < count
-        for part in _parts(indices)
-        if part.size
-    )
-
-
-def _parts(values: NDArray[Any]) -> Iterable[NDArray[Any]]:
-    return (values[part] for part in slices(len(values), BLOCK))

@@ -205,8 +205,9 @@ def find_node_table(source: str | Path | None, nodes: str | Path | None = None) 
     """
     if nodes is not None:
         return usable_path(nodes)
-    if source is not None and usable_path(source).is_dir():
-        return _table(usable_path(source), "nodes")
+    folder = None if source is None else usable_path(source)
+    if folder is not None and folder.is_dir() and not is_store(folder):
+        return _table(folder, "nodes")
     raise InputError(
         f"{_told(source)} has no node table to take a column of: that takes a folder "
         "with nodes.* and edges.*, or nodes=… and edges=…."

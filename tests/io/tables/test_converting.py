@@ -469,14 +469,14 @@ def test_space_is_forecast_before_anything_is_written(
     write_both(tmp_path)
     usage = shutil.disk_usage(tmp_path)._replace(free=100)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert "of scratch space meanwhile, and 100 bytes are free" in refusal(tmp_path)
+    assert "of scratch space, and 100 bytes are free there" in refusal(tmp_path)
     assert not (tmp_path / "store").exists()
 
 
 def test_memory_is_forecast_too(tmp_path: Path) -> None:
     write_both(tmp_path)
     told = refusal(tmp_path, memory_limit=0.01)
-    assert "memory_limit=0.01 is too little for 4 nodes: about" in told
+    assert "memory_limit=0.01 is too little for 4 nodes and 3 edges: about" in told
     assert "no such folder for scratch" in refusal(tmp_path, scratch=tmp_path / "no")
 
 

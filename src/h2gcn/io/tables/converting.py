@@ -13,6 +13,7 @@ first stage that is not done, or whose tables or options are others now.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -97,7 +98,7 @@ from h2gcn.io.tables.numbering import (
     first_twice,
     number_ids,
 )
-from h2gcn.io.tables.pairs import write_adjacency
+from h2gcn.io.tables.pairs import FILES, WORK, write_adjacency
 from h2gcn.io.tables.parts import PartedTable, kind_word, open_parts
 from h2gcn.io.tables.reading import (
     NodePart,
@@ -151,7 +152,7 @@ class StageDone(msgspec.Struct, frozen=True):
     Parameters
     ----------
     made_of
-        What it depends on.
+        What it depends on, see `_Plan.made_of`.
     files
         What it wrote.
     told
@@ -349,7 +350,7 @@ class _Plan:
         return store, self.n_edges * (17 + carried) + 64 * self.n_nodes
 
     def made_of(self, stage: str) -> str:
-        """Return what a stage depends on, as a text that can be compared."""
+        """Return the SHA-256 of what a stage depends on, 64 hex digits."""
         options = self.options.to_json()
         of_edges = {name: options.pop(name) for name in _OF_EDGES}
         nodes: list[Any] = [_stamps(self.node_file), options]
@@ -359,7 +360,8 @@ class _Plan:
                 nodes.append(_stamp(usable_path(self.features)))
         if stage in ("edges", "adjacency"):
             nodes += [_stamps(self.edge_file), of_edges]
-        return json.dumps(nodes, sort_keys=True)
+        told = json.dumps(nodes, sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _stamps(table: Table) -> list[Any]:
@@ -423,12 +425,12 @@ class _Work:
     # ------------------------------------------------------------------ before writing
 
     def _check_memory(self, n: int, each: int) -> None:
-        need = LEAST + each * n
+        need = LEAST + each * n + 4 * WORK * self.plan.n_edges // FILES
         if need > self.memory:
             total = self.used + need / SHARE
             raise InputError(
-                f"memory_limit={self.limit:.3g} is too little for {n:,} nodes: about "
-                f"{gigabytes(total)} are needed."
+                f"memory_limit={self.limit:.3g} is too little for {n:,} nodes and "
+                f"{self.plan.n_edges:,} edges: about {gigabytes(total)} are needed."
             )
 
     def _check_space(self) -> None:
@@ -443,13 +445,10 @@ class _Work:
         for where, need in needs.items():
             free = shutil.disk_usage(where).free
             if need > free:
-                way = "'scratch' may be elsewhere" if place is where else "'scratch'"
-                if len(needs) == 2:
-                    way = "another disk may have more room"
                 raise InputError(
-                    f"{where}: the store takes about {gigabytes(store)} and "
-                    f"{gigabytes(scratch)} of scratch space meanwhile, and "
-                    f"{gigabytes(free)} are free there; {way}."
+                    f"{where}: the store takes about {gigabytes(store)}, and meanwhile "
+                    f"{gigabytes(scratch)} of scratch space, and {gigabytes(free)} are "
+                    "free there; scratch=DIR puts the latter on another disk."
                 )
 
     def _read_state(self) -> dict[str, StageDone]:

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from h2gcn.graph import slices
 from h2gcn.io.store import ArrayFile, ArraySlices
 
-__all__ = ["PairCounts", "write_adjacency"]
+__all__ = ["FILES", "WORK", "PairCounts", "write_adjacency"]
 
 BLOCK = 2**21
 """Edges that are looked at together."""
 WORK = 40
 """Bytes that a number takes while its file is sorted and written."""
+FILES = 256
+"""Files that the numbers are dealt out to, about, at most: all are open at a time."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def write_adjacency(
         for end in (source, target):
             degrees += np.bincount(end[part], minlength=n)
         progress(part.stop, 4 * m)
-    starts = _ranges(degrees, max(memory // WORK, BLOCK), bits)
+    most = max(memory // WORK, BLOCK, 2 * m // FILES)
+    starts = _ranges(degrees, most, bits)
     files = [scratch / f"pairs-{number}.bin" for number in range(len(starts))]
 
     def dealt(done: int) -> None:

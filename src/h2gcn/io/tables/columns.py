@@ -301,9 +301,13 @@ class TableFile(InputTable):
             column_types=dict.fromkeys(wanted, pa.large_string()),
         )
         parse = pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        with self.path.open("rb") as stream:
+            lines = stream.read(1 << 18).split(b"\n")
+        # Dozens of blocks are in memory, and a row must fit into one.
+        size = 1 << 21 if max(map(len, lines)) < 1 << 14 else 1 << 23
         with pacsv.open_csv(
             self.path,
-            read_options=pacsv.ReadOptions(block_size=1 << 24),
+            read_options=pacsv.ReadOptions(block_size=size),
             parse_options=parse,
             convert_options=options,
         ) as reader:

@@ -706,7 +706,9 @@ class _Work:
         filler = Filler(options.fill_values) if options.fill_missing else None
         kept = {} if filler is None else filler.values
         asked = roles.numeric is not None
-        at_once = max(1, (self.memory // 2 - 32 * n) // (16 * n))
+        # Of a text file, cells are there as they are written, too.
+        one, each = (32, 16) if file.delimiter is None else (64, 32)
+        at_once = max(1, (2 * self.memory // 3 - one * n) // (each * n))
         total = len(plan.numeric) + len(roles.dates) + len(roles.categorical)
 
         def add(name: str, values: NDArray[np.float32]) -> None:

@@ -24,11 +24,51 @@ from h2gcn.io.tables.columns import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PartedTable", "open_parts", "part_files"]
+__all__ = ["BoundedFile", "PartedTable", "open_parts", "part_files"]
 
 _PATTERN = re.compile(r"[*?\[]")
 _OF = re.compile(r"^(.*?)(\d+)(-of-)(\d+)(.*)$")
 """Names that say how many parts there are, such as part-00001-of-00008.parquet."""
+
+
+class BoundedFile(TableFile):
+    """A file of which some columns fit into memory, though all of it does not.
+
+    Arrow finds the types of a text file's columns, and keeps the whole file in memory
+    for it. Here columns are read as text, and their types found one by one, in the same
+    way, by Arrow.
+    """
+
+    def _read_csv(self, wanted: list[str], text: list[str]) -> pa.Table:
+        import pyarrow as pa
+
+        batches = list(self._stream_csv(wanted, 0))
+        if not batches:  # a header alone
+            return super()._read_csv(wanted, text)
+        table = pa.Table.from_batches(batches).select(wanted)
+        del batches
+        columns = [
+            table[name] if name in text else _with_type(table[name]) for name in wanted
+        ]
+        return pa.table(columns, names=wanted)
+
+
+def _with_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return cells of text in the type that a text file with them would have."""
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+
+    sink = pa.BufferOutputStream()
+    # Else a line without a cell would be none.
+    style = pacsv.WriteOptions(include_header=False, quoting_style="all_valid")
+    pacsv.write_csv(pa.table({"cells": column}), sink, style)
+    found = pacsv.read_csv(
+        pa.BufferReader(sink.getvalue()),
+        pacsv.ReadOptions(column_names=["cells"], block_size=1 << 23),
+        pacsv.ParseOptions(newlines_in_values=True),
+    )
+    assert found.num_rows == len(column)
+    return found["cells"]
 
 
 @dataclass(frozen=True)
@@ -182,14 +222,14 @@ def open_parts(given: str | Path) -> TableFile | PartedTable:
     """
     files = part_files(given)
     if len(files) == 1:
-        return open_table(files[0])
+        return _open(files[0])
     suffixes = {file.suffix.lower() for file in files}
     if len(suffixes) > 1:
         raise InputError(
             f"{given}: the parts of a table must be files of one kind. Got "
             f"{listed(sorted(suffixes))}."
         )
-    parts = tuple(open_table(file) for file in files)
+    parts = tuple(_open(file) for file in files)
     first = parts[0]
     for part in parts[1:]:
         if set(part.columns) != first.known:
@@ -215,6 +255,11 @@ def open_parts(given: str | Path) -> TableFile | PartedTable:
         first.delimiter,
         parts=parts,
     )
+
+
+def _open(path: Path) -> TableFile:
+    file = open_table(path)
+    return BoundedFile(file.path, file.columns, file.raw_columns, file.delimiter)
 
 
 def _title(files: Sequence[Path]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +14,15 @@ from h2gcn.cli.console import as_flags, say, stage_bar, tell, tell_json
 
 __all__ = ["command"]
 
+_CUTS = ("test_after", "val_after")
+"""What of `Tables` is for a training, not for a graph that is whole."""
+_with_tables = partial(
+    src.with_tables,
+    only=[field.name for field in fields(src.Tables) if field.name not in _CUTS],
+)
 
-@src.with_tables
+
+@_with_tables
 def command(
     out: Annotated[
         Path,
@@ -22,7 +31,10 @@ def command(
         ),
     ],
     source: src.Source = None,
-    memory_limit: src.MemoryLimit = None,
+    memory_limit: Annotated[
+        float | None,
+        src.large("Gigabytes that may be used; else half of what is free."),
+    ] = None,
     scratch: Annotated[
         Path | None,
         src.large("A folder for files that are needed meanwhile; else in the store."),

@@ -402,8 +402,8 @@ Source = Annotated[
     str | None,
     typer.Argument(
         metavar="SOURCE",
-        help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; or a folder "
-        "with nodes.* and edges.* (csv, tsv, parquet).",
+        help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; a folder "
+        "with nodes.* and edges.* (csv, tsv, parquet); or a store of 'h2gcn convert'.",
         show_default=False,
         autocompletion=complete_source,
     ),

@@ -6,3 +6,11 @@ from .connection import (
     check_place as check_place,
     workers_that_fit as workers_that_fit,
 )
+from .graphs import (
+    SharedGraph as SharedGraph,
+    at_work as at_work,
+    graph_bytes as graph_bytes,
+    is_mapped as is_mapped,
+    share_graph as share_graph,
+)
+from .table import TableOverWorkers as TableOverWorkers, share_table as share_table

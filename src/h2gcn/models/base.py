@@ -525,6 +525,11 @@ class ModelSpec:
             spec = replace(spec, operators=spec.operators.with_options(said))
         return spec
 
+    @property
+    def sees_rows_alone(self) -> bool:
+        """Whether it sees of a graph nothing but the rows of a table, a node each."""
+        return self.inputs == "table" and self.rows == () and not self.seeds
+
     def entries(self, matrix: CSR) -> tuple[int, ...]:
         """Return about how many entries each operator has, where they are no rings.
 

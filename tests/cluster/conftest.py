@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from h2gcn.cluster import Cluster
+from h2gcn.cluster import Cluster, connection
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3])
@@ -12,3 +12,27 @@ def each_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Start a cluster of one worker, then of two, then of three."""
     with Cluster(f"local:{request.param}") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def two_machines() -> Iterator[Cluster]:
+    """Start two machines of one worker each, and connect to the first."""
+    with connection._loopback(wanted=True):
+        yield from start_two_machines()
+
+
+def start_two_machines() -> Iterator[Cluster]:
+    """Start them on loopback, where Ray has been told that this is the machine."""
+    from ray import cluster_utils
+
+    quiet = {"num_cpus": 1, "include_dashboard": False}
+    store = {"object_store_memory": 200_000_000, "node_ip_address": "127.0.0.1"}
+    machines = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={**quiet, **store}
+    )
+    machines.add_node(**quiet, **store)
+    try:
+        with Cluster(machines.address) as cluster:
+            yield cluster
+    finally:
+        machines.shutdown()

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import threading
+from importlib import import_module
 
 import psutil
 import pytest
@@ -183,6 +184,9 @@ def listeners() -> set[str]:
 
 # One test, for a cluster takes longer to start than all of this.
 def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in a program that has imported Ray before, where this machine is others' too.
+    constants = import_module("ray._private.ray_constants")
+    monkeypatch.setattr(constants, "ENABLE_RAY_CLUSTER", True)
     before = dict(os.environ)
     children = {one.pid for one in psutil.Process().children()}
     with Cluster("local:2") as cluster:

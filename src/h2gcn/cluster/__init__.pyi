@@ -13,4 +13,10 @@ from .graphs import (
     is_mapped as is_mapped,
     share_graph as share_graph,
 )
+from .prediction import (
+    Part as Part,
+    Predicted as Predicted,
+    join_parts as join_parts,
+    predict_parts as predict_parts,
+)
 from .table import TableOverWorkers as TableOverWorkers, share_table as share_table

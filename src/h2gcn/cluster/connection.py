@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from secrets import token_hex
 from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
@@ -50,13 +51,8 @@ _IMPATIENCE = {
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """With it, Ray takes 127.0.0.1 for this machine on every system, not its address."""
-_OURS = {
-    **_ON_LOOPBACK,
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_task_oom_retries": "2",
-    "RAY_worker_niceness": "0",
-}
-"""Of a cluster that is started here: it tells nobody, and does not try for ever."""
+_TOKEN = token_hex(32)
+"""Of all clusters that this process starts: other users of the machine have no say."""
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 """How HTTP/2 begins, on both sides: with a frame of settings, here none."""
@@ -141,8 +137,9 @@ class Cluster:
             )
         self.place = place
         before = set(os.environ)
-        more = _OURS if count else (_ON_LOOPBACK if _is_local(place) else {})
-        with _environment(_IMPATIENCE | more):
+        here = count is not None or _is_local(place)
+        more = _ours() if count else (_ON_LOOPBACK if here else {})
+        with _environment(_IMPATIENCE | more), _loopback(here):
             self._ray: Any = import_module("ray")
             self._joined = bool(self._ray.is_initialized())
             if self._joined and place != "auto":
@@ -326,6 +323,37 @@ def _given(address: str) -> str:
     return os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
 
 
+def _ours() -> dict[str, str]:
+    """Return the environment in which a cluster is started here.
+
+    It tells nobody of itself, does not try for ever, and takes nobody's orders who has
+    not its token: Ray asks for one by itself, and would leave it in a file.
+    """
+    theirs = any(name.startswith("RAY_AUTH_") for name in os.environ)
+    return {
+        **_ON_LOOPBACK,
+        **({} if theirs else {"RAY_AUTH_TOKEN": _TOKEN}),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_task_oom_retries": "2",
+        "RAY_worker_niceness": "0",
+    }
+
+
+@contextmanager
+def _loopback(wanted: bool) -> Iterator[None]:
+    """Have Ray take 127.0.0.1 for this machine, also where it was imported before."""
+    if not wanted:
+        yield
+        return
+    constants: Any = import_module("ray._private.ray_constants")
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set those of some variables that are not, for a while."""
@@ -381,6 +409,9 @@ def _connect(ray: Any, address: str, count: int | None = None) -> None:
                         _node_ip_address="127.0.0.1",
                         **quiet,
                     )
+                if ray.util.get_node_ip_address() not in _LOOPBACK:
+                    ray.shutdown()
+                    raise RuntimeError("Ray would listen to other machines")
                 return
             if given != "auto":
                 if not (host and port.isdecimal()):

@@ -1,6 +1,7 @@
 """Clusters of this machine, each with a real scheduler and a real object store."""
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
@@ -17,7 +18,10 @@ def each_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def two_machines() -> Iterator[Cluster]:
     """Start two machines of one worker each, and connect to the first."""
-    with connection._loopback(wanted=True):
+    # Ray never lets go of a token: other tests of this process may have used it.
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": connection._TOKEN}
+    with connection._loopback(wanted=True), connection._environment(token):
+        import_module("ray._raylet").Config.initialize("")
         yield from start_two_machines()
 
 

@@ -13,6 +13,12 @@ from h2gcn.cluster import Cluster, Machine, check_place, connection, workers_tha
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 
+@pytest.fixture(autouse=True)
+def without_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each test begin as a program does, whatever was started before it."""
+    monkeypatch.setattr(connection, "_OWN_TOKEN", [])
+
+
 @pytest.mark.parametrize(
     "where",
     [
@@ -221,5 +227,7 @@ def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(connection, "_asks", asks)
         with pytest.raises(InputError, match=r"h2gcn 0\.1\.0 \(here 0\.2\.0\)"):
             Cluster("auto")
+    with pytest.raises(InputError, match="whose token Ray keeps, and cannot reach"):
+        Cluster("127.0.0.1:6379")
     assert dict(os.environ) == before
     assert {one.pid for one in psutil.Process().children()} <= children

@@ -148,6 +148,7 @@ class Cluster:
                     "is another; 'auto' is the one that it is connected to"
                 )
             if not self._joined:
+                _check_token(place, count)
                 _connect(self._ray, place, count)
         self._set = set(os.environ) - before
         try:
@@ -337,6 +338,22 @@ def _ours() -> dict[str, str]:
         "RAY_task_oom_retries": "2",
         "RAY_worker_niceness": "0",
     }
+
+
+_OWN_TOKEN: list[str] = []
+"""Where a cluster was started with our token; Ray never lets go of it."""
+
+
+def _check_token(place: str, count: int | None) -> None:
+    """Refuse a cluster without a token in a program that has used one."""
+    mode = os.environ.get("RAY_AUTH_MODE", "")
+    if count is not None and os.environ.get("RAY_AUTH_TOKEN") == _TOKEN:
+        _OWN_TOKEN.append(place)
+    elif count is None and _OWN_TOKEN and mode != "token":
+        raise InputError(
+            f"this program has started {_OWN_TOKEN[0]}, whose token Ray keeps, and "
+            f"cannot reach {place} any more; another program can"
+        )
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a program that has imported Ray before, where this machine is others' too.
     constants = import_module("ray._private.ray_constants")
     monkeypatch.setattr(constants, "ENABLE_RAY_CLUSTER", True)
-    before = dict(os.environ)
+    before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
     children = {one.pid for one in psutil.Process().children()}
     with Cluster("local:2") as cluster:
         assert cluster.workers == 2
@@ -230,4 +230,5 @@ def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="whose token Ray keeps, and cannot reach"):
         Cluster("127.0.0.1:6379")
     assert dict(os.environ) == before
+    assert signal.getsignal(signal.SIGTERM) is handler
     assert {one.pid for one in psutil.Process().children()} <= children

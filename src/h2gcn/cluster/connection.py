@@ -10,7 +10,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -137,6 +137,7 @@ class Cluster:
             )
         self.place = place
         before = set(os.environ)
+        self._handler = signal.getsignal(signal.SIGTERM)
         here = count is not None or _is_local(place)
         more = _ours() if count else (_ON_LOOPBACK if here else {})
         with _environment(_IMPATIENCE | more), _loopback(here):
@@ -258,6 +259,8 @@ class Cluster:
         """End the connection, and the cluster where it was started here."""
         if not self._joined:
             self._ray.shutdown()
+            with suppress(ValueError, TypeError):  # not in the main thread
+                signal.signal(signal.SIGTERM, self._handler)
             for name in self._set:  # by Ray, for as long as it runs
                 os.environ.pop(name, None)
 

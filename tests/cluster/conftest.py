@@ -40,3 +40,10 @@ def start_two_machines() -> Iterator[Cluster]:
             yield cluster
     finally:
         machines.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Start a cluster of two workers."""
+    with Cluster("local:2") as found:
+        yield found

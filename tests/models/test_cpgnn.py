@@ -11,9 +11,10 @@ from h2gcn import Split
 from h2gcn.exceptions import InputError
 from h2gcn.models.belief import project
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.sparse import Operator, Target
 from h2gcn.training import TrainConfig
 from h2gcn.training.loop import train
+from support.dropping import mask_of
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -105,7 +106,7 @@ def test_dropout_acts_on_the_priors_hidden_layer_of_all_nodes(only_some: bool) -
     index = np.array([4, 0]) if only_some else np.arange(6)
     target = Target.of(operators, index) if only_some else None
     torch.manual_seed(4)
-    mask = dropout(torch.ones(6, WIDTH), 0.5).double().numpy()
+    mask = mask_of(torch.arange(6), WIDTH, 0.5).double().numpy()
     torch.manual_seed(4)
     logits = module.train()(x, operators, target).detach()
     expected = oracle(module, x.double().numpy(), SIX, mask)[index]

@@ -18,8 +18,9 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, MODELS
 from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
 from h2gcn.ring_table import TableInput, TableMaker
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.sparse import Operator, Target
 from h2gcn.training import gather
+from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
 
 Matrix = NDArray[np.float64]
@@ -212,9 +213,8 @@ def test_dropout_acts_on_the_final_representation_only(
     n = adj.shape[0]
     x, operators = features(n), operators_of(name, adj)
     target, index = target_of(operators, n) if only_some else (None, list(range(n)))
-    shape = len(index), module.classifier.shape[0]
     torch.manual_seed(9)
-    mask = dropout(torch.ones(shape), 0.5).numpy()
+    mask = mask_of(torch.tensor(index), module.classifier.shape[0], 0.5).numpy()
     assert set(np.unique(mask)) == {0, 2}  # else nothing would be tested
     torch.manual_seed(9)
     logits = module(x, operators, target)
@@ -316,7 +316,7 @@ def test_gradients_with_dropout_are_those_of_the_literal_formula() -> None:
     x, operators = features(12), operators_of("h2gcn-2", adj)
     target, index = target_of(operators, 12)
     torch.manual_seed(9)
-    mask = dropout(torch.ones(3, 7 * WIDTH), 0.5)
+    mask = mask_of(torch.tensor(index), 7 * WIDTH, 0.5)
     torch.manual_seed(9)
     ours = torch.autograd.grad(module(x, operators, target).sum(), module.embedding)
     # Dropping columns of the final representation: one masked classifier a node.
@@ -740,3 +740,50 @@ def test_with_labels_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         clf.move(batch_size=7).predict_logits(graph), logits, rtol=1e-5, atol=1e-5
     )
+
+
+# ------------------------------------------------------- what two calls have in common
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_an_evaluation_leaves_to_the_step_what_they_share(
+    dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adj = GRAPHS["random"]
+    operators = operators_of("h2gcn-2", adj)
+    target, _ = target_of(operators, 12)
+    products: list[int] = []
+    whole = Operator.__matmul__
+
+    def counted(self: Operator, dense: Tensor) -> Tensor:
+        products.append(self.shape[0])
+        return whole(self, dense)
+
+    monkeypatch.setattr(Operator, "__matmul__", counted)
+    x = Operator(sp.csr_array(features(12).numpy()))
+    module = build("h2gcn-2", dropout=dropout)
+
+    def evaluate() -> Tensor:
+        with torch.no_grad():
+            return module.eval()(x, operators, target)
+
+    def step() -> tuple[Tensor, ...]:
+        torch.manual_seed(3)
+        logits = module.train()(x, operators, target)
+        return torch.autograd.grad(logits.square().sum(), list(module.parameters()))
+
+    expected, of_step = evaluate(), step()
+    alone = len(products)
+    products.clear()
+    with module.remembering():
+        assert torch.equal(evaluate(), expected)
+        for ours, theirs in zip(step(), of_step, strict=True):
+            torch.testing.assert_close(ours, theirs)
+        # The embedding is made once; without dropout, both inner rings are too.
+        assert alone - len(products) == (3 if dropout == 0 else 1)
+        # After a step nothing is left of before: fused optimisers say nothing.
+        with torch.no_grad():
+            module.embedding.data.mul_(2)
+        changed = evaluate()
+    assert torch.equal(evaluate(), changed)
+    assert not torch.equal(changed, expected)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from h2gcn.sparse import dropout, dropout_linear, seeded
+from support.dropping import mask_of
 
 SHAPE = (400, 251)  # no multiple of four
 
@@ -60,24 +61,57 @@ def test_doubles_stay_doubles() -> None:
     assert dropout(torch.ones(5, dtype=torch.float64), 0.5).dtype == torch.float64
 
 
+@pytest.mark.parametrize("probability", [0.4, 0.5])
 @pytest.mark.parametrize("rows", [0, 1, 5, 37])
-@pytest.mark.parametrize("widths", [(4,), (3, 5), (2, 0, 6)])
+@pytest.mark.parametrize("widths", [(4,), (3, 5), (2, 0, 6), (20, 70, 9)])
 def test_dropping_and_multiplying_block_by_block(
-    rows: int, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    rows: int,
+    widths: tuple[int, ...],
+    probability: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("h2gcn.sparse.dropping.CHUNK", 40)  # several chunks
     blocks = [torch.randn(rows, width, requires_grad=True) for width in widths]
     weight = torch.randn(sum(widths), 3, requires_grad=True)
-    grad = torch.randn(rows, 3)
+    grad, nodes = torch.randn(rows, 3), torch.randperm(50)[:rows]
     with seeded(5):
-        result = dropout_linear(blocks, weight, 0.4)
+        result = dropout_linear(blocks, weight, probability, nodes=nodes)
     with seeded(5):
-        expected = dropout(torch.cat(blocks, dim=1), 0.4) @ weight
+        mask = mask_of(nodes, sum(widths), probability)
+    expected = (torch.cat(blocks, dim=1) * mask) @ weight
     torch.testing.assert_close(result, expected)
     ours = torch.autograd.grad(result, [weight, *blocks], grad)
     theirs = torch.autograd.grad(expected, [weight, *blocks], grad)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.6, 0.85])
+def test_the_share_that_is_dropped_before_a_product(probability: float) -> None:
+    block, weight = torch.ones(1, 251), torch.eye(251)
+    with seeded(0):
+        drops = [dropout_linear([block], weight, probability) for _ in range(2000)]
+    masks = torch.cat(drops) != 0
+    error = 4.5 * (probability * (1 - probability) / masks.numel()) ** 0.5
+    assert masks.double().mean().item() == pytest.approx(1 - probability, abs=error)
+    correlation = torch.corrcoef(masks.double().T).fill_diagonal_(0)
+    assert correlation.abs().max() < 0.12, "columns are dropped one without the other"
+    assert (masks.double().mean(0) - (1 - probability)).abs().max() < 0.06
+
+
+def test_a_node_is_dropped_alike_whoever_else_is_there() -> None:
+    block, weight = torch.randn(30, 80), torch.eye(80)
+    nodes = torch.tensor([29, 3, 17])
+    for probability in (0.3, 0.5):
+        with seeded(4):
+            every = dropout_linear([block], weight, probability)
+        with seeded(4):
+            some = dropout_linear([block[nodes]], weight, probability, nodes=nodes)
+        assert torch.equal(every[nodes], some)
+        with seeded(5):
+            others = dropout_linear([block], weight, probability)
+        assert not torch.equal(every, others)
+        assert ((every != 0).sum(1).unique().numel()) > 1, "rows are not alike"
 
 
 def test_without_dropout_it_is_a_product() -> None:

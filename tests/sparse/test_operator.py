@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, operator as sparse_matrix
-from h2gcn.sparse.operator import Triplets, to_tensor
+from h2gcn.sparse.operator import Strips, Triplets, to_tensor
 from support.graphs import NAMED
 
 
@@ -394,3 +395,51 @@ def test_features_become_a_tensor_or_an_operator() -> None:
     assert isinstance(stored, Operator)
     assert isinstance(dense, Tensor)
     torch.testing.assert_close(stored @ weight, dense @ weight)
+
+
+def test_few_long_rows_are_multiplied_strip_by_strip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("h2gcn.sparse.operator.STRIP", 8)
+    monkeypatch.setattr("h2gcn.sparse.operator.STRIP_ENTRIES", 2)
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((37, 5)).astype(np.float32)
+    dense[rng.random(dense.shape) < 0.3] = 0
+    strips = Strips.of_transposed(CSR(dense))
+    assert strips is not None
+    given = torch.from_numpy(rng.standard_normal((37, 4)).astype(np.float32))
+    expected = torch.from_numpy(dense.T) @ given
+    torch.testing.assert_close(strips @ given, expected)
+    # And so the gradient of a product with such a matrix.
+    weight = torch.ones(5, 4, requires_grad=True)
+    (Operator(CSR(dense)) @ weight * given).sum().backward()
+    torch.testing.assert_close(weight.grad, expected)
+    assert Strips.of_transposed(CSR(dense[:8])) is None, "one strip is the whole"
+    assert Strips.of_transposed(CSR(np.eye(37, dtype=np.float32))) is None, "short"
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 12, 63, 65])
+def test_narrow_products_of_long_rows(width: int) -> None:
+    rng = np.random.default_rng(width)
+    matrix = rng.standard_normal((9, 200)).astype(np.float32)
+    full = CSR(np.tile(matrix, (50, 1)))  # rows long enough to be worth eight columns
+    given = torch.from_numpy(rng.standard_normal((200, width)).astype(np.float32))
+    found = Operator(full) @ given
+    assert found.is_contiguous()
+    torch.testing.assert_close(found, torch.from_numpy(full.toarray()) @ given)
+
+
+def test_a_matrix_without_entries_gives_zeros() -> None:
+    empty = Operator(CSR((3, 4), dtype=np.float32))
+    assert torch.equal(empty @ torch.full((4, 2), 7.0), torch.zeros(3, 2))
+    assert (empty @ torch.zeros(4, 0)).shape == (3, 0)
+
+
+def test_wide_indices_are_narrowed_and_values_shared() -> None:
+    matrix = CSR(np.eye(3, dtype=np.float32))
+    wide = CSR((matrix.data, np.arange(3), np.arange(4)), shape=(3, 3))
+    wide.indices, wide.indptr = np.arange(3), np.arange(4)
+    operator = Operator(wide)
+    assert operator.scipy.indices.dtype == operator.scipy.indptr.dtype == np.int32
+    assert np.shares_memory(operator.scipy.data, wide.data)
+    assert wide.indices.dtype == np.int64, "what was given stays"

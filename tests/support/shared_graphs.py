@@ -10,14 +10,19 @@ __all__ = ["make_graph"]
 
 
 def make_graph(
-    n: int = 400, columns: int = 150, *, seed: int = 0, sparse: bool = False
+    n: int = 400,
+    columns: int = 150,
+    *,
+    degree: int = 3,
+    seed: int = 0,
+    sparse: bool = False,
 ) -> Graph:
     """Return a graph with directions, whose features tell the classes apart a little.
 
     Of 400 nodes with 150 columns, a table is cut into two slices a block.
     """
     rng = np.random.default_rng(seed)
-    ends = rng.integers(0, n, size=(2, 3 * n))
+    ends = rng.integers(0, n, size=(2, degree * n))
     ends = ends[:, ends[0] != ends[1]]
     ones = np.ones(ends.shape[1], np.float32)
     directed = CSR(sp.coo_array((ones, tuple(ends)), shape=(n, n)))

@@ -21,7 +21,14 @@ from h2gcn.models import MODELS, build_model
 from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.sparse import Operator
 from h2gcn.training import batches as batching, gather
-from h2gcn.training.batches import MiniBatches, Subgraph, WholeGraph, make_feed
+from h2gcn.training.batches import (
+    MiniBatches,
+    Subgraph,
+    WholeGraph,
+    make_feed,
+    renumbered,
+    worth_renumbering,
+)
 from support.graphs import NAMED
 
 CPU = torch.device("cpu")
@@ -421,3 +428,60 @@ def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:
     (one,), (other,) = feed.steps(1), feed.steps(2)
     assert one is other
     assert one.nodes.tolist() == [0, 2]
+
+
+# ------------------------------------------------------------------------- renumbering
+
+
+def test_neighbours_come_close_and_nodes_keep_their_names() -> None:
+    rng = np.random.default_rng(2)
+    order = rng.permutation(40)
+    path = sp.coo_array((np.ones(39), (order[:-1], order[1:])), shape=(40, 40))
+    adj = CSR((path + path.T).astype(np.float32))
+    x = torch.arange(40.0)[:, None]
+    moved, (operator,), place = renumbered(x, [Operator(adj, symmetric=True)])
+    assert isinstance(operator, Operator)
+    assert isinstance(moved, Tensor)
+    rows, columns = operator.scipy.nonzero()
+    assert np.abs(rows - columns).max() == 1, "a path is walked from end to end"
+    assert torch.equal(moved[place, 0], torch.arange(40.0))
+    back = operator.scipy.toarray()[np.ix_(place, place)]
+    assert np.array_equal(back, adj.toarray())
+
+
+def test_only_what_gains_by_it_is_renumbered(monkeypatch: pytest.MonkeyPatch) -> None:
+    adj = CSR(sp.diags_array([np.ones(99), np.ones(99)], offsets=[-1, 1]))
+    ring = Operator(adj.astype(np.float32), symmetric=True)
+    x = torch.ones(100, 2)
+    assert worth_renumbering(x, [ring])
+    assert worth_renumbering(Operator(CSR(np.ones((100, 2), np.float32))), [ring])
+    assert not worth_renumbering(x, []), "a model without a graph"
+    assert not worth_renumbering(x, [Operator(ring.scipy)]), "not symmetric"
+    full = Operator(CSR(np.ones((100, 100), dtype=np.float32)), symmetric=True)
+    assert not worth_renumbering(x, [ring, full]), "every row is everywhere"
+    monkeypatch.setattr("h2gcn.training.batches.MANY_ENTRIES", 100)
+    assert not worth_renumbering(x, [ring]), "too large for a second copy"
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_training_with_other_numbers_is_the_same_training(
+    dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = generate_graph(n_nodes=300, homophily=0.3, seed=5)
+    setting = {"epochs": 10, "dropout": dropout, "random_state": 2, "model": "h2gcn-2"}
+    asked = []
+
+    def always(x: object, operators: object) -> bool:
+        asked.append((x, operators))
+        return True
+
+    monkeypatch.setattr("h2gcn.training.batches.worth_renumbering", always)
+    moved = NodeClassifier(**setting).fit(graph, 0)
+    assert asked
+    monkeypatch.setattr("h2gcn.training.batches.worth_renumbering", lambda *_: False)
+    plain = NodeClassifier(**setting).fit(graph, 0)
+    np.testing.assert_allclose(
+        moved.predict_logits(graph), plain.predict_logits(graph), atol=2e-5
+    )
+    losses = [[epoch.loss for epoch in c.history_] for c in (moved, plain)]
+    np.testing.assert_allclose(*losses, atol=1e-5)

@@ -20,3 +20,7 @@ from .prediction import (
     predict_parts as predict_parts,
 )
 from .table import TableOverWorkers as TableOverWorkers, share_table as share_table
+from .training import (
+    Spread as Spread,
+    fit_over_workers as fit_over_workers,
+)

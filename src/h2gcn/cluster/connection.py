@@ -186,6 +186,23 @@ class Cluster:
         )
         return task(function).options(name=f"h2gcn {name}").remote(*given)
 
+    def actor(self, kind: Callable[..., Any], *given: Any) -> Any:
+        """Make an object in a process of its own, beside this program.
+
+        Parameters
+        ----------
+        kind
+            Its class.
+        given
+            What it is made with.
+        """
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = self._ray.get_runtime_context().get_node_id()
+        beside = NodeAffinitySchedulingStrategy(here, soft=False)
+        made = self._ray.remote(num_cpus=0)(kind)
+        return made.options(scheduling_strategy=beside).remote(*given)
+
     def wait(self, under_way: Iterable[Any]) -> Any:
         """Wait until one of some tasks is done, and return which."""
         # Ray prints to stdout that a worker died, among the results of a program.

@@ -49,6 +49,7 @@ from .inputs import (
 )
 from .operators import (
     build_operators as build_operators,
+    forecast_spread as forecast_spread,
     plan_operators as plan_operators,
 )
 from .outputs import (
@@ -72,6 +73,7 @@ from .parameters import (
     check_labels as check_labels,
     check_rings as check_rings,
     check_split as check_split,
+    check_spread as check_spread,
     estimate_work as estimate_work,
     input_width as input_width,
     resolve_cap as resolve_cap,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -41,6 +42,7 @@ from h2gcn.estimator.inputs import (
     KnownLabels,
     Scaler,
     Seen,
+    SomeFeatures,
     build_input,
     fit_scaler,
     made_elsewhere,
@@ -55,6 +57,7 @@ from h2gcn.estimator.operators import (
     prepare_rows,
     rows_of_input,
     rows_of_operators,
+    spread_operators,
 )
 from h2gcn.estimator.outputs import (
     DECISIONS,
@@ -113,10 +116,13 @@ from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
-from h2gcn.sparse import seeded
+from h2gcn.sparse import LinearMap, seeded
 from h2gcn.training import (
+    ALONE,
     MINUTES,
+    SPREAD,
     Checkpoint,
+    Crew,
     Epoch,
     TrainConfig,
     fit_module,
@@ -133,6 +139,13 @@ __all__ = ["NodeClassifier", "check_types", "load_bundle", "save_bundle"]
 
 RandomState = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 """A seed that a file may hold."""
+
+
+_REMEMBERED: WeakKeyDictionary[
+    Estimator,
+    WeakKeyDictionary[Graph, tuple[NDArray[np.int64], NDArray[np.float32]]],
+] = WeakKeyDictionary()
+"""Of each classifier and graph in use, nodes whose logits were found elsewhere."""
 
 
 class NodeClassifier(Estimator):
@@ -223,9 +236,11 @@ class NodeClassifier(Estimator):
         the `metric`; zero but for macro_f1.
     contest_
         Of "auto": all that was tried, with the members that do not answer; else None.
+    bytes_sent_
+        Of a fit by several processes, what this one sent to the others in an epoch.
     best_epoch_, val_score_, history_, seconds_, interrupted_
         See `h2gcn.training.TrainResult`. `split_`, `history_`, `seconds_`,
-        `contest_` and `interrupted_` are of the training, and not saved.
+        `contest_`, `bytes_sent_` and `interrupted_` are of the training, and not saved.
     seed_, params_
         The seed that `random_state` gave, and the parameters at the time of `fit`,
         the model's own filled in.
@@ -385,6 +400,7 @@ class NodeClassifier(Estimator):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = MINUTES,
+        spread: bool = False,
     ) -> NodeClassifier:
         """Plan, build, train and keep: what `fit` does once all is checked.
 
@@ -394,6 +410,10 @@ class NodeClassifier(Estimator):
             Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
         on_epoch, on_progress, checkpoint, resume, checkpoint_minutes
             As of `fit`.
+        spread
+            Whether this is one of several processes of a group of `torch.distributed`
+            that fit one classifier together, each with rows of its own; see
+            `check_spread`. All of them end with the same.
         """
         if checked.params["model"] == AUTO:
             if checkpoint is not None:
@@ -420,15 +440,18 @@ class NodeClassifier(Estimator):
                 estimate_work(blank, graph, split),
                 on_demand=params["batch_size"] is not None,
             )
-            plan = plan_operators(
-                graph, params["model"], device, rings, given=params["options"]
-            )
+            plan, storage = None, SPREAD
+            if not spread:
+                plan = plan_operators(
+                    graph, params["model"], device, rings, given=params["options"]
+                )
+                storage = plan.storage
             saved = None
             if checkpoint is not None and spec.trained:
                 resolved = resolve_params(params)
                 saved = Checkpoint(
                     checkpoint,
-                    identify(blank, resolved, graph, split, plan.storage),
+                    identify(blank, resolved, graph, split, storage),
                     epochs=checked.config.epochs,
                     minutes=checkpoint_minutes,
                     resume=resume,
@@ -437,28 +460,31 @@ class NodeClassifier(Estimator):
             # Build: the module, its operators and its input.
             with seeded(seed, device):
                 module = build_module(params, *shape).to(device)
-            operators = build_operators(plan)
             known = None
             if spec.takes_labels(schema):
                 known = KnownLabels.of(graph, split.train, params["model"])
             scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
-            x = build_input(
-                graph,
-                known,
-                scaler,
-                graph.feature_names,
-                device,
-                schema,
-                drawn,
-                maskable=spec.seeds or module.label_masking > 0,
-                wanted=np.concatenate([split.train, split.val])
-                if spec.sees_rows_alone
-                else None,
-            )
+            names = graph.feature_names
+            crew: Crew = ALONE
+            operators: Sequence[LinearMap]
+            if plan is not None:
+                operators = build_operators(plan)
+                masks = spec.seeds or module.label_masking > 0
+                near = np.concatenate([split.train, split.val])
+                x = build_input(
+                    *(graph, known, scaler, names, device, schema, drawn),
+                    maskable=masks,
+                    wanted=near if spec.sees_rows_alone else None,
+                )
+            else:
+                given = spec.given(params["options"])
+                crew, operators = workers, _ = spread_operators(graph, given, rings)
+                x = SomeFeatures(graph, scaler, names, device).rows(workers.own)
+                split = crew.arrange(split)
 
             # Train.
-            if saved is not None:
+            if saved is not None and crew.chief:
                 during.enter_context(saved.held())
             result = fit_module(
                 module,
@@ -468,23 +494,25 @@ class NodeClassifier(Estimator):
                 split,
                 checked.config,
                 seed=seed,
-                on_epoch=on_epoch,
+                on_epoch=on_epoch if crew.chief else None,
                 checkpoint=saved,
+                crew=crew,
             )
+            sent = crew.sent // max(len(result.history), 1)
 
             # Calibrate, on the nodes that chose the epoch.
-            try:
+            def logits_of(index: NDArray[np.int64]) -> NDArray[np.float32]:
+                here = crew.here(index)
+                size, small = params["batch_size"], is_small(graph)
                 blocks = logits_in_blocks(
-                    module,
-                    x,
-                    operators,
-                    split.val,
-                    params["batch_size"],
-                    device,
-                    small=is_small(graph),
+                    module, x, operators, here, size, device, small=small
                 )
+                own = join_blocks(blocks, len(here), graph.n_classes)
+                return crew.join(torch.from_numpy(own)).numpy()
+
+            try:
                 calibration = Calibration.fit(
-                    join_blocks(blocks, len(split.val), graph.n_classes),
+                    logits_of(split.val),
                     graph.y[split.val],
                     split.val,
                     training_weights(params["class_weight"], graph.y, split.train),
@@ -492,8 +520,12 @@ class NodeClassifier(Estimator):
                 )
             except KeyboardInterrupt:  # what was trained is not lost
                 calibration = None
+            if spread:  # nobody else has the whole graph at hand
+                held_out = np.concatenate([split.val, split.test])
+                found = [logits_of(index) for index in (split.val, split.test)]
 
         # Keep.
+        _REMEMBERED.pop(self, None)
         self._keep(graph, params, split, seed)
         self.module_ = module
         self.seeds_ = known
@@ -506,7 +538,43 @@ class NodeClassifier(Estimator):
         self.n_iter_ = len(result.history)
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted or calibration is None
+        self.bytes_sent_ = sent
+        if spread:
+            self.remember(graph, held_out, np.concatenate(found))
         return self
+
+    def remember(
+        self, graph: Graph, nodes: NDArray[np.int64], logits: NDArray[np.float32]
+    ) -> None:
+        """Take logits that were found elsewhere for those of some nodes of a graph.
+
+        They are told when just such nodes are asked for, while the graph is in use.
+
+        Parameters
+        ----------
+        graph
+            The graph.
+        nodes
+            Each once, [m].
+        logits
+            Of this classifier, [m, C].
+        """
+        order = np.argsort(nodes)
+        of_graph = _REMEMBERED.setdefault(self, WeakKeyDictionary())
+        of_graph[graph] = nodes[order], logits[order]
+
+    def remembered(
+        self, graph: Graph, nodes: NDArray[np.int64]
+    ) -> NDArray[np.float32] | None:
+        """Return the logits of some nodes, if all of them were remembered, [m, C]."""
+        found = _REMEMBERED.get(self)
+        if found is None or graph not in found or not len(nodes):
+            return None
+        known, logits = found[graph]
+        place = np.searchsorted(known, nodes)
+        if place.max() == len(known) or not np.array_equal(known[place], nodes):
+            return None
+        return np.asarray(logits[place])
 
     def _fit_auto(
         self, checked: CheckedFit, on_progress: Callable[[Progress], None] | None
@@ -891,6 +959,10 @@ class NodeClassifier(Estimator):
         if block_size is not None:
             check_integer("predict_blocks", "block_size", block_size, 1)
         index = None if nodes is None else check_nodes(graph, nodes)
+        if index is not None:
+            known = self.remembered(graph, index)
+            if known is not None:
+                return iter([(index, known)])
         if self.members_:
             return mean_blocks(
                 self.members_, self.offsets_, graph, index, block_size, alone

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -22,6 +23,12 @@ from h2gcn.estimator.inputs import (
     SomeFeatures,
     scaling_key,
     table_maker,
+)
+from h2gcn.estimator.parameters import (
+    CheckedFit,
+    blank_module,
+    estimate_work,
+    spec_of,
 )
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ModelSpec, NodeModule, find_model
@@ -37,10 +44,11 @@ from h2gcn.rings import (
     build_rings,
     check_memory,
     forecast_ring,
+    operator_bytes,
     plan_rings,
 )
 from h2gcn.sparse import Operator
-from h2gcn.training import HasRows, TakesRows
+from h2gcn.training import HasRows, SpreadOperator, TakesRows, Workers, balanced
 
 __all__ = [
     "AnyOperator",
@@ -48,11 +56,13 @@ __all__ = [
     "are_few",
     "build_operators",
     "can_be_alone",
+    "forecast_spread",
     "plan_operators",
     "prepare_rows",
     "remembered_operators",
     "rows_of_input",
     "rows_of_operators",
+    "spread_operators",
 ]
 
 EXACT = RingOptions()
@@ -203,6 +213,90 @@ def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
     reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
     work = replace(options.work, reach=reach, self_loops=self_loops)
     return replace(options, work=work)
+
+
+# ------------------------------------------------------------------- for some workers
+
+
+def spread_operators(
+    graph: Graph, spec: ModelSpec, options: RingOptions
+) -> tuple[Workers, tuple[SpreadOperator, ...]]:
+    """Return who has which nodes, and the rows of a model's operators that are here.
+
+    The sizes of all rings are needed everywhere, to normalise by: each worker counts
+    those of some nodes, and tells the others. Then the nodes are shared out so that all
+    have about as many entries, of features and of operators.
+
+    Parameters
+    ----------
+    graph
+        The whole graph, the same in every process.
+    spec
+        The model with its options, which has `rows`.
+    options
+        `cap` and `seed` of its rings.
+    """
+    assert spec.rows
+    near = Vicinity.of(graph)
+    n, entries = graph.n_nodes, graph.degrees.astype(np.float64)
+    walks = graph.adj @ entries
+    counting = Workers(balanced(1 + walks, dist.get_world_size()))
+    costs = np.full(n, float(graph.n_features))
+    if not isinstance(graph.x, np.ndarray):
+        costs = np.diff(graph.x.indptr).astype(np.float64)
+    for rule in spec.rows:
+        own = near.sizes(rule.way, rule.hop, counting.own)[counting.own]
+        sizes = counting.join(torch.from_numpy(own)).numpy()
+        near.learn_sizes(rule.way, rule.hop, sizes)
+        cap = options.cap if rule.hop > 1 else None
+        costs += sizes if cap is None else np.minimum(sizes, cap)
+    workers = Workers(balanced(costs, counting.size))
+    rows = (
+        RowOperator(near, rule, cap=options.cap, seed=options.seed)
+        for rule in spec.rows
+    )
+    found = tuple(SpreadOperator(op.rows(workers.own), workers) for op in rows)
+    return workers, found
+
+
+def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
+    """Return about what a worker's part of a training takes, and sends an epoch, bytes.
+
+    It has its share of the rows, with their transpose for the gradient, of the features
+    and of the work; and, of every product, what all have of the dense side. The memory
+    of files that the graph may be mapped from is not counted.
+
+    Parameters
+    ----------
+    checked
+        Of `check_spread`.
+    workers
+        How many there are.
+    """
+    graph, params = checked.graph, checked.params
+    n, rules = graph.n_nodes, spec_of(params).rows or ()
+    module = blank_module(params, graph.n_features, graph.n_classes)
+    work = estimate_work(module, graph, checked.split)
+    forecast = forecast_ring(graph.adj, hops=max(rule.hop for rule in rules))
+    cap, held = params["ring_cap"], 0
+    for rule in rules:
+        entries = forecast.entries[rule.hop - 1]
+        if cap is not None and rule.hop > 1:
+            entries = min(entries, n * cap)
+        held += operator_bytes(
+            entries // workers,
+            n,
+            train=work.n_train / max(n, 1),
+            val=work.n_val / max(n, 1),
+            self_loops=work.self_loops,
+            symmetric=False,
+        )
+    own = -(-n // workers)
+    held += work.features // workers + work.step(own, -(-work.n_train // workers))
+    training, judging = module.product_columns()
+    held += 4 * n * max(2 * training, judging)  # and its gradient
+    # Forward own rows to each, backward to each theirs; then the validation nodes'.
+    return held, 4 * (workers - 1) * own * (2 * training + judging)
 
 
 # ----------------------------------------------------------------- for some nodes alone

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
 from pathlib import Path
@@ -40,7 +40,7 @@ from h2gcn.graph import (
     check_is_graph,
     stratified_split,
 )
-from h2gcn.models import ModelSpec, NodeModule, build_model, find_model
+from h2gcn.models import MODELS, ModelSpec, NodeModule, build_model, find_model
 from h2gcn.ring_table import Schema, check_recipe, farthest_ring
 from h2gcn.rings import (
     RING_CAP,
@@ -74,6 +74,7 @@ __all__ = [
     "check_params",
     "check_rings",
     "check_split",
+    "check_spread",
     "check_training_classes",
     "choose_cap",
     "estimate_work",
@@ -479,6 +480,41 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     check_training_classes(graph, split)
     check_graph(graph, params)
     return CheckedFit(graph, split, params, config, device, seed)
+
+
+def check_spread(checked: CheckedFit) -> CheckedFit:
+    """Return a fit for several processes, each on rows of its own, or refuse it.
+
+    How many of each ring are drawn is settled: a number, or None for all.
+
+    Parameters
+    ----------
+    checked
+        Of `check_fit`.
+    """
+    params, graph = checked.params, checked.graph
+    able = params["model"] != AUTO and find_model(params["model"]).spreads
+    if not able or not find_model(params["model"]).given(params["options"]).spreads:
+        known = [name for name, spec in MODELS.items() if spec.spreads]
+        raise InputError(
+            f"the model {params['model']} with these options is not trained over "
+            f"workers. Those that are: {', '.join(known)}, without labels or "
+            "directions."
+        )
+    for name in ("batch_size", "ring_store"):
+        if params[name] is not None:
+            raise InputError(
+                f"The '{name}' parameter of NodeClassifier is for one process: workers "
+                "hold their own rows of the rings."
+            )
+    if graph.edge_weight is not None:
+        raise InputError(
+            f"{graph.name}: its edges weigh what {graph.edge_weight!r} says, and "
+            "workers count all alike; leave 'edge_weight' out."
+        )
+    if checked.device.type != "cpu":
+        raise InputError("workers train on processors; set device='cpu'.")
+    return replace(checked, params={**params, "ring_cap": resolve_cap(params, graph)})
 
 
 def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.device]:

@@ -14,6 +14,7 @@ from .edges import (
     edge_aggregates as edge_aggregates,
     structural_features as structural_features,
     structural_rows as structural_rows,
+    unchecked_edges as unchecked_edges,
 )
 from .graph import (
     Graph as Graph,
@@ -28,6 +29,8 @@ from .graph import (
     grown_matrix as grown_matrix,
     row_keys as row_keys,
     split_fingerprint as split_fingerprint,
+    unchecked_graph as unchecked_graph,
+    weighted_by as weighted_by,
 )
 from .splitting import (
     ISO_TIME as ISO_TIME,

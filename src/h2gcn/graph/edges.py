@@ -19,6 +19,7 @@ __all__ = [
     "pair_weights",
     "structural_features",
     "structural_rows",
+    "unchecked_edges",
 ]
 
 STRUCTURAL = ("log1p_degree", "log1p_neighbour_degree", "one")
@@ -104,13 +105,13 @@ class EdgeColumns:
 
     def joined(self, other: EdgeColumns) -> EdgeColumns:
         """Return the edges and those of another with the same columns, in order."""
-        made = object.__new__(EdgeColumns)
+        parts = {}
         for part in fields(EdgeColumns):
             own = getattr(self, part.name)
             if isinstance(own, np.ndarray):
                 own = np.concatenate([own, getattr(other, part.name)])
-            object.__setattr__(made, part.name, own)
-        return made
+            parts[part.name] = own
+        return unchecked_edges(**parts)
 
     def _checked(self, values: Any) -> NDArray[np.float32]:
         """Return finite numbers, or raise, [m, k]."""
@@ -149,6 +150,14 @@ class EdgeColumns:
                     f"EdgeColumns: column {name!r} is a category and must hold 0 and 1 "
                     f"only. Got {other[0]:g}; 'categories' says which columns are."
                 )
+
+
+def unchecked_edges(**parts: Any) -> EdgeColumns:
+    """Return what edges carry, of parts that are known to be sound; all are given."""
+    made = object.__new__(EdgeColumns)
+    for part in fields(EdgeColumns):
+        object.__setattr__(made, part.name, parts[part.name])
+    return made
 
 
 def _ends(name: str, given: Any) -> NDArray[np.int64]:

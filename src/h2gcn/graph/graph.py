@@ -7,6 +7,7 @@ are told apart.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -38,6 +39,7 @@ from h2gcn.graph.checks import (
     check_labels,
     check_length,
     check_times,
+    slices,
 )
 from h2gcn.graph.edges import EdgeColumns, pair_weights
 
@@ -60,6 +62,8 @@ __all__ = [
     "remember_growth",
     "row_keys",
     "split_fingerprint",
+    "unchecked_graph",
+    "weighted_by",
 ]
 
 
@@ -378,7 +382,7 @@ class Graph:
         directed = self.directed
         if directed is not None:
             directed = grown_matrix(directed, source, target, n + k)
-        made = _unchecked(
+        made = unchecked_graph(
             x=_stacked(self.x, new),
             adj=grown_matrix(self.adj, *both, n + k),
             directed=directed,
@@ -535,12 +539,30 @@ class Graph:
         return html_card(self.name, facts, more, self.record.sentences())
 
 
-def _unchecked(**parts: Any) -> Graph:
-    """Return a graph of parts that are known to be sound, by name; all are given."""
+def unchecked_graph(**parts: Any) -> Graph:
+    """Return a graph of parts that are known to be sound, by name; all are given.
+
+    Nothing is copied and nothing looked at, however large the graph is.
+    """
     graph = object.__new__(Graph)
     for part in fields(Graph):
         object.__setattr__(graph, part.name, parts[part.name])
     return graph
+
+
+def weighted_by(graph: Graph, name: str) -> Graph:
+    """Return a graph whose edges weigh what a column of them says; else all is shared.
+
+    Parameters
+    ----------
+    graph
+        It stays as it is.
+    name
+        As `Graph.edge_weight`.
+    """
+    _check_edge_weight(name, graph.edge_columns)
+    parts = {part.name: getattr(graph, part.name) for part in fields(Graph)}
+    return unchecked_graph(**parts | {"edge_weight": name})
 
 
 def _with_missing(times: NDArray[Any] | None, k: int) -> NDArray[Any] | None:
@@ -812,9 +834,12 @@ def fingerprint(graph: Graph, *, directions: bool = False) -> str:
         pieces += [sparse.indptr, sparse.indices, sparse.data]
     digest = hashlib.sha256()
     for piece in [*pieces, graph.y]:
-        # One width and byte order, so that equal numbers are equal bytes.
+        # One width and byte order, so that equal numbers are equal bytes. In blocks: a
+        # file may be larger than the memory, and its columns lie one after another.
         dtype = "<f4" if piece.dtype.kind == "f" else "<i8"
-        digest.update(np.ascontiguousarray(piece, dtype=dtype).data)
+        step = max(_BLOCK // max(math.prod(piece.shape[1:]), 1), 1)
+        for rows in slices(len(piece), step):
+            digest.update(np.ascontiguousarray(piece[rows], dtype=dtype).data)
     return digest.hexdigest()
 
 

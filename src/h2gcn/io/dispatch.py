@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from h2gcn._validation import check_type
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph
+from h2gcn.graph import Graph, weighted_by
 from h2gcn.io.edge_list import read_edge_list
 from h2gcn.io.files import cannot_read, usable_path
 from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
+from h2gcn.io.store import is_store, open_store
 from h2gcn.io.tables import (
     TABLE_SUFFIXES,
     TableOptions,
@@ -41,7 +42,8 @@ def read_graph(
     Parameters
     ----------
     source
-        A folder with `nodes.*` and `edges.*` (csv, tsv or parquet); a file
+        A folder with `nodes.*` and `edges.*` (csv, tsv or parquet); a graph store,
+        which is a folder of `write_store` or `h2gcn convert`; a file
         (`.npz`, `.graphml`, `.pt`, `.edgelist`, `.txt`); a PyG `Data`; a networkx
         graph; a `Graph`, which is returned.
     nodes, edges
@@ -95,7 +97,7 @@ def read_graph(
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
-    folder = isinstance(source, Path) and source.is_dir()
+    folder = isinstance(source, Path) and source.is_dir() and not is_store(source)
     if features is not None and not folder:
         raise InputError(
             f"{features}: a file of features needs a node table: nodes=… and edges=…, "
@@ -115,7 +117,7 @@ def _weighted(graph: Graph, name: str | None) -> Graph:
     if name is None:
         return graph
     try:
-        return replace(graph, edge_weight=name)
+        return weighted_by(graph, name)
     except InputError as error:
         told = str(error).removeprefix("Graph: ")
         raise InputError(f"{graph.name}: {told}") from None
@@ -135,7 +137,23 @@ def _check_for_tables(source: object, options: TableOptions) -> None:
             )
 
 
+def _check_for_store(path: Path, options: TableOptions) -> None:
+    """Refuse to read a store in another way: its columns have their meaning already."""
+    usual = TableOptions()
+    names = {field.name for field in fields(TableOptions)}
+    names -= {"edge_weight", "label_required", "to_train"}
+    for name in sorted(names) if options.to_train else ():
+        if getattr(options, name) != getattr(usual, name):
+            raise InputError(
+                f"{path}: is a graph store, which was converted already; '{name}' is "
+                "for tables, and for their conversion."
+            )
+
+
 def _read_path(path: Path, options: TableOptions, features: str | Path | None) -> Graph:
+    if path.is_dir() and is_store(path):
+        _check_for_store(path, options)
+        return open_store(path)
     if path.is_dir():
         mistakes, tables = Mistakes(), {}
         for stem in ("nodes", "edges"):

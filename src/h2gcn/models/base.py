@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
@@ -162,10 +163,14 @@ class NodeModule(nn.Module):
     drops_input
         Whether a step may hold a dropped copy of the input. A forecast of memory
         counts it, with its mask.
+    renumbers
+        Whether the graph may be given to it with other numbers of its nodes: nothing
+        in it depends on them, but for what a `Target` names.
     """
 
     self_loops: bool = True
     drops_input: bool = True
+    renumbers: bool = False
     label_masking: float = 0.0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
@@ -322,6 +327,21 @@ class NodeModule(nn.Module):
         """
         del n_targets
         return 28 * sum(_layer_widths(self)) * n_nodes
+
+    def remembering(self) -> AbstractContextManager[None]:
+        """Have the module keep, for a while, what two calls may have in common.
+
+        A training judges the weights of a step, and takes the next one from there.
+        """
+        return nullcontext()
+
+    def product_columns(self) -> tuple[int, int]:
+        """Return how many columns are multiplied with operators, all products together.
+
+        In a training step, and where nothing is trained; a matrix that several
+        operators are multiplied with counts once. Nothing, where it is not known.
+        """
+        return 0, 0
 
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""
@@ -529,6 +549,15 @@ class ModelSpec:
     def sees_rows_alone(self) -> bool:
         """Whether it sees of a graph nothing but the rows of a table, a node each."""
         return self.inputs == "table" and self.rows == () and not self.seeds
+
+    @property
+    def spreads(self) -> bool:
+        """Whether several processes can train it, each on rows of its own.
+
+        Its module then does nothing across nodes but by products with operators, and
+        drops by the names of nodes.
+        """
+        return self.rings and not self.directed and self.inputs == "features"
 
     def entries(self, matrix: CSR) -> tuple[int, ...]:
         """Return about how many entries each operator has, where they are no rings.

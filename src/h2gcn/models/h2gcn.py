@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import product
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +33,9 @@ from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
 from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
+
+
+_T = TypeVar("_T")
 
 
 def ring_operators(
@@ -140,6 +146,7 @@ class H2GCN(NodeModule):
     """
 
     drops_input = False
+    renumbers = True
 
     def __init__(
         self,
@@ -200,6 +207,7 @@ class H2GCN(NodeModule):
         )
         if labels:
             self.of_labels = nn.Parameter(torch.empty(sum(widths[1:]), out_channels))
+        self._kept: dict[str, tuple[object, list[int], Any]] | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -229,6 +237,23 @@ class H2GCN(NodeModule):
         per_node = 4 * (4 + inner)
         per_target = 9 * sum(self._widths) + 4 * own
         return width * (n_nodes * per_node + n_targets * per_target)
+
+    def product_columns(self) -> tuple[int, int]:
+        """Return how many columns are multiplied with operators, all products together.
+
+        Blocks of the embedding while dropout acts, or where every round embeds; else
+        |Y| columns for each path of rings.
+        """
+        rounds, rings, width = (
+            range(self.final[-1]),
+            self._n_rings,
+            self.hidden_channels,
+        )
+        if self.nonlinear:
+            return width * len(rounds), width * len(rounds)
+        blocks = sum(width * rings**k for k in rounds)
+        paths = sum(self.out_channels * rings ** (k + 1) for k in rounds)
+        return (blocks if self.dropout > 0 else paths), paths
 
     def forward(
         self,
@@ -260,14 +285,58 @@ class H2GCN(NodeModule):
                 f"H2GCN with hops {self.hops}{both} takes {self._n_rings} operators, "
                 f"got {len(operators)}."
             )
-        r0 = ACTIVATIONS[self.activation](x @ self.embedding)
         last = tuple(operators) if target is None else target.operators
         index = slice(None) if target is None else target.index
         if not self.nonlinear and not (self.training and self.dropout > 0):
-            return self._classify_then_aggregate(r0, operators, last, index)
+            inner = partial(self._classified, x, operators)
+            found = self._common("inner", x, inner) if self.dropout == 0 else inner()
+            return self._aggregated(*found, last, index)
+        r0 = self._embedded(x)
         step = self._embedded_rounds if self.nonlinear else self._rounds
         blocks = step(r0, operators, last, index)
-        return dropout_linear(blocks, self.classifier, self.dropout, self.training)
+        names = None if target is None else target.names
+        return dropout_linear(
+            blocks, self.classifier, self.dropout, self.training, names
+        )
+
+    @contextmanager
+    def remembering(self) -> Iterator[None]:
+        """Keep what the next call has in common with the last, while weights stay.
+
+        That is the embedding, and without dropout all but the last product, which
+        alone asks whose logits are wanted.
+        """
+        self._kept = {}
+        try:
+            yield
+        finally:
+            self._kept = None
+
+    def _common(self, name: str, given: object, made: Callable[[], _T]) -> _T:
+        """Return what is made of something, or what was made of it with these weights.
+
+        A judged epoch leaves it to the step that follows, with its gradient. A step
+        forgets all of it: the fused optimiser changes weights, and not their versions.
+        """
+        kept = self._kept
+        if kept is None:
+            return made()
+        versions = [weight._version for weight in self.parameters()]
+        at, before, found = kept.get(name, (None, None, None))
+        if found is None or at is not given or before != versions:
+            with torch.enable_grad():
+                found = made()
+        if self.training:
+            kept.clear()
+        else:
+            kept[name] = given, versions, found
+        return found
+
+    def _embedded(self, x: Tensor | Operator) -> Tensor:
+        """Return R^(0), [n, p]."""
+        activation = ACTIVATIONS[self.activation]
+        r0 = self._common("embedding", x, lambda: activation(x @ self.embedding))
+        return r0 if torch.is_grad_enabled() else r0.detach()
 
     def _rounds(
         self,
@@ -309,41 +378,64 @@ class H2GCN(NodeModule):
                 kept.append(r if k == depth else pick(r, index))
         return kept
 
-    def _classify_then_aggregate(
-        self,
-        r0: Tensor,
-        operators: Sequence[LinearMap],
-        last: Sequence[LinearMap],
-        index: Tensor | slice,
-    ) -> Tensor:
-        """Return the logits with the classifier moved inside the aggregation.
+    def _classified(
+        self, x: Tensor | Operator, operators: Sequence[LinearMap]
+    ) -> tuple[dict[tuple[int, int], Tensor], Tensor | None]:
+        """Return R^(0) W_c by round and first ring, and the sums of all longer paths.
 
-        The block of W_c for the path (i, j, …) of rings meets A_i A_j … R^(0).
-        Level by level from the longest paths inwards, what follows a ring is
-        summed first, |Y| columns wide, and the ring is applied to the sum.
+        The classifier is moved inside the aggregation: the block of W_c for the path
+        (i, j, …) of rings meets A_i A_j … R^(0). Level by level from the longest paths
+        inwards, what follows a ring is summed first, |Y| columns wide, and the ring is
+        applied to the sum; the last ring, whose rows are the target's, is left.
         """
-        n, width, out = r0.shape[0], self._n_rings, self.out_channels
+        r0 = self._embedded(x)
         # One product for all blocks: many narrow ones would take several times as long.
         products = (r0 @ self._by_level()).split(self._level_widths, dim=1)
         z = dict(zip(self._levels, products, strict=True))
         total: Tensor | None = None
-        for k in range(self.final[-1], 0, -1):
-            paths = width ** (k - 1)
-            level: list[Tensor] = []
-            for ring, op in enumerate(last if k == 1 else operators):
-                # R^(0) with the weights of paths that end here, and longer paths.
-                met = z.get((k, ring))
-                if total is not None:
-                    longer = total.view(n, paths, width, out)[:, :, ring].reshape(n, -1)
-                    met = longer if met is None else met + longer
-                assert met is not None
-                level.append(op @ met)
-            total = sum(level[1:], level[0])
+        for k in range(self.final[-1], 1, -1):
+            total = self._level(k, z, total, operators)
+        return z, total
+
+    def _aggregated(
+        self,
+        z: Mapping[tuple[int, int], Tensor],
+        total: Tensor | None,
+        last: Sequence[LinearMap],
+        index: Tensor | slice,
+    ) -> Tensor:
+        """Return the logits of what `_classified` found."""
+        if not torch.is_grad_enabled():
+            z = {place: block.detach() for place, block in z.items()}
+            total = None if total is None else total.detach()
+        if self.final[-1] > 0:
+            total = self._level(1, z, total, last)
         if 0 in self.final:
             ego = pick(z[0, 0], index)
             total = ego if total is None else total + ego
         assert total is not None
         return total
+
+    def _level(
+        self,
+        k: int,
+        z: Mapping[tuple[int, int], Tensor],
+        total: Tensor | None,
+        operators: Sequence[LinearMap],
+    ) -> Tensor:
+        """Return the sum of all paths from the k-th ring on, each ring applied."""
+        width, out = self._n_rings, self.out_channels
+        paths, level = width ** (k - 1), []
+        for ring, op in enumerate(operators):
+            # R^(0) with the weights of paths that end here, and longer paths.
+            met = z.get((k, ring))
+            if total is not None:
+                by_ring = total.view(len(total), paths, width, out)[:, :, ring]
+                longer = by_ring.reshape(len(total), -1)
+                met = longer if met is None else met + longer
+            assert met is not None
+            level.append(op @ met)
+        return sum(level[1:], level[0])
 
     def _by_level(self) -> Tensor:
         """Return W_c with the blocks of a round and its first ring side by side."""

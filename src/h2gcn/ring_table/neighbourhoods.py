@@ -38,6 +38,8 @@ COLUMNS = 128
 """How many columns are aggregated together."""
 NARROW = 32
 """How many a slice has, at least, where each column is summed as if it were alone."""
+EIGHT = 8
+"""To a multiple of it, few columns are filled up: a processor takes as many at once."""
 ROWS = 4096
 """How many nodes' rings are drawn from together."""
 SPARSE_COST = 16
@@ -317,8 +319,13 @@ def multiply(matrix: CSR, x: Features) -> Features:
     operator = Operator(matrix)
     for first in range(0, x.shape[1], COLUMNS):
         part = np.ascontiguousarray(x[:, first : first + COLUMNS], dtype=np.float32)
+        width = part.shape[1]
+        if width % EIGHT and width < EIGHT * EIGHT:
+            # Else that is done or not by the number of rows, and the last bits differ.
+            part = np.pad(part, ((0, 0), (0, -width % EIGHT)))
         part = part if part.flags.writeable else part.copy()  # of a mapped file
-        result[:, first : first + COLUMNS] = operator @ torch.from_numpy(part)
+        found = operator @ torch.from_numpy(part)
+        result[:, first : first + COLUMNS] = found[:, :width]
     return result
 
 

@@ -25,6 +25,7 @@ from .footprint import (
     forecast_seconds as forecast_seconds,
     in_words as in_words,
     is_long as is_long,
+    operator_bytes as operator_bytes,
 )
 from .plan import (
     CAPPED as CAPPED,

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer, quoted
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.sparse import compiled, reserve
+from h2gcn.sparse import compiled, mix, reserve
 
 __all__ = [
     "capped_ring",
@@ -566,14 +566,6 @@ def _fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore
 
 
 @compiled
-def _mix(word):  # type: ignore[no-untyped-def]
-    """Return a 64-bit word whose every bit depends on every bit of the given one."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
-
-
-@compiled
 def _draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type: ignore[no-untyped-def]
     """Write at most `cap` columns of each row, drawn by seed and node, into `out`.
 
@@ -592,14 +584,14 @@ def _draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type:
         if size <= cap:
             out[to : to + size] = columns[first:last]
             continue
-        own = _mix(np.uint64(seed) + _mix(np.uint64(nodes[i]) + ONE))
+        own = mix(np.uint64(seed) + mix(np.uint64(nodes[i]) + ONE))
         share = (cap + 5 * np.sqrt(cap) + 5) / size
         limit = np.uint64(share * 4294967296.0) if share < 1 else everything
         kept = 0
         while True:
             for at in range(first, last):
                 column = np.uint64(columns[at])
-                number = _mix(own + (column + ONE) * GOLDEN) >> THIRTY_TWO
+                number = mix(own + (column + ONE) * GOLDEN) >> THIRTY_TWO
                 if number <= limit:
                     keys[kept] = number << THIRTY_TWO | column
                     kept += 1

@@ -148,6 +148,10 @@ class Vicinity:
                 sizes[unknown] = ring_sizes(self.matrix(way), hop, unknown)
         return sizes
 
+    def learn_sizes(self, way: str, hop: int, sizes: NDArray[np.integer]) -> None:
+        """Take what others counted for how many are at a distance of each node, [n]."""
+        self._sizes[way, hop] = sizes.astype(np.int32)
+
     def ball(
         self,
         ways: tuple[str, ...],

@@ -6,7 +6,7 @@ from .dropping import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .kernels import compiled as compiled
+from .kernels import compiled as compiled, mix as mix
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,

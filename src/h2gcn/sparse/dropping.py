@@ -7,9 +7,11 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -60,12 +62,19 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
 
 
 def dropout_linear(
-    blocks: Sequence[Tensor], weight: Tensor, probability: float, training: bool = True
+    blocks: Sequence[Tensor],
+    weight: Tensor,
+    probability: float,
+    training: bool = True,
+    nodes: Tensor | None = None,
 ) -> Tensor:
     """Return dropout(B_1 ‖ B_2 ‖ …) W without ever holding the concatenation.
 
-    The same numbers are drawn as by `dropout` of the concatenation. Some rows are
-    joined, dropped and multiplied at a time, in the backward pass once more.
+    torch's generator gives one number a call; whether an element is kept follows from
+    that number, the row's node and the column (`write_kept`). So a node's row is
+    dropped in the same way whichever other rows are there, and nothing is kept for the
+    backward pass, which asks again. Some rows are joined, dropped and multiplied at a
+    time.
 
     Parameters
     ----------
@@ -74,54 +83,104 @@ def dropout_linear(
     weight
         W, [Σ p_i, C].
     probability
-        The dropped share, in [0, 1).
+        The dropped share, in [0, 1), rounded as by `dropout`.
     training
         Whether to drop at all.
+    nodes
+        Which node each row is of, [m]; None numbers the rows.
     """
     drops = training and _kept(probability) < CHOICES
     if not drops or weight.device.type != "cpu":
         joined = torch.cat(list(blocks), dim=1)
         return dropout(joined, probability, training) @ weight
-    result: Tensor = _DroppedLinear.apply(weight, _kept(probability), *blocks)  # type: ignore[no-untyped-call]
+    if nodes is None:
+        nodes = torch.arange(blocks[0].shape[0])
+    key = int(torch.randint(2**63 - 1, ()))
+    drawn = Draw(key, nodes.numpy(), _kept(probability))
+    result: Tensor = _DroppedLinear.apply(weight, drawn, *blocks)  # type: ignore[no-untyped-call]
     return result
+
+
+class Draw(NamedTuple):
+    """Which elements of a matrix are kept.
+
+    Parameters
+    ----------
+    key
+        The number that was drawn.
+    nodes
+        Of the rows, [m].
+    kept
+        How many of CHOICES numbers keep an element.
+    """
+
+    key: int
+    nodes: NDArray[np.int64]
+    kept: int
+
+    def join(self, blocks: Sequence[Tensor], part: slice, joined: Tensor) -> None:
+        """Write what is kept of some rows of all blocks, side by side, else zero."""
+        first = 0
+        for block in blocks:
+            self._write(
+                block[part].contiguous(), 0, joined, first, block.shape[1], part, first
+            )
+            first += block.shape[1]
+
+    def split(self, joined: Tensor, part: slice, blocks: Sequence[Tensor]) -> None:
+        """Write what is kept of some rows to the blocks, else zero."""
+        first = 0
+        for block in blocks:
+            self._write(joined, first, block[part], 0, block.shape[1], part, first)
+            first += block.shape[1]
+
+    def _write(
+        self,
+        given: Tensor,
+        at: int,
+        out: Tensor,
+        to: int,
+        width: int,
+        part: slice,
+        first: int,
+    ) -> None:
+        from h2gcn.sparse.kernels import write_kept
+
+        bits = f"i{out.element_size()}"
+        old, new = given.numpy().view(bits), out.numpy().view(bits)
+        nodes, key = self.nodes[part], np.uint64(self.key)
+        write_kept(old, at, new, to, width, nodes, first, key, self.kept)
 
 
 class _DroppedLinear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, kept: int, *blocks: Tensor) -> Tensor:
-        scaled = weight * (CHOICES / kept)
+    def forward(ctx: Any, weight: Tensor, drawn: Draw, *blocks: Tensor) -> Tensor:
+        scaled = weight * (CHOICES / drawn.kept)
         rows, width = blocks[0].shape[0], weight.shape[0]
         result = scaled.new_empty(rows, weight.shape[1])
-        masks = []
         for part in _chunks(rows, width):
-            joined = torch.cat([block[part] for block in blocks], dim=1)
-            mask = _draw(joined.numel(), kept).view(joined.shape)
-            torch.mm(joined.mul_(mask.to(joined.dtype)), scaled, out=result[part])
-            masks.append(mask)
-        ctx.kept, ctx.masks = kept, masks
+            joined = scaled.new_empty(part.stop - part.start, width)
+            drawn.join(blocks, part, joined)
+            torch.mm(joined, scaled, out=result[part])
+        ctx.drawn = drawn
         ctx.save_for_backward(weight, *blocks)
         return result
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weight, *blocks = ctx.saved_tensors
-        (grad,) = grads
-        scale = CHOICES / ctx.kept
+        (grad,), drawn = grads, ctx.drawn
+        scale = CHOICES / drawn.kept
         transposed = weight.t() * scale
         rows, width = blocks[0].shape[0], weight.shape[0]
-        widths = [block.shape[1] for block in blocks]
         of_weight = torch.zeros_like(weight)
-        of_blocks = [torch.empty_like(block) for block in blocks]
-        parts = _chunks(rows, width)
-        for part, kept in zip(parts, ctx.masks, strict=True):
-            mask = kept.to(weight.dtype)
-            joined = torch.cat([block[part] for block in blocks], dim=1).mul_(mask)
+        of_blocks = [torch.empty(block.shape, dtype=block.dtype) for block in blocks]
+        for part in _chunks(rows, width):
+            joined = weight.new_empty(part.stop - part.start, width)
+            drawn.join(blocks, part, joined)
             of_weight.addmm_(joined.t(), grad[part])
             torch.mm(grad[part], transposed, out=joined)
-            for whole, own in zip(
-                of_blocks, joined.mul_(mask).split(widths, 1), strict=True
-            ):
-                whole[part] = own
+            drawn.split(joined, part, of_blocks)
         return (of_weight.mul_(scale), None, *of_blocks)
 
 

@@ -1,11 +1,12 @@
-"""Compiled functions: how they are made, and a product of far-apart rows."""
+"""Compiled functions: how they are made, products of far-apart rows, random draws."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 
-__all__ = ["compiled", "write_products"]
+__all__ = ["compiled", "mix", "write_kept", "write_products"]
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -45,3 +46,58 @@ def write_products(starts, columns, values, dense, out):  # type: ignore[no-unty
             for j in range(width):
                 row[j] += a * of_a[j]
             at += 1
+
+
+@compiled
+def mix(word):  # type: ignore[no-untyped-def]
+    """Return a 64-bit word whose every bit depends on every bit of the given one."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+ONE = np.uint64(1)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+THIRTY_TWO = np.uint64(32)
+HALF = 2**15
+WORD = 32
+"""Columns that one draw is for: a bit each, or 16 bits that are made of it."""
+
+
+@compiled
+def write_kept(given, at, out, to, width, nodes, first, key, kept):  # type: ignore[no-untyped-def]
+    """Write `width` columns of `given` to `out`, zero where an element is not kept.
+
+    They begin at column `at` there and `to` here, and are those from `first` on of the
+    matrix that is dropped. Each node and 32 columns have a word of their own. Where
+    half of all elements are kept, a bit of it decides; else 16 bits of a number that is
+    made of word and column. Numbers are given as integers of their bits, which are all
+    taken or none, and places as unsigned ones: so eight or more are done together.
+    """
+    half, below = kept == HALF, np.uint32(kept)
+    one, odd, odder = np.int32(1), np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+    fifteen, sixteen = np.uint32(15), np.uint32(16)
+    for i in range(len(nodes)):
+        own = mix(key + mix(np.uint64(nodes[i]) + ONE))
+        row, written = given[i], out[i]
+        done = 0
+        while done < width:
+            column = first + done
+            place = column % WORD
+            many = min(width - done, WORD - place)
+            word = mix(own + (np.uint64(column // WORD) + ONE) * GOLDEN)
+            old, new = np.uint64(at + done), np.uint64(to + done)
+            if half:
+                bits = np.int32(np.uint32(word >> THIRTY_TWO) >> np.uint32(place))
+                for j in range(np.uint64(many)):
+                    mask = -((bits >> np.int32(j)) & one)
+                    written[new + j] = row[old + j] & np.int32(mask)
+            else:
+                begin = np.uint32(word >> THIRTY_TWO) + np.uint32(place) * odd
+                for j in range(np.uint64(many)):
+                    number = np.uint32(begin + np.uint32(np.uint32(j) * odd))
+                    number = np.uint32((number ^ (number >> fifteen)) * odder)
+                    number = np.uint32((number ^ (number >> sixteen)) * odd)
+                    mask = -np.int32((number >> sixteen) < below)
+                    written[new + j] = row[old + j] & np.int32(mask)
+            done += many

@@ -104,17 +104,40 @@ class Multiplies(Protocol):
         ...
 
 
+EIGHT = 8
+"""Columns that a processor multiplies together: three take longer than these."""
+LONG = 16
+"""Entries of a row, on average, from which on it pays to fill up to eight columns."""
+
+
+def _multiplied(matrix: Multiplies, dense: Tensor) -> Tensor:
+    """Return matrix·dense, without the zeros that torch writes and copies before."""
+    dense = dense.contiguous()
+    if not isinstance(matrix, Tensor) or matrix.device.type != "cpu":
+        return matrix @ dense
+    (rows, given), width, entries = matrix.shape, dense.shape[1], matrix._nnz()
+    if not (dense.numel() and entries):  # torch would write nothing
+        return matrix @ dense
+    over = width % EIGHT
+    if over and width < EIGHT * EIGHT and entries > LONG * (rows + given):
+        filled = dense.new_zeros(given, width - over + EIGHT)
+        filled[:, :width] = dense
+        found = filled.new_empty(rows, filled.shape[1])
+        return found.addmm_(matrix, filled, beta=0)[:, :width].contiguous()
+    return dense.new_empty(rows, width).addmm_(matrix, dense, beta=0)
+
+
 class _CsrProduct(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, matrix: Multiplies, transpose: Callable[[], Multiplies], dense: Tensor
     ) -> Tensor:
         ctx.transpose = transpose
-        return matrix @ dense.contiguous()
+        return _multiplied(matrix, dense)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, ctx.transpose() @ grads[0].contiguous()
+        return None, None, _multiplied(ctx.transpose(), grads[0])
 
 
 def product(
@@ -143,6 +166,19 @@ def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
         values.to(device),
         matrix.shape[0],
     )
+
+
+def narrow_indices(matrix: CSR) -> CSR:
+    """Return a matrix with indices of 32 bits, if they fit; values are not copied.
+
+    torch would narrow others anew at every product.
+    """
+    indices, starts = matrix.indices, matrix.indptr
+    most = max(matrix.nnz, *matrix.shape)
+    if indices.dtype == starts.dtype == np.int32 or most > np.iinfo(np.int32).max:
+        return matrix
+    narrow = indices.astype(np.int32), starts.astype(np.int32)
+    return CSR((matrix.data, *narrow), shape=matrix.shape)
 
 
 def with_values(matrix: Matrix, values: Tensor) -> Matrix:
@@ -202,6 +238,49 @@ def multiplier(matrix: Matrix) -> Multiplies:
     return LargeMatrix(matrix)
 
 
+STRIP = 4096
+"""Columns of a strip: 64 wide, the rows of the dense matrix for it fit in a cache."""
+STRIP_ENTRIES = 64
+"""Entries that a row has in a strip, on average, where strips are worth it."""
+
+
+class Strips:
+    """A sparse matrix with few long rows, cut into strips of columns.
+
+    A row would be multiplied with rows from all over the dense matrix, and the next one
+    again. Strip by strip, all rows are multiplied with those that are in the cache.
+
+    Parameters
+    ----------
+    strips
+        CSR tensors side by side, of STRIP columns each, the last of the others.
+    """
+
+    def __init__(self, strips: Sequence[Tensor]) -> None:
+        self._strips = tuple(strips)
+
+    @classmethod
+    def of_transposed(cls, matrix: CSR) -> Strips | None:
+        """Return the transpose of a matrix in strips, if they are worth it."""
+        rows, columns = matrix.shape
+        n_strips = -(-rows // STRIP)
+        if n_strips < 2 or matrix.nnz < STRIP_ENTRIES * n_strips * columns:
+            return None
+        parts = (matrix[first : first + STRIP].T for first in range(0, rows, STRIP))
+        found = [to_matrix(CSR(part), torch.device("cpu")) for part in parts]
+        return cls([part for part in found if isinstance(part, Tensor)])
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """Return the product with a dense matrix [n, c], [m, c]."""
+        result = dense.new_empty(self._strips[0].shape[0], dense.shape[1])
+        first = 0
+        for strip in self._strips:
+            last = first + strip.shape[1]
+            result.addmm_(strip, dense[first:last], beta=1 if first else 0)
+            first = last
+        return result
+
+
 class LargeMatrix:
     """A sparse matrix that is multiplied with large dense ones.
 
@@ -227,7 +306,7 @@ class LargeMatrix:
         with workspace(dense.numel()) as numbers:
             given = torch.from_numpy(numbers).view(dense.shape).copy_(dense.detach())
             if dense.shape[1] < WIDE:
-                return self._matrix @ given
+                return _multiplied(self._matrix, given)
             return self._write(given)
 
     def _write(self, dense: Tensor) -> Tensor:
@@ -357,10 +436,10 @@ class Operator:
         symmetric: bool = False,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.scipy = matrix
+        self.scipy = narrow_indices(matrix)
         self.symmetric = symmetric
         self.device = torch.device(device)
-        self.matrix = to_matrix(matrix, self.device)
+        self.matrix = to_matrix(self.scipy, self.device)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -410,7 +489,12 @@ class Operator:
 
     @cached_property
     def _backward(self) -> Multiplies:
-        return self._forward if self.symmetric else multiplier(self.transposed)
+        if self.symmetric:
+            return self._forward
+        strips = None
+        if self.device.type == "cpu" and self.scipy.dtype == np.float32:
+            strips = Strips.of_transposed(self.scipy)
+        return multiplier(self.transposed) if strips is None else strips
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
@@ -502,10 +586,19 @@ class Target:
         The nodes, [m].
     operators
         The rows of each operator, [m, n].
+    nodes
+        Which nodes of the whole graph they are, where `index` numbers those of a part
+        of it, [m]; None where the two are the same.
     """
 
     index: Tensor
     operators: tuple[LinearMap, ...]
+    nodes: Tensor | None = None
+
+    @property
+    def names(self) -> Tensor:
+        """The nodes as numbers of the whole graph, [m]."""
+        return self.index if self.nodes is None else self.nodes
 
     @classmethod
     def of(

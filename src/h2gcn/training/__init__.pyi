@@ -2,18 +2,28 @@ from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gathe
 from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
+    SPREAD as SPREAD,
     Checkpoint as Checkpoint,
     Epoch as Epoch,
     Sha256 as Sha256,
     Stage as Stage,
     check_resume as check_resume,
+    checkpoint_files as checkpoint_files,
     find_stage as find_stage,
+    holds_state as holds_state,
     identify as identify,
     plain as plain,
     read_signed as read_signed,
     read_tensors as read_tensors,
     signed as signed,
     to_bytes as to_bytes,
+)
+from .crew import (
+    ALONE as ALONE,
+    Crew as Crew,
+    SpreadOperator as SpreadOperator,
+    Workers as Workers,
+    balanced as balanced,
 )
 from .loop import (
     TrainConfig as TrainConfig,

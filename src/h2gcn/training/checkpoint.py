@@ -60,6 +60,7 @@ __all__ = [
     "MINUTES",
     "OF_THE_MACHINE",
     "RULES",
+    "SPREAD",
     "Checkpoint",
     "Decision",
     "Epoch",
@@ -72,6 +73,7 @@ __all__ = [
     "Tensors",
     "TrainingState",
     "check_resume",
+    "checkpoint_files",
     "difference",
     "digest",
     "find_stage",
@@ -536,6 +538,8 @@ def plain(value: Any) -> Any:
     return value
 
 
+SPREAD = "spread"
+"""Where rings are that several workers have rows of, however many they are."""
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""
 
@@ -564,6 +568,7 @@ _WORDS = {
     CAPPED: "capped",
     DISK: "in a file",
     ON_DEMAND: "computed when needed",
+    SPREAD: "spread over workers",
 }
 
 
@@ -826,6 +831,18 @@ def holds_state(folder: Path) -> bool:
         return file.exists()
     except OSError as error:
         raise cannot_read(file, error) from None
+
+
+def checkpoint_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of the checkpoint in a folder by name; none where there is none.
+
+    Written anywhere else, they are the same checkpoint.
+    """
+    if not holds_state(folder):
+        return {}
+    manifest = _read_manifest(folder)
+    files = [_state_file(folder, manifest.state_sha256), folder / MANIFEST]
+    return {file.name: read_own(file, available_memory()) for file in files}
 
 
 def find_stage(folder: Path) -> Stage | None:

@@ -33,7 +33,7 @@ from h2gcn.sparse import (
     seeded,
     steady_memory,
 )
-from h2gcn.training.batches import Feed, Subgraph, make_feed
+from h2gcn.training.batches import Feed, Subgraph
 from h2gcn.training.checkpoint import (
     RULES,
     Checkpoint,
@@ -42,6 +42,7 @@ from h2gcn.training.checkpoint import (
     Tensors,
     TrainingState,
 )
+from h2gcn.training.crew import ALONE, Crew
 from h2gcn.training.metrics import METRICS, score
 
 __all__ = [
@@ -89,7 +90,12 @@ def class_weights(kind: str | None, labels: Tensor, train: Tensor) -> Tensor | N
     return torch.where(counts > 0, len(train) / (present * counts.clamp(min=1)), 1.0)
 
 
-def node_loss(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
+def node_loss(
+    logits: Tensor,
+    labels: Tensor,
+    weights: Tensor | None,
+    count: int | None = None,
+) -> Tensor:
     """Return the mean cross-entropy of some nodes, by the weights of their classes.
 
     Parameters
@@ -100,13 +106,18 @@ def node_loss(logits: Tensor, labels: Tensor, weights: Tensor | None) -> Tensor:
         Class indices, [m].
     weights
         Of `class_weights`.
+    count
+        How many nodes the mean is of, where the others are elsewhere; None is m.
     """
-    if weights is None:
+    count = len(labels) if count is None else count
+    if weights is None and count == len(labels):
         return functional.cross_entropy(logits, labels)
     losses = functional.cross_entropy(logits, labels, reduction="none")
     # To divide by the weights of a batch, and not by their mean over all nodes, would
     # take them away again where the batch has one class only.
-    return (losses * weights[labels].to(losses.dtype)).mean()
+    if weights is not None:
+        losses = losses * weights[labels].to(losses.dtype)
+    return losses.mean() if count == len(labels) else losses.sum() / count
 
 
 OPTIMIZERS: dict[str, type[torch.optim.Adam] | type[torch.optim.SGD]] = {
@@ -233,6 +244,7 @@ def train(
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
     spent: float = 0.0,
+    crew: Crew = ALONE,
 ) -> TrainResult:
     """Train a model in place and leave it with the weights of its best epoch.
 
@@ -267,6 +279,9 @@ def train(
         goes on from what was found there, to the same bits.
     spent
         Seconds of work before this, which the result counts in.
+    crew
+        Who trains. Of several workers, each is given its own rows of `x` and of the
+        operators, and all of `y` and of the split.
     """
     if config.metric == "roc_auc" and len(np.unique(y[split.val])) < 2:
         raise InputError(
@@ -274,12 +289,15 @@ def train(
             "they are all of one."
         )
     device = next(model.parameters()).device
-    feed = make_feed(model, x, operators, split, config.batch_size, seed)
+    split = crew.arrange(split)
+    feed = crew.feed(model, x, operators, split, config.batch_size, seed)
     labels = torch.from_numpy(y).to(device)
     train_nodes = torch.from_numpy(split.train).to(device)
     weights = class_weights(config.class_weight, labels, train_nodes)
     optimizer = make_optimizer(config.optimizer, model, config.learning_rate, config.l2)
-    steps = _Steps(model, x, operators, feed, labels, train_nodes, weights, optimizer)
+    steps = _Steps(
+        model, x, operators, feed, labels, train_nodes, weights, optimizer, crew
+    )
     stretches = _stretches(model.phases(), config.epochs)
     lengths = [length for _, length in stretches]
     rule = PhasedRule(config.stopping, config.patience, lengths)
@@ -287,6 +305,7 @@ def train(
     interrupted = False
     with seeded(seed, device), threads_for([x, *operators]), ExitStack() as during:
         during.enter_context(kept_workspace())
+        during.enter_context(model.remembering())
         if checkpoint is not None:
             checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
         begun = len(state.history)
@@ -297,7 +316,7 @@ def train(
                 if rule.fresh:
                     steps.begin(phases, state)
                 loss = steps.take(phases[-1], number, state.given)
-                logits = _logits(model, feed.validation())
+                logits = crew.join(_logits(model, feed.validation()))
                 _check_finite(number, loss, logits)
                 epoch = Epoch(
                     number,
@@ -308,7 +327,7 @@ def train(
                 state.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
                     during.enter_context(steady_memory())
-                if checkpoint is not None:
+                if checkpoint is not None and crew.chief:
                     checkpoint.keep(state)
                 if on_epoch is not None:
                     on_epoch(epoch)
@@ -316,7 +335,7 @@ def train(
             interrupted = True
             if state.best is None:
                 raise
-    if checkpoint is not None:
+    if checkpoint is not None and crew.chief:
         checkpoint.save()
     best = state.best
     assert best is not None  # every rule keeps the first epoch
@@ -363,6 +382,8 @@ class _Steps:
         Of the classes, [C]; None where all count alike.
     optimizer
         Of the model's weights.
+    crew
+        Who takes them.
     """
 
     model: NodeModule
@@ -373,6 +394,7 @@ class _Steps:
     index: Tensor
     weights: Tensor | None
     optimizer: torch.optim.Optimizer
+    crew: Crew
 
     def begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
         """Do all that comes before the epochs of the last of some phases.
@@ -408,9 +430,11 @@ class _Steps:
             if penalty is not None:
                 loss = loss + penalty
             loss.backward()
+            mean = self.crew.add_up(loss, self.model)
             self.optimizer.step()
-            total += loss.item() * len(part.nodes)
-            nodes += len(part.nodes)
+            count = self.crew.count(len(part.nodes), len(self.index))
+            total += mean * count
+            nodes += count
         return total / nodes
 
     def _loss(self, phase: Phase, part: Subgraph, given: Tensors) -> Tensor:
@@ -418,7 +442,8 @@ class _Steps:
         if own is not None:
             return own
         logits = self.model(part.x, part.operators, part.target)
-        return node_loss(logits, self.labels[part.nodes], self.weights)
+        count = self.crew.count(len(part.nodes), len(self.index))
+        return node_loss(logits, self.labels[part.nodes], self.weights, count)
 
     @torch.no_grad()
     def probe(
@@ -473,6 +498,7 @@ def fit_module(
     seed: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
+    crew: Crew = ALONE,
 ) -> TrainResult:
     """Fit a module in place: what is trained first, what the labels say, its weights.
 
@@ -508,6 +534,7 @@ def fit_module(
             on_epoch=on_epoch,
             checkpoint=checkpoint,
             spent=time.perf_counter() - start,
+            crew=crew,
         )
         if learner is module:
             return result

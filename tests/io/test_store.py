@@ -1,0 +1,231 @@
+"""Graph stores: a lossless round trip, mapped, and nothing damaged is used."""
+
+import json
+import shutil
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from h2gcn import Graph, NodeClassifier, Split
+from h2gcn.exceptions import InputError
+from h2gcn.graph import EdgeColumns, ReadRecord, fingerprint
+from h2gcn.io import from_scipy, is_store, open_store, read_graph, write_store
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two parts of graphs are equal, types and all."""
+    if isinstance(one, EdgeColumns) and isinstance(other, EdgeColumns):
+        names = [field.name for field in fields(EdgeColumns)]
+        return all(same(getattr(one, name), getattr(other, name)) for name in names)
+    if sp.issparse(one) or sp.issparse(other):
+        return (
+            sp.issparse(one)
+            and sp.issparse(other)
+            and one.shape == other.shape
+            and all(
+                same(getattr(one, part), getattr(other, part))
+                for part in ("indptr", "indices", "data")
+            )
+        )
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(
+            one, other, equal_nan=one.dtype.kind in "fM"
+        )
+    if isinstance(one, tuple) and one and isinstance(one[0], Split):
+        return len(one) == len(other) and all(
+            same(getattr(a, part), getattr(b, part))
+            for a, b in zip(one, other, strict=True)
+            for part in ("train", "val", "test")
+        )
+    return bool(one == other)
+
+
+def differing(one: Graph, other: Graph) -> list[str]:
+    """Return which parts of two graphs differ."""
+    names = [field.name for field in fields(Graph)]
+    return [n for n in names if not same(getattr(one, n), getattr(other, n))]
+
+
+def draw(seed: int = 0, n: int = 30, **more: Any) -> Graph:
+    rng = np.random.default_rng(seed)
+    adj = rng.random((n, n)) < 0.1
+    options = {
+        "x": rng.normal(size=(n, 4)).astype(np.float32),
+        "y": rng.integers(-1, 3, n),
+        "classes": np.array(["a", "b", "long name"]),
+        "node_ids": np.array([f"node {i}" for i in range(n)]),
+        "splits": [Split([0, 1], [2], [5, 4]), Split([7], [8], [9])],
+        "name": "drawn",
+    }
+    return from_scipy(adj, **options | more)
+
+
+GRAPHS = {
+    "dense": draw(),
+    "sparse": draw(x=sp.random_array((30, 40), density=0.05, rng=0)),
+    "no ids": draw(node_ids=None),
+    "undirected": draw(directed=False),
+    "unlabelled": draw(y=None, classes=None, splits=()),
+    "numbers": draw(classes=np.array([3, 5, 9])),
+    "long ids": draw(
+        node_ids=np.array([f"{i}é" * 40 for i in range(30)], dtype=object)
+    ),
+    "edges": replace(
+        draw(),
+        edge_columns=EdgeColumns(
+            [0, 1, 1],
+            [1, 0, 2],
+            [[1, 0], [2, 1], [3, 0]],
+            ("hours", "kind=x"),
+            times=np.array(["2024-01-01", "NaT", "2024-01-03"], "datetime64[us]"),
+        ),
+        edge_weight="hours",
+        times=np.array([0.5, np.nan, *range(28)]),
+        groups=np.arange(30) // 2,
+        record=ReadRecord(9, 1, 2, 3, 4, ("a note",), {"id_column": "id"}, "id"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("mapped", [None, True])
+def test_a_graph_comes_back_as_it_was(
+    tmp_path: Path, name: str, mapped: bool | None
+) -> None:
+    graph = GRAPHS[name]
+    write_store(graph, tmp_path / "store")
+    found = open_store(tmp_path / "store", mapped=mapped)
+    assert differing(graph, found) == []
+    assert fingerprint(found, directions=True) == fingerprint(graph, directions=True)
+    dense = isinstance(graph.x, np.ndarray)
+    assert isinstance(found.x, np.memmap) == (dense and mapped is True)
+
+
+def test_a_store_is_a_source_and_its_files_are_plain_arrays(tmp_path: Path) -> None:
+    graph = draw()
+    write_store(graph, tmp_path / "store")
+    assert is_store(tmp_path / "store")
+    assert differing(read_graph(tmp_path / "store"), graph) == []
+    features = np.load(tmp_path / "store" / "features.npy", mmap_mode="r")
+    assert np.array_equal(features, graph.x)
+    assert features.flags.f_contiguous
+    manifest = json.loads((tmp_path / "store" / "manifest.json").read_text("utf-8"))
+    assert manifest["classes"] == ["a", "b", "long name"]
+    assert manifest["files"]["features"]["shape"] == [30, 4]
+
+
+def test_a_store_is_replaced_and_other_folders_are_not(tmp_path: Path) -> None:
+    write_store(GRAPHS["edges"], tmp_path / "store")
+    write_store(draw(1), tmp_path / "store")
+    assert differing(open_store(tmp_path / "store"), draw(1)) == []
+    (tmp_path / "store" / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files"):
+        write_store(draw(), tmp_path / "store")
+
+
+def test_edges_of_a_store_can_be_weighed(tmp_path: Path) -> None:
+    from h2gcn.io import TableOptions
+
+    graph = replace(GRAPHS["edges"], edge_weight=None)
+    write_store(graph, tmp_path / "store")
+    found = read_graph(tmp_path / "store", options=TableOptions(edge_weight="hours"))
+    assert found.edge_weight == "hours"
+    with pytest.raises(InputError, match="'label_column' is for tables"):
+        read_graph(tmp_path / "store", options=TableOptions(label_column="part"))
+
+
+@pytest.mark.parametrize("model", ["h2gcn-1", "ring-table"])
+def test_training_on_a_store_is_training_on_the_graph(
+    tmp_path: Path, model: str
+) -> None:
+    graph = draw(n=60, splits=())
+    write_store(graph, tmp_path / "store")
+    found = open_store(tmp_path / "store")
+    settings: dict[str, Any] = {"model": model, "random_state": 1, "epochs": 10}
+    shares = [
+        NodeClassifier(**settings).fit(g).predict_proba(g) for g in (graph, found)
+    ]
+    assert np.array_equal(shares[0], shares[1])
+
+
+# -------------------------------------------------------------------------- what is bad
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    write_store(GRAPHS["edges"], tmp_path / "store")
+    return tmp_path / "store"
+
+
+def change(store: Path, **fields: Any) -> None:
+    file = store / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | fields), "utf-8")
+
+
+def test_a_changed_byte_is_found(store: Path) -> None:
+    file = store / "features.npy"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    for verify in (None, True):
+        with pytest.raises(InputError, match=r"features\.npy: its checksum is not"):
+            open_store(store, verify=verify)
+    open_store(store, verify=False)
+
+
+def test_checksums_are_looked_at_once(store: Path) -> None:
+    copy = store.with_name("copy")
+    shutil.copytree(store, copy)
+    before = (copy / "verified.json").read_text()
+    shutil.copy(store / "labels.npy", copy / "labels.npy")
+    open_store(copy)
+    after = (copy / "verified.json").read_text()
+    assert before != after
+    open_store(copy)
+    assert (copy / "verified.json").read_text() == after
+
+
+def test_a_store_that_may_only_be_read_is_read(store: Path) -> None:
+    (store / "verified.json").unlink()
+    store.chmod(0o500)
+    try:
+        open_store(store)
+    finally:
+        store.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda s: (s / "labels.npy").unlink(), r"labels\.npy: is missing"),
+        (
+            lambda s: (s / "labels.npy").write_bytes(b"short"),
+            r"labels\.npy: has 5 bytes, and 368 by the manifest",
+        ),
+        (lambda s: change(s, version=2), "a graph store of version 2, and this"),
+        (lambda s: change(s, format="x"), "is not the manifest of a graph store"),
+        (lambda s: change(s, nodes=31), "does not fit the manifest"),
+        (lambda s: change(s, classes=["a"]), r"labels\.npy: does not fit"),
+        (lambda s: change(s, edges=1), r"indices\.npy: does not fit"),
+        (lambda s: change(s, files={}), "names no file indptr.npy"),
+        (lambda s: change(s, name=3), "name must be text. Got 3 instead"),
+        (lambda s: (s / "manifest.json").write_text("{"), "truncated or not JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_store_is_told(store: Path, harm: Any, words: str) -> None:
+    harm(store)
+    with pytest.raises(InputError, match=words) as told:
+        read_graph(store)
+    assert "\n" not in str(told.value)
+
+
+def test_a_folder_that_is_no_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"it has no manifest\.json"):
+        open_store(tmp_path)
+    (tmp_path / "conversion.json").write_text("{}")
+    with pytest.raises(InputError, match="not finished; 'h2gcn convert'"):
+        read_graph(tmp_path)

@@ -324,8 +324,8 @@ def multiply(matrix: CSR, x: Features) -> Features:
             # Else that is done or not by the number of rows, and the last bits differ.
             part = np.pad(part, ((0, 0), (0, -width % EIGHT)))
         part = part if part.flags.writeable else part.copy()  # of a mapped file
-        found = operator @ torch.from_numpy(part)
-        result[:, first : first + COLUMNS] = found[:, :width]
+        made = operator @ torch.from_numpy(part)
+        result[:, first : first + COLUMNS] = made[:, :width]
     return result
 
 

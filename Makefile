@@ -51,6 +51,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/caps.py
 	$(BIN)/python benchmarks/large.py
 	$(BIN)/python benchmarks/new_nodes.py
+	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/generator.py
 	$(BIN)/python benchmarks/runner.py

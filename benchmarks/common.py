@@ -40,7 +40,22 @@ def medians_in_turns(
     seconds: float = math.inf,
     warm_up: bool = True,
 ) -> dict[str, float]:
-    """Return the median time of each function; they are called in turn.
+    """Return the median of `times_in_turns` for each function."""
+    times = times_in_turns(
+        functions, repeats, burst=burst, seconds=seconds, warm_up=warm_up
+    )
+    return {name: statistics.median(spent) for name, spent in times.items()}
+
+
+def times_in_turns(
+    functions: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    *,
+    burst: int = 1,
+    seconds: float = math.inf,
+    warm_up: bool = True,
+) -> dict[str, list[float]]:
+    """Return the times of each function; they are called in turn.
 
     Whatever else the machine does then slows all alike.
 
@@ -67,7 +82,7 @@ def medians_in_turns(
                 continue
             for _ in range(burst):
                 times[name].append(seconds_of(function))
-    return {name: statistics.median(spent) for name, spent in times.items()}
+    return times
 
 
 def seconds_of(function: Callable[[], Any]) -> float:

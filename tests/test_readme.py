@@ -176,6 +176,13 @@ def test_tables_on_the_command_line(workplace: Path) -> None:
         assert word not in kept
 
 
+def test_the_store_on_the_command_line(workplace: Path) -> None:
+    for line in BLOCKS["store"].splitlines():
+        arguments = shlex.split(line)[1:]
+        assert main([*arguments, *QUICK.get(arguments[0], [])]) == 0
+    assert (workplace / "predictions.csv").is_file()
+
+
 def test_frames(workplace: Path) -> None:
     pandas = pytest.importorskip("pandas", "2.2")
     people = pandas.read_csv(workplace / "nodes.csv")

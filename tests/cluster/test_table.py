@@ -11,10 +11,11 @@ import torch
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from h2gcn import Graph, NodeClassifier
+from h2gcn import Graph, NodeClassifier, read_graph
 from h2gcn.cluster import Cluster, TableOverWorkers, share_table, table
 from h2gcn.estimator.inputs import build_input, fit_scaler, table_maker
 from h2gcn.exceptions import InputError
+from h2gcn.io import write_store
 from h2gcn.ring_table import TableInput, column_slices
 from support.shared_graphs import make_graph
 
@@ -136,6 +137,24 @@ def test_memory_of_a_worker_is_forecast(each_cluster: Cluster) -> None:
         pytest.raises(InputError, match=r"128 columns of the ring table takes about"),
     ):
         rows_of(graph, None, "none")
+
+
+def test_a_store_is_mapped_by_the_workers(
+    each_cluster: Cluster, tmp_path: Path
+) -> None:
+    write_store(make_graph(), tmp_path / "store")
+    graph = read_graph(tmp_path / "store")
+    expected, _ = rows_of(make_graph(), None, "standard")
+    with share_table(each_cluster, graph, source=tmp_path / "store"):
+        found, _ = rows_of(graph, None, "standard")
+    for name, block in expected.blocks.items():
+        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+    other = make_graph(300)
+    with (
+        share_table(each_cluster, other, source=tmp_path / "store"),
+        pytest.raises(InputError, match="a worker finds another graph there"),
+    ):
+        rows_of(other, None, "standard")
 
 
 def test_a_path_that_workers_do_not_see(each_cluster: Cluster, tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_graph_too_large_for_isomap_is_refused_at_once(
         raise AssertionError("distances were computed")
 
     monkeypatch.setattr(geometry, "available_memory", lambda: 10_000)
-    monkeypatch.setattr(geometry, "dijkstra", never)
+    monkeypatch.setattr("scipy.sparse.csgraph.dijkstra", never)
     path = adjacency(30, [(i, i + 1) for i in range(29)])
     with pytest.raises(
         InputError,

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from h2gcn.exceptions import InputError
+from h2gcn.graph import CSR
 from h2gcn.rings import (
     exact as rings_module,
     exact_rings,
@@ -355,3 +356,28 @@ def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     for one, other in zip(alone, exact_rings(adj, hops=3), strict=True):
         assert np.array_equal(one.indices, other.indices)
         assert np.array_equal(one.indptr, other.indptr)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_few_walks_are_counted_by_a_product(
+    directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(7)
+    matrix = np.triu(rng.random((60, 60)) < 0.06, 1)
+    matrix = matrix if directed else matrix | matrix.T
+    adj = CSR(matrix.astype(np.float32))
+    nodes = np.array([5, 0, 59, 5])
+    found = [ring_rows(adj, 2), ring_rows(adj, 2, nodes)]
+    sizes = [ring_sizes(adj, 2), ring_sizes(adj, 2, nodes)]
+    monkeypatch.setattr("h2gcn.rings.exact.FEW_WALKS", 0)
+    for ours, kernel in zip(
+        found, [ring_rows(adj, 2), ring_rows(adj, 2, nodes)], strict=True
+    ):
+        assert np.array_equal(ours.indptr, kernel.indptr)
+        assert np.array_equal(ours.indices, kernel.indices)
+        assert ours.indices.dtype == kernel.indices.dtype
+    for ours, kernel in zip(
+        sizes, [ring_sizes(adj, 2), ring_sizes(adj, 2, nodes)], strict=True
+    ):
+        assert np.array_equal(ours, kernel)
+        assert ours.dtype == kernel.dtype

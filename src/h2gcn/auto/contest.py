@@ -14,12 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, deal_groups, is_by_time, stratified_split
-from h2gcn.training import Epoch, fit_temperature, score
+from h2gcn.training import Epoch, fit_temperature, score, softmax
 
 __all__ = [
     "MANY_NODES",
@@ -533,8 +532,7 @@ def hold_contest(
 
 def _shares(logits: NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
     """Return the probabilities of logits, [m, C]."""
-    shares = softmax(logits.astype(np.float64) / temperature, axis=1)
-    return np.asarray(shares, dtype=np.float64)
+    return softmax(logits.astype(np.float64) / temperature)
 
 
 def _nobody(graph: Graph, entries: Sequence[Entry]) -> InputError:

@@ -61,6 +61,7 @@ __all__ = [
     "shown",
     "sigterm_as_ctrl_c",
     "speaking",
+    "stage_bar",
     "table",
     "tell",
     "tell_json",
@@ -278,6 +279,31 @@ def download_bar() -> Iterator[Callable[[str, int, int], None] | None]:
                     bar.update(earlier, visible=False)
                 tasks[file] = bar.add_task(file, total=total or None)
             bar.update(tasks[file], completed=done, total=total or None)
+
+        yield update
+
+
+@contextmanager
+def stage_bar(
+    title: str, *, show: bool
+) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Show the stage of a work, how far it is, and the time left, on a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import TimeRemainingColumn
+
+    with estimator.live_bar(
+        "{task.fields[stage]}", "{task.percentage:>3.0f} %", TimeRemainingColumn()
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def update(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for earlier in tasks.values():
+                    bar.update(earlier, visible=False)
+                tasks[stage] = bar.add_task(printable(title), total=total, stage=stage)
+            bar.update(tasks[stage], completed=done, total=total, visible=True)
 
         yield update
 

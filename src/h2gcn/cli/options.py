@@ -299,10 +299,12 @@ def seen_by_workers(source: str | None, tables: Tables, graph: Graph) -> str | N
     graph
         As it was read, and not changed since.
     """
-    from h2gcn.cluster import is_mapped
+    from h2gcn.io import is_store
 
-    own = source is not None and tables.nodes is None and tables.edges is None
-    return source if own and not is_benchmark(source) and is_mapped(graph) else None
+    if source is None or tables.nodes is not None or tables.edges is not None:
+        return None
+    # What edges weigh may be said by this command, and workers do not hear it.
+    return source if is_store(source) and graph.edge_weight is None else None
 
 
 @contextmanager
@@ -499,8 +501,8 @@ Source = Annotated[
     str | None,
     typer.Argument(
         metavar="SOURCE",
-        help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; or a folder "
-        "with nodes.* and edges.* (csv, tsv, parquet).",
+        help="A dataset's name; an .npz, .graphml, .pt or .edgelist file; a folder "
+        "with nodes.* and edges.* (csv, tsv, parquet); or a store of 'h2gcn convert'.",
         show_default=False,
         autocompletion=complete_source,
     ),

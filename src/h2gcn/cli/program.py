@@ -15,6 +15,7 @@ import typer
 import typer.core
 
 from h2gcn.cli import (
+    convert,
     datasets,
     demo,
     diagnose,
@@ -75,8 +76,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _module in (
-    *(demo, diagnose, train, evaluate, predict, explain, serve, tune, generate),
-    *(reproduce, report, datasets, models),
+    *(demo, diagnose, train, evaluate, predict, explain, serve, tune, convert),
+    *(generate, reproduce, report, datasets, models),
 ):
     # Lines of a paragraph are joined: their breaks would be kept on a screen.
     _text = (inspect.getdoc(_module.command) or "").split("\n\n")

@@ -10,7 +10,6 @@ from .graphs import (
     SharedGraph as SharedGraph,
     at_work as at_work,
     graph_bytes as graph_bytes,
-    is_mapped as is_mapped,
     share_graph as share_graph,
 )
 from .prediction import (

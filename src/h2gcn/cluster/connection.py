@@ -42,6 +42,8 @@ MOST_WORKERS = 1024
 _SECONDS_TO_REACH = 4.0
 _SECONDS_TO_ANSWER = 120.0
 """A worker must have been started by then, and have loaded this package."""
+_SECONDS_TO_END = 10.0
+"""A task that was ended is gone by then."""
 _IMPATIENCE = {
     "RAY_NUM_REDIS_GET_RETRIES": "3",
     "RAY_gcs_rpc_server_connect_timeout_s": "1",
@@ -268,9 +270,21 @@ class Cluster:
             self.cancel(under_way)
 
     def cancel(self, tasks: Iterable[Any]) -> None:
-        """End tasks that are under way, and leave out those that wait."""
+        """End tasks that are under way, and leave out those that wait.
+
+        When it returns, none of them writes anything any more.
+        """
+        tasks = list(tasks)
         for task in tasks:
             self._ray.cancel(task, force=True)
+        if tasks:
+            with redirect_stdout(sys.stderr):
+                self._ray.wait(
+                    tasks,
+                    num_returns=len(tasks),
+                    timeout=_SECONDS_TO_END,
+                    fetch_local=False,
+                )
 
     def close(self) -> None:
         """End the connection, and the cluster where it was started here."""

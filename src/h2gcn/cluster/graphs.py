@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Graph
 from h2gcn.io import read_graph
 
-__all__ = ["SharedGraph", "at_work", "graph_bytes", "is_mapped", "share_graph"]
+__all__ = ["SharedGraph", "at_work", "graph_bytes", "share_graph"]
 
 KEPT = 2
 """How many graphs a worker keeps open: one as it was, and as it is."""
@@ -36,7 +35,7 @@ class SharedGraph:
     key
         By which a worker knows one that it has open.
     shape
-        Nodes, entries of the adjacency matrix and features.
+        Nodes, entries of the adjacency matrix, features, and what edges weigh by.
     path
         Of a store that every machine sees under this name; None if there is none.
     kept
@@ -44,7 +43,7 @@ class SharedGraph:
     """
 
     key: str
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int, str | None]
     path: str | None = None
     kept: tuple[Any, ...] = ()
 
@@ -56,9 +55,9 @@ class SharedGraph:
         graph = self._find()
         if _shape(graph) != self.shape:
             raise InputError(
-                f"{self.path}: a worker finds another graph there, of "
-                f"{graph.n_nodes:,} nodes, not {self.shape[0]:,}; every machine needs "
-                "the same files under this name"
+                f"{self.path}: a worker finds another graph there (of "
+                f"{graph.n_nodes:,} nodes, and here {self.shape[0]:,}); every machine "
+                "needs the same files under this name"
             )
         _OPEN[self.key] = graph
         while len(_OPEN) > KEPT:
@@ -106,8 +105,9 @@ def share_graph(
     return SharedGraph(uuid4().hex, shape, kept=(cluster.put(_bare(graph)),))
 
 
-def _shape(graph: Graph) -> tuple[int, int, int]:
-    return graph.n_nodes, int(graph.adj.nnz), graph.n_features
+def _shape(graph: Graph) -> tuple[int, int, int, str | None]:
+    sizes = graph.n_nodes, int(graph.adj.nnz), graph.n_features
+    return *sizes, graph.edge_weight
 
 
 def _bare(graph: Graph) -> Graph:
@@ -116,14 +116,6 @@ def _bare(graph: Graph) -> Graph:
     for name in set(vars(bare)) - names:
         del vars(bare)[name]
     return bare
-
-
-def is_mapped(graph: Graph) -> bool:
-    """Return whether the edges of a graph are in mapped files, as of a store."""
-    array: Any = graph.adj.indices
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = getattr(array, "base", None)
-    return array is not None
 
 
 def graph_bytes(graph: Graph) -> int:

@@ -83,7 +83,7 @@ class Part(msgspec.Struct, frozen=True):
     agreed: Count
 
 
-class _Plan(msgspec.Struct):
+class _PartsPlan(msgspec.Struct):
     """What parts are of; equal for all that may stand in one folder."""
 
     format: int
@@ -98,10 +98,10 @@ class _Plan(msgspec.Struct):
     decision: str | None
 
 
-class _Manifest(msgspec.Struct):
+class _PartsManifest(msgspec.Struct):
     """What is in a folder, once all parts are there."""
 
-    plan: _Plan
+    plan: _PartsPlan
     columns: list[str]
     order: str
     parts: list[Part]
@@ -206,7 +206,7 @@ def predict_parts(
     wanted = np.arange(graph.n_nodes) if nodes is None else nodes
     size = _part_size(classifier, len(wanted), part_size)
     alone = _check_memory(cluster, classifier, graph, memory_limit)
-    plan = _Plan(
+    plan = _PartsPlan(
         FORMAT,
         __version__,
         classifier.params_["model"],
@@ -461,7 +461,7 @@ def _is_own(name: str) -> bool:
 
 
 def _begin(
-    folder: Path, plan: _Plan, labels: Callable[[], list[str | None]]
+    folder: Path, plan: _PartsPlan, labels: Callable[[], list[str | None]]
 ) -> dict[int, Part]:
     """Return the parts that are there by their numbers, or say that they are others.
 
@@ -497,16 +497,18 @@ def _begin(
     return dict(_parts_there(folder, plan, labels()))
 
 
-def _read_plan(folder: Path) -> _Plan | None:
+def _read_plan(folder: Path) -> _PartsPlan | None:
     if (folder / MANIFEST).exists():
-        return decode(_Manifest, read_own(folder / MANIFEST), folder / MANIFEST).plan
+        return decode(
+            _PartsManifest, read_own(folder / MANIFEST), folder / MANIFEST
+        ).plan
     if (folder / PLAN).exists():
-        return decode(_Plan, read_own(folder / PLAN), folder / PLAN)
+        return decode(_PartsPlan, read_own(folder / PLAN), folder / PLAN)
     return None
 
 
 def _parts_there(
-    folder: Path, plan: _Plan, labels: list[str | None]
+    folder: Path, plan: _PartsPlan, labels: list[str | None]
 ) -> Iterator[tuple[int, Part]]:
     """Yield what was finished before, by its number; what is damaged is left out.
 
@@ -548,7 +550,7 @@ def _checked(folder: Path, part: Part) -> Part:
     return part
 
 
-def _finish(folder: Path, plan: _Plan, parts: tuple[Part, ...]) -> None:
+def _finish(folder: Path, plan: _PartsPlan, parts: tuple[Part, ...]) -> None:
     """Say in a manifest that all parts are there."""
     columns: list[str] = []
     if parts:
@@ -556,7 +558,7 @@ def _finish(folder: Path, plan: _Plan, parts: tuple[Part, ...]) -> None:
 
         columns = list(pq.read_schema(folder / parts[0].file).names)
     order = "nodes as in the graph, part after part"
-    _write(folder / MANIFEST, _Manifest(plan, columns, order, list(parts)))
+    _write(folder / MANIFEST, _PartsManifest(plan, columns, order, list(parts)))
     (folder / PLAN).unlink(missing_ok=True)
 
 

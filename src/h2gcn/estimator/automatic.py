@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from h2gcn.auto import (
     Contest,
@@ -33,6 +32,7 @@ from h2gcn.estimator.parameters import (
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
+from h2gcn.training import softmax
 
 __all__ = [
     "Answer",
@@ -284,7 +284,7 @@ def _mean(
     whole = sum(one.weight for one in members)
     for nodes, parts in _side_by_side([streams[one.name] for one in members]):
         mean = sum(
-            one.weight / whole * softmax(z.astype(np.float64) / one.temperature, axis=1)
+            one.weight / whole * softmax(z / one.temperature)
             for one, z in zip(members, parts, strict=True)
         )
         logits = np.log(np.maximum(mean, TINY)) + offsets

@@ -26,7 +26,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from scipy.special import softmax
 from torch import Tensor
 
 from h2gcn._validation import nearest, quoted
@@ -45,7 +44,7 @@ from h2gcn.models import ExactSum, NodeModule, Summand, find_model
 from h2gcn.ring_table import Input, TableInput, block_group, block_words
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, MappedFeatures, Operator
-from h2gcn.training import gather, is_small, log_loss, score
+from h2gcn.training import gather, is_small, log_loss, score, softmax
 
 __all__ = [
     "Asked",
@@ -1045,7 +1044,7 @@ def combined(
     """Return the logits of "auto" of its members' logits, [m, C] each."""
     whole = sum(one.weight for one in members)
     mean = sum(
-        one.weight / whole * softmax(z / one.temperature, axis=1)
+        one.weight / whole * softmax(z / one.temperature)
         for one, z in zip(members, parts, strict=True)
     )
     return np.asarray(np.log(np.maximum(mean, TINY)) + offsets)

@@ -35,12 +35,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 from torch import Tensor
 
 from h2gcn._validation import check_choice, check_integer
 from h2gcn.exceptions import InputError
-from h2gcn.training import class_weights, confusion_matrix, fit_temperature, macro_f1
+from h2gcn.training import (
+    class_weights,
+    confusion_matrix,
+    fit_temperature,
+    macro_f1,
+    softmax,
+)
 
 __all__ = [
     "DECISIONS",
@@ -154,7 +159,7 @@ class Calibration:
 def _shares(
     logits: NDArray[np.float32], offsets: NDArray[np.float64], temperature: float
 ) -> NDArray[np.float32]:
-    shares = softmax((logits.astype(np.float64) - offsets) / temperature, axis=1)
+    shares = softmax((logits.astype(np.float64) - offsets) / temperature)
     return np.asarray(shares, dtype=np.float32)
 
 

@@ -22,6 +22,7 @@ from .graph import (
     ReadRecord as ReadRecord,
     Split as Split,
     canonical as canonical,
+    check_edge_weight as check_edge_weight,
     check_is_graph as check_is_graph,
     equal_groups as equal_groups,
     fingerprint as fingerprint,

@@ -54,6 +54,7 @@ __all__ = [
     "ReadRecord",
     "Split",
     "canonical",
+    "check_edge_weight",
     "check_is_graph",
     "equal_groups",
     "fingerprint",
@@ -243,7 +244,7 @@ class Graph:
         if self.edge_columns is not None:
             _check_edge_columns(self.edge_columns, n)
         if self.edge_weight is not None:
-            _check_edge_weight(self.edge_weight, self.edge_columns)
+            check_edge_weight(self.edge_weight, self.edge_columns)
         if self.times is not None:
             settle("times", check_times("Graph", self.times, n))
         if self.groups is not None:
@@ -560,7 +561,7 @@ def weighted_by(graph: Graph, name: str) -> Graph:
     name
         As `Graph.edge_weight`.
     """
-    _check_edge_weight(name, graph.edge_columns)
+    check_edge_weight(name, graph.edge_columns)
     parts = {part.name: getattr(graph, part.name) for part in fields(Graph)}
     return unchecked_graph(**parts | {"edge_weight": name})
 
@@ -624,7 +625,7 @@ def _as_texts(name: str, values: Any) -> tuple[str, ...]:
         raise InputError(f"Graph: '{name}' must be a list of names.") from None
 
 
-def _check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
+def check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
     """Raise where no column of the edges can be what they weigh."""
     have = () if columns is None else columns.numeric
     if not isinstance(name, str) or columns is None or name not in have:

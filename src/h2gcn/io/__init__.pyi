@@ -1,3 +1,4 @@
+from .conversion import convert as convert
 from .dispatch import find_node_table as find_node_table, read_graph as read_graph
 from .edge_list import read_edge_list as read_edge_list
 from .files import (
@@ -44,7 +45,10 @@ from .store import (
     write_store as write_store,
 )
 from .tables import (
+    Conversion as Conversion,
+    Progress as Progress,
     TableOptions as TableOptions,
+    convert_tables as convert_tables,
     extend_graph as extend_graph,
     is_database as is_database,
     read_tables as read_tables,

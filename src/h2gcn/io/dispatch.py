@@ -24,7 +24,7 @@ from h2gcn.io.tables import (
     read_tables,
 )
 
-__all__ = ["find_node_table", "read_graph"]
+__all__ = ["find_node_table", "find_tables", "read_graph"]
 
 _SUFFIXES = (".npz", ".graphml", ".pt", ".edgelist", ".txt")
 
@@ -205,12 +205,27 @@ def find_node_table(source: str | Path | None, nodes: str | Path | None = None) 
     """
     if nodes is not None:
         return usable_path(nodes)
-    if source is not None and usable_path(source).is_dir():
-        return _table(usable_path(source), "nodes")
+    folder = None if source is None else usable_path(source)
+    if folder is not None and folder.is_dir() and not is_store(folder):
+        return _table(folder, "nodes")
     raise InputError(
         f"{_told(source)} has no node table to take a column of: that takes a folder "
         "with nodes.* and edges.*, or nodes=… and edges=…."
     )
+
+
+def find_tables(folder: Path) -> tuple[Path, Path]:
+    """Return the node table and the edge table of a folder, or raise.
+
+    Each is a file, or a folder inside of it that is called `nodes` or `edges`.
+    """
+    mistakes, found = Mistakes(), []
+    for stem in ("nodes", "edges"):
+        with mistakes.of(folder):
+            parts = folder / stem
+            found.append(parts if parts.is_dir() else _table(folder, stem))
+    mistakes.tell()
+    return found[0], found[1]
 
 
 def _table(folder: Path, stem: str) -> Path:

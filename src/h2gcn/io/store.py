@@ -24,7 +24,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -69,10 +69,14 @@ __all__ = [
     "MANIFEST",
     "STATE",
     "ArrayFile",
+    "ArraySlices",
     "Manifest",
     "StoredArray",
+    "StoredEdges",
     "checksum",
+    "clear_store",
     "is_store",
+    "mapped_matrix",
     "npy_header",
     "open_store",
     "stored_array",
@@ -191,18 +195,22 @@ class ArrayFile:
             raise cannot_write(self.path, error) from None
         return self
 
+    def set_shape(self, *shape: int) -> None:
+        """Say at the end what shape the array has."""
+        self._shape = shape
+
     def append(self, values: NDArray[Any]) -> None:
         """Write what comes next; of a matrix, in the order of the file."""
         plain = np.ascontiguousarray(values, dtype=self.dtype)
         self._write(plain)
         self._count += plain.size
 
-    def put(self, column: int, values: NDArray[Any]) -> None:
-        """Write a whole column of a matrix whose columns lie one after another."""
+    def put(self, column: int, values: NDArray[Any], row: int = 0) -> None:
+        """Write a column from a row on, where columns lie one after another."""
         assert self._shape is not None
         assert self.fortran
-        size = column * self._shape[0] * self.dtype.itemsize
-        self._file.seek(self._begin + size)
+        place = (column * self._shape[0] + row) * self.dtype.itemsize
+        self._file.seek(self._begin + place)
         self._write(np.ascontiguousarray(values, dtype=self.dtype))
 
     def _write(self, plain: NDArray[Any]) -> None:
@@ -229,6 +237,34 @@ class ArrayFile:
                 self._file.truncate(whole)
             except OSError as failed:
                 raise cannot_write(self.path, failed) from None
+
+
+class ArraySlices:
+    """An array in a `.npy` file, 1-D, of which slices are read when they are asked for.
+
+    They are read and not mapped, as of `ArrayFile`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        shape, _, self.dtype, self._begin = _read_header(path)
+        (self._count,) = shape
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        first, end, _ = part.indices(self._count)
+        begin = self._begin + first * self.dtype.itemsize
+        try:
+            return np.fromfile(self.path, self.dtype, end - first, offset=begin)
+        except OSError as error:
+            raise cannot_read(self.path, error) from None
 
 
 def checksum(path: Path, progress: Any = None) -> int:
@@ -280,11 +316,7 @@ def write_store(graph: Graph, folder: str | Path) -> None:
     target = usable_path(folder)
     check_folder(target, "a graph store", _is_own)
     with new_folder(target), locked(target):
-        # What was there is no store from here on, until the manifest is written.
-        for name in (MANIFEST, VERIFIED, STATE):
-            (target / name).unlink(missing_ok=True)
-        for old in target.glob("*.npy"):
-            old.unlink()
+        clear_store(target)
         for name, values in _arrays(graph):
             _write_array(target / f"{name}.npy", values)
         carried = graph.edge_columns
@@ -301,11 +333,19 @@ def write_store(graph: Graph, folder: str | Path) -> None:
             classes=graph.classes,
             y=graph.y,
             feature_names=graph.feature_names,
-            splits=graph.splits,
+            splits=[split.sizes for split in graph.splits],
             record=graph.record,
             edge_columns=edges,
             edge_weight=graph.edge_weight,
         )
+
+
+def clear_store(folder: Path) -> None:
+    """Remove what a store consists of, finished or not; its manifest first."""
+    for name in (MANIFEST, VERIFIED, STATE):
+        (folder / name).unlink(missing_ok=True)
+    for old in folder.glob("*.npy"):
+        old.unlink()
 
 
 def write_manifest(
@@ -317,7 +357,7 @@ def write_manifest(
     classes: NDArray[Any],
     y: NDArray[np.int64],
     feature_names: Sequence[str],
-    splits: Sequence[Split],
+    splits: Sequence[tuple[int, int, int]],
     record: ReadRecord,
     edge_columns: StoredEdges | None = None,
     edge_weight: str | None = None,
@@ -328,20 +368,22 @@ def write_manifest(
     Parameters
     ----------
     folder
-        All of its `.npy` files are the store's.
-    name, classes, y, feature_names, splits, record, edge_weight
+        Where its `.npy` files are.
+    name, classes, y, feature_names, record, edge_weight
         As of the graph.
+    splits
+        Sizes of their parts.
     nodes, edges
         How many there are.
     edge_columns
         What edges carry, if anything.
     known
-        Files by name whose checksums are known.
+        The files of the store, by name; None: all that are there.
     """
     files = dict(known or {})
-    for path in sorted(folder.glob("*.npy")):
-        if path.stem not in files:
-            files[path.stem] = stored_array(path)
+    if known is None:
+        paths = sorted(folder.glob("*.npy"))
+        files = {path.stem: stored_array(path) for path in paths}
     manifest = Manifest(
         FORMAT,
         VERSION,
@@ -353,7 +395,7 @@ def write_manifest(
         classes.tolist(),
         classes.dtype.str,
         list(feature_names),
-        [split.sizes for split in splits],
+        list(splits),
         record,
         files,
         edge_columns,
@@ -578,6 +620,15 @@ def _read_header(
         ) from None
 
 
+def mapped_matrix(folder: Path, n: int) -> CSR:
+    """Return the symmetric matrix of a store that is being written, [n, n]."""
+    indptr, indices = (
+        np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c"))
+        for name in ("indptr", "indices")
+    )
+    return CSR((np.ones(indices.size, dtype=np.float32), indices, indptr), (n, n))
+
+
 class _Opening:
     """What is needed while a store is opened."""
 
@@ -622,6 +673,16 @@ class _Opening:
                 "store; convert the tables again."
             )
 
+    def _check_within(self, name: str, count: int) -> None:
+        """Raise where indices are not from 0 to below a count: compiled code trusts it.
+
+        They are read for it, as mapped pages would count as memory of the program.
+        """
+        indices = ArraySlices(self.folder / f"{name}.npy")
+        for part in slices(len(indices), BLOCK):
+            some = indices[part]
+            self._check(name, int(some.min()) >= 0 and int(some.max()) < count)
+
     def _array(
         self, name: str, kinds: str, shape: tuple[int | None, ...]
     ) -> NDArray[Any]:
@@ -654,7 +715,7 @@ class _Opening:
         sound = indptr[0] == 0 and indptr[-1] == indices.size
         sound = sound and bool((indptr[1:] >= indptr[:-1]).all())
         self._check(f"{prefix}indptr", sound and indptr.dtype == indices.dtype)
-        self._check(f"{prefix}indices", _within(indices, shape[1]))
+        self._check_within(f"{prefix}indices", shape[1])
         if prefix == "features_":
             data = np.asarray(self._array("features_data", "f", indices.shape))
         else:
@@ -710,7 +771,7 @@ class _Opening:
             return
         total = sum(map(sum, sizes))
         nodes = self._array("splits", "i", (total,))
-        self._check("splits", _within(nodes, self.manifest.nodes))
+        self._check_within("splits", self.manifest.nodes)
         at = 0
         for split in sizes:
             parts = []
@@ -727,7 +788,7 @@ class _Opening:
         target = np.asarray(self._array("edge_target", "i", source.shape))
         for name, ends in (("edge_source", source), ("edge_target", target)):
             self._check(name, ends.dtype == np.int64)
-            self._check(name, _within(ends, self.manifest.nodes))
+            self._check_within(name, self.manifest.nodes)
         m = len(source)
         has_times = "edge_times" in self.manifest.files
         values = self._array("edge_values", "f", (m, len(said.names)))
@@ -741,16 +802,3 @@ class _Opening:
             categories=tuple(said.categories),
             times=times,
         )
-
-
-def _within(indices: NDArray[Any], count: int) -> bool:
-    """Tell whether all indices are from 0 to below a count: compiled code trusts it."""
-    return all(
-        int(part.min()) >= 0 and int(part.max()) < count
-        for part in _parts(indices)
-        if part.size
-    )
-
-
-def _parts(values: NDArray[Any]) -> Iterable[NDArray[Any]]:
-    return (values[part] for part in slices(len(values), BLOCK))

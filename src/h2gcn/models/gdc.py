@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -171,17 +170,19 @@ class Diffusion(OperatorMaker):
 
     def _all(self, walk: CSR) -> Iterator[Doubles]:
         """Yield the exact rows, some at a time, [m, n]."""
+        from scipy import linalg  # a moment's work, for others to do without
+
         n = walk.shape[0]
         heat = _heat_weights(self.time, FLOOR)
         solve = None
         if self.kernel == "pagerank" and n:
             rest = np.eye(n) - (1 - self.alpha) * walk.toarray()
-            solve = scipy.linalg.cho_factor(rest, overwrite_a=True, check_finite=False)
+            solve = linalg.cho_factor(rest, overwrite_a=True, check_finite=False)
         for part in slices(n, BLOCK):
             ones = np.zeros((n, part.stop - part.start))
             ones[np.arange(part.start, part.stop), np.arange(ones.shape[1])] = 1
             if solve is not None:
-                found = scipy.linalg.cho_solve(
+                found = linalg.cho_solve(
                     solve, self.alpha * ones, overwrite_b=True, check_finite=False
                 )
             else:

@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
@@ -105,6 +104,8 @@ def check_isomap_memory(adj: CSR, *, available: int | None = None) -> None:
     available
         Bytes that may be used; default what the machine has free.
     """
+    from scipy.sparse.csgraph import connected_components
+
     _, component = connected_components(adj, directed=False)
     largest = int(np.bincount(component, minlength=1).max())
     limit = available_memory() if available is None else available
@@ -131,6 +132,8 @@ def embed(adj: CSR) -> Embedding:
     adj
         Symmetric binary adjacency matrix without self-loops, [n, n].
     """
+    from scipy.sparse.csgraph import connected_components
+
     n = adj.shape[0]
     count, component = connected_components(adj, directed=False)
     # Components become blocks on the diagonal: cutting one out takes its own size.
@@ -150,6 +153,8 @@ def embed(adj: CSR) -> Embedding:
 
 def _embed_component(adj: CSR) -> tuple[Floats, Floats]:
     """Return the coordinates and bearings of a connected graph, [n, 2] each."""
+    from scipy.sparse.csgraph import dijkstra
+
     n = adj.shape[0]
     # A symmetric matrix read as directed is not transposed for nothing.
     kernel = dijkstra(adj, directed=True, unweighted=True)

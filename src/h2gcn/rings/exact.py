@@ -114,13 +114,16 @@ def ring_sizes(
         Which rows; default all.
     """
     nodes = _as_nodes(adj, nodes)
+    walks = _walks(adj, nodes)
+    if hop == 2 and walks.sum() < FEW_WALKS:
+        return np.diff(_second_ring(adj, nodes).indptr).astype(np.int64)
     sizes = np.zeros(len(nodes), dtype=np.int64)
     starts, neighbours = _kernel_form(adj)
 
     def count(part: slice) -> None:
         _count_rows(starts, neighbours, nodes[part], hop, sizes[part])
 
-    in_threads(count, _walks(adj, nodes))
+    in_threads(count, walks)
     return sizes
 
 
@@ -155,6 +158,10 @@ def ring_pattern(
     it is known.
     """
     nodes = _as_nodes(adj, nodes)
+    walks = _walks(adj, nodes)
+    if hop == 2 and walks.sum() < FEW_WALKS:
+        ring = _second_ring(adj, nodes)
+        return ring.indices.astype(np.int32), ring.indptr.astype(np.int64)
     if sizes is None:
         sizes = ring_sizes(adj, hop, nodes)
     rows = row_starts(sizes)
@@ -165,8 +172,26 @@ def ring_pattern(
         places = rows[part.start : part.stop + 1]
         _fill_rows(starts, neighbours, nodes[part], hop, places, columns)
 
-    in_threads(fill, _walks(adj, nodes))
+    in_threads(fill, walks)
     return columns, rows
+
+
+FEW_WALKS = 20_000
+"""Of length two, below which a product is done before compiled code is loaded."""
+
+
+def _second_ring(adj: CSR, nodes: NDArray[np.int32]) -> CSR:
+    """Return the rows of ring 2 by a product: who has two steps, and no shorter way."""
+    steps = CSR((np.ones(adj.nnz, dtype=np.int64), adj.indices, adj.indptr), adj.shape)
+    near = CSR(steps[nodes])
+    own = (np.ones(len(nodes), dtype=np.int64), (np.arange(len(nodes)), nodes))
+    shorter = CSR(near + CSR(sp.coo_array(own, shape=near.shape)))
+    shorter.data[:] = 1
+    walks = CSR(near @ steps)
+    ring = CSR(walks - walks.multiply(shorter))
+    ring.eliminate_zeros()
+    ring.sort_indices()
+    return ring
 
 
 def _as_nodes(adj: CSR, nodes: NDArray[Any] | None) -> NDArray[np.int32]:

@@ -112,19 +112,19 @@ LONG = 16
 
 def _multiplied(matrix: Multiplies, dense: Tensor) -> Tensor:
     """Return matrix·dense, without the zeros that torch writes and copies before."""
-    dense = dense.contiguous()
     if not isinstance(matrix, Tensor) or matrix.device.type != "cpu":
-        return matrix @ dense
+        return matrix @ dense.contiguous()
     (rows, given), width, entries = matrix.shape, dense.shape[1], matrix._nnz()
     if not (dense.numel() and entries):  # torch would write nothing
-        return matrix @ dense
+        return matrix @ dense.contiguous()
     over = width % EIGHT
     if over and width < EIGHT * EIGHT and entries > LONG * (rows + given):
         filled = dense.new_zeros(given, width - over + EIGHT)
         filled[:, :width] = dense
         found = filled.new_empty(rows, filled.shape[1])
         return found.addmm_(matrix, filled, beta=0)[:, :width].contiguous()
-    return dense.new_empty(rows, width).addmm_(matrix, dense, beta=0)
+    found = dense.new_empty(rows, width)
+    return found.addmm_(matrix, dense.contiguous(), beta=0)
 
 
 class _CsrProduct(torch.autograd.Function):

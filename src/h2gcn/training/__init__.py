@@ -18,6 +18,15 @@ one or the other. It says what is trained, and anything else is refused. The fol
 locked while it is trained into. Ctrl-C comes in mid-epoch, so a copy of the last whole
 epoch is at hand.
 
+**What helps products, the loop does and nobody sees.** A module that `renumbers` gets
+the whole graph in an order in which neighbours are close to each other in memory; the
+target still names nodes as everybody else does, and dropout goes by those names. An
+evaluation and the step after it have the same weights: what they share is made once,
+while the module is `remembering`.
+
+**Several processes may train one model** (`Crew`), each on its rows of the graph. They
+differ from one in the order of sums alone.
+
 **Threads wait quietly.** torch's threads spin while they wait, and where another
 program is busy an epoch then takes several times as long. So small graphs use one
 thread. For larger ones the command line sets `OMP_WAIT_POLICY=PASSIVE` before torch is

@@ -56,5 +56,6 @@ from .metrics import (
     reliability_bins as reliability_bins,
     roc_auc as roc_auc,
     score as score,
+    softmax as softmax,
     wilson as wilson,
 )

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax
 
 from h2gcn.exceptions import InputError
 
@@ -50,6 +50,7 @@ __all__ = [
     "reliability_bins",
     "roc_auc",
     "score",
+    "softmax",
     "squared_errors",
     "wilson",
 ]
@@ -367,6 +368,18 @@ nodes hardly move it, and a hundred have their way.
 """
 
 
+def softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the probabilities of logits, in 64 bits, of the same shape.
+
+    Examples
+    --------
+    >>> softmax(np.log([[1.0, 3.0]]))
+    array([[0.25, 0.75]])
+    """
+    given = torch.from_numpy(np.ascontiguousarray(logits, dtype=np.float64))
+    return torch.softmax(given, dim=-1).numpy()
+
+
 def fit_temperature(logits: NDArray[np.floating], y: NDArray[np.int64]) -> float:
     """Return the temperature T with which softmax(logits / T) fits held-out nodes best.
 
@@ -396,7 +409,8 @@ def fit_temperature(logits: NDArray[np.floating], y: NDArray[np.int64]) -> float
     z, nodes = logits.astype(np.float64), np.arange(len(y))
 
     def cost(log_t: float) -> float:
-        loss = -log_softmax(z / math.exp(log_t), axis=1)[nodes, y].sum()
+        cooled = torch.from_numpy(z / math.exp(log_t))
+        loss = -torch.log_softmax(cooled, dim=1).numpy()[nodes, y].sum()
         return float(loss + log_t**2 / (2 * SPREAD**2))
 
     low, high = map(math.log, TEMPERATURES)

@@ -7,6 +7,13 @@ from .columns import (
     text_array as text_array,
     text_codes as text_codes,
 )
+from .converting import (
+    Conversion as Conversion,
+    Progress as Progress,
+    check_new_store as check_new_store,
+    convert_tables as convert_tables,
+)
+from .parts import part_files as part_files
 from .reading import (
     extend_graph as extend_graph,
     read_tables as read_tables,

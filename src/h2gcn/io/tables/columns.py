@@ -240,6 +240,79 @@ class TableFile(InputTable):
             raise self._explain("it holds bytes that are not text")
         return table
 
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows it has; None of a text file, where nobody knows."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if self.delimiter is not None:
+            return None
+        try:
+            return int(pq.read_metadata(self.path).num_rows)
+        except (pa.ArrowException, OSError) as error:
+            raise self._explain(error) from None
+
+    def types(self) -> dict[str, pa.DataType]:
+        """Return the type of each column; of a text file, none is known."""
+        import pyarrow.parquet as pq
+
+        if self.delimiter is not None:
+            return {}
+        schema = pq.read_schema(self.path)
+        return dict(zip(self.columns, schema.types, strict=True))
+
+    def batches(self, only: Sequence[str], rows: int) -> Iterator[pa.Table]:
+        """Yield columns in order, some rows at a time; those of text files as text.
+
+        Parameters
+        ----------
+        only
+            Names of the columns.
+        rows
+            How many come together, about.
+        """
+        import pyarrow as pa
+
+        raw = dict(zip(self.columns, self.raw_columns, strict=True))
+        wanted = [raw[name] for name in only]
+        reading = self._stream_parquet if self.delimiter is None else self._stream_csv
+        try:
+            for batch in reading(wanted, rows):
+                table = pa.Table.from_batches([batch]).select(wanted)
+                columns = [_plain(column) for column in table.columns]
+                yield pa.table(columns, names=list(only))
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise self._explain(error) from None
+
+    def _stream_parquet(self, wanted: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(rows, columns=wanted)
+
+    def _stream_csv(self, wanted: list[str], rows: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        import pyarrow.csv as pacsv
+
+        del rows  # of as many bytes, whatever rows these are
+        options = pacsv.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.large_string()),
+        )
+        parse = pacsv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
+        with self.path.open("rb") as stream:
+            lines = stream.read(1 << 18).split(b"\n")
+        # Dozens of blocks are in memory, and a row must fit into one.
+        size = 1 << 21 if max(map(len, lines)) < 1 << 14 else 1 << 23
+        with pacsv.open_csv(
+            self.path,
+            read_options=pacsv.ReadOptions(block_size=size),
+            parse_options=parse,
+            convert_options=options,
+        ) as reader:
+            yield from reader
+
     def place(self, row: int) -> str:
         """Return where a row (from 0) is: "line 7" of a text file, else "row 6"."""
         try:

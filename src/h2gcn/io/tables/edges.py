@@ -38,7 +38,16 @@ from h2gcn.io.tables.times import Times, parse_times
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["EdgePart", "read_edges"]
+__all__ = [
+    "Carried",
+    "EdgePart",
+    "Wanted",
+    "choose_columns",
+    "read_columns",
+    "read_edges",
+    "time_column",
+    "undated_note",
+]
 
 MOST_VALUES = 50
 """How many values a column may have whose values are categories."""
@@ -118,9 +127,9 @@ def _read_edges(
     source, target, guessed = choose_ends(file, options)
     if guessed and ids is not None:
         _check_header(file, ids, (source, target))
-    time = _time_column(file, (source, target), options)
+    time = time_column(file, (source, target), options)
     held = (source, target) if time is None else (source, target, time)
-    wanted = _choose_columns(file, held, options, mistakes)
+    wanted = choose_columns(file, held, options, mistakes)
     table, wanted, notes = _read_table(file, held, wanted)
     if table.num_rows == 0:
         raise InputError(f"{file.path}: the table has no edges.")
@@ -128,7 +137,7 @@ def _read_edges(
     empty = [_empty(file, name, cells, mistakes) for name, cells in columns.items()]
     if ids is None:
         everything = np.ones(table.num_rows, dtype=bool)
-        _read_columns(file, table, everything, wanted, options, mistakes)
+        read_columns(file, table, everything, wanted, options, mistakes)
         return None
     value_set = pa.chunked_array(ids).combine_chunks()
     ends = [_rows(column, value_set) for column in columns.values()]
@@ -142,7 +151,7 @@ def _read_edges(
     if mistakes.in_file(file.path):
         # What is wrong with what edges carry is told along with it.
         meant = joined if options.drop_unknown else joined | ~known
-        _read_columns(file, table, meant, wanted, options, mistakes)
+        read_columns(file, table, meant, wanted, options, mistakes)
         return None
     rest = [name for name in file.named if name not in (source, target)]
     if guessed:
@@ -160,7 +169,7 @@ def _read_edges(
         notes.append(
             f"column {of} is not used" if one else f"columns {of} are not used"
         )
-    carried = _read_columns(file, table, joined, wanted, options, mistakes)
+    carried = read_columns(file, table, joined, wanted, options, mistakes)
     adj, one_way, record = adjacency_from_edges(
         ends[0][known],
         ends[1][known],
@@ -180,18 +189,23 @@ def _read_edges(
         times = parse_times(file, time, table[time])
         assert carries is not None
         carries = replace(carries, times=times.values[joined])
-        undated = int(np.count_nonzero(times.missing))
-        if undated:
-            has, counts = ("has", "counts") if undated == 1 else ("have", "count")
-            edges = "edge" if undated == 1 else "edges"
-            note = f"{undated:,} {edges} {has} no time and {counts} as always there"
-            record = replace(record, notes=(*record.notes, note))
+        record = replace(record, notes=(*record.notes, *undated_note(times)))
     return EdgePart(
         adj, one_way, record, carries, carried.fill_values, np.stack(pairs), times
     )
 
 
-def _time_column(
+def undated_note(times: Times) -> tuple[str, ...]:
+    """Return how many edges have no time, as a note or none."""
+    undated = int(np.count_nonzero(times.missing))
+    if not undated:
+        return ()
+    has, counts = ("has", "counts") if undated == 1 else ("have", "count")
+    edges = "edge" if undated == 1 else "edges"
+    return (f"{undated:,} {edges} {has} no time and {counts} as always there",)
+
+
+def time_column(
     file: InputTable, ends: tuple[str, str], options: TableOptions
 ) -> str | None:
     """Return the column of the times, None where there is or need be none."""
@@ -207,14 +221,14 @@ def _time_column(
 
 
 def _read_table(
-    file: InputTable, ends: tuple[str, ...], wanted: _Wanted
-) -> tuple[pa.Table, _Wanted, list[str]]:
+    file: InputTable, ends: tuple[str, ...], wanted: Wanted
+) -> tuple[pa.Table, Wanted, list[str]]:
     """Return ends, times and the wanted columns, which these are, and notes.
 
     What nobody asked for and cannot be read is left out.
     """
 
-    def read(wanted: _Wanted) -> pa.Table:
+    def read(wanted: Wanted) -> pa.Table:
         return file.read((*ends, *wanted.columns), (*ends, *wanted.categorical))
 
     try:
@@ -234,7 +248,7 @@ def _read_table(
 
 def _edge_columns(
     ends: list[NDArray[np.int64]],
-    carried: _Carried,
+    carried: Carried,
     adj: CSR,
     one_way: CSR | None,
     options: TableOptions,
@@ -417,7 +431,7 @@ def _check_header(
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Wanted:
     """Which columns of an edge table are to be looked at.
 
     Parameters
@@ -434,13 +448,13 @@ class _Wanted:
     asked: tuple[str, ...]
     categorical: tuple[str, ...]
 
-    def without_rest(self) -> _Wanted:
+    def without_rest(self) -> Wanted:
         """Return only what was asked for."""
-        return _Wanted(self.asked, self.asked, self.categorical)
+        return Wanted(self.asked, self.asked, self.categorical)
 
 
 @dataclass(frozen=True)
-class _Carried:
+class Carried:
     """What the rows of an edge table carry.
 
     Parameters
@@ -464,9 +478,9 @@ class _Carried:
     fill_values: dict[str, float]
 
 
-def _choose_columns(
+def choose_columns(
     file: InputTable, ends: tuple[str, ...], options: TableOptions, mistakes: Mistakes
-) -> _Wanted:
+) -> Wanted:
     """Return which columns beside the ends and times are wanted.
 
     Columns that are not there, or are one of these, are mistakes and left out.
@@ -494,7 +508,7 @@ def _choose_columns(
         own = (name for name in file.named if name not in ends)
         columns = tuple(dict.fromkeys((*own, *asked)))
     chosen = set(categories)
-    return _Wanted(columns, asked, tuple(name for name in asked if name in chosen))
+    return Wanted(columns, asked, tuple(name for name in asked if name in chosen))
 
 
 @dataclass(frozen=True)
@@ -516,14 +530,14 @@ class _Unusable:
     remedy: str = ""
 
 
-def _read_columns(
+def read_columns(
     file: InputTable,
     table: pa.Table,
     kept: NDArray[np.bool_],
-    wanted: _Wanted,
+    wanted: Wanted,
     options: TableOptions,
     mistakes: Mistakes,
-) -> _Carried:
+) -> Carried:
     """Return the columns of an edge table that can be used.
 
     Parameters
@@ -574,7 +588,7 @@ def _read_columns(
     notes += [f"of the edges, {note}" for note in (*missing_notes(missing), *filled)]
     values = [block.values for block in blocks.values()]
     medians = options.edge_fill_values if filler is None else filler.values
-    return _Carried(
+    return Carried(
         np.hstack([np.empty((len(rows), 0), dtype=np.float32), *values]),
         tuple(one for block in blocks.values() for one in block.names),
         tuple(

@@ -34,8 +34,10 @@ __all__ = [
     "map_features",
     "matches",
     "missing_notes",
+    "numeric_columns",
     "one_hot",
     "read_features",
+    "read_numbers",
 ]
 
 NUMBER = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
@@ -140,11 +142,11 @@ def read_features(
         What was left out, and what was missing.
     """
     kept = {} if filler is None else filler.values
-    numeric, notes = _numeric_columns(file, table, roles, kept, mistakes)
+    numeric, notes = numeric_columns(file, table, roles, kept, mistakes)
     more = {} if more is None else more
     dense = np.empty((table.num_rows, len(numeric) + len(more)), dtype=np.float32)
     for number, name in enumerate(numeric):
-        dense[:, number] = _numbers(file, table, roles, name, filler, mistakes)
+        dense[:, number] = read_numbers(file, table, roles, name, filler, mistakes)
     for number, made in enumerate(more.values(), start=len(numeric)):
         dense[:, number] = made
     blocks, names, missing = [], [*numeric, *more], {}
@@ -252,7 +254,7 @@ def _exact(column: pa.ChunkedArray) -> NDArray[Any]:
     return values
 
 
-def _numeric_columns(
+def numeric_columns(
     file: InputTable,
     table: pa.Table,
     roles: Roles,
@@ -387,7 +389,7 @@ def _comma_hint(cell: str) -> str:
     return " Numbers need a decimal point, not a comma." if has_comma else ""
 
 
-def _numbers(
+def read_numbers(
     file: InputTable,
     table: pa.Table,
     roles: Roles,

@@ -53,11 +53,15 @@ if TYPE_CHECKING:
 __all__ = [
     "NodePart",
     "TableOptions",
+    "check_times_agree",
     "extend_graph",
     "open_input",
+    "read_labels",
     "read_nodes",
     "read_tables",
     "read_times",
+    "single_names",
+    "without_features",
 ]
 
 
@@ -114,7 +118,7 @@ def read_tables(
         if node_file is not None and found is not None and edge_part is not None:
             with mistakes.of(edge_file.path):
                 times = found.parts.times, edge_part.times
-                _check_times(node_file.path, edge_file.path, *times)
+                check_times_agree(node_file.path, edge_file.path, *times)
     mistakes.tell()
     assert node_file is not None
     assert found is not None
@@ -164,7 +168,7 @@ def open_input(given: Any, role: str) -> InputTable:
     return open_table(given)
 
 
-def _check_times(
+def check_times_agree(
     node_path: Path | Origin,
     edge_path: Path | Origin,
     nodes: Times | None,
@@ -204,14 +208,14 @@ def read_nodes(
     own = options
     if features is not None:
         with mistakes.of(features):
-            own = _without_features(options, features)
+            own = without_features(options, features)
     roles = choose_roles(file, own, mistakes)
     columns = file.named
     if roles.numeric is not None:
         columns = tuple(dict.fromkeys((*roles.text, *roles.numeric)))
     else:
         columns = tuple(dict.fromkeys((*roles.text, *columns)))
-    nodes = NodePart(roles, _single_names(options, file, roles))
+    nodes = NodePart(roles, single_names(options, file, roles))
     table = None
     with mistakes.of(file.path):
         table = file.read(columns, roles.text)
@@ -242,6 +246,31 @@ def read_nodes(
         with mistakes.of(features):
             nodes.x, nodes.notes = map_features(features, file, table.num_rows)
             nodes.names = tuple(map(str, range(nodes.x.shape[1])))
+    read_labels(file, table, nodes, options, mistakes)
+    return nodes
+
+
+def read_labels(
+    file: InputTable,
+    table: pa.Table,
+    nodes: NodePart,
+    options: TableOptions,
+    mistakes: Mistakes,
+) -> None:
+    """Read labels, and how nodes are split, into what is known of a node table.
+
+    Parameters
+    ----------
+    file, table
+        The node table, for messages, and what was read of it.
+    nodes
+        Gets them.
+    options
+        How it is read.
+    mistakes
+        Gets those of each column.
+    """
+    roles = nodes.roles
     with mistakes.of(file.path):
         nodes.y, nodes.classes = _labels(file, table, roles)
         if options.to_train:
@@ -251,7 +280,6 @@ def read_nodes(
             file, table, roles, options, nodes.y, nodes.classes, mistakes
         )
         nodes.notes += nodes.parts.notes
-    return nodes
 
 
 def _check_amounts(file: InputTable, roles: Roles, nodes: NodePart) -> None:
@@ -267,9 +295,7 @@ def _check_amounts(file: InputTable, roles: Roles, nodes: NodePart) -> None:
         )
 
 
-def _single_names(
-    options: TableOptions, file: InputTable, roles: Roles
-) -> TableOptions:
+def single_names(options: TableOptions, file: InputTable, roles: Roles) -> TableOptions:
     """Return the options for another table to be read alike."""
     numeric = options.feature_columns
     if numeric is not None:
@@ -295,7 +321,8 @@ def _of_their_own(
     return (f"{columns} {listed(own)} {are} {why}",)
 
 
-def _without_features(options: TableOptions, features: str | Path) -> TableOptions:
+def without_features(options: TableOptions, features: str | Path) -> TableOptions:
+    """Return options by which no column is a feature, or raise where one is to be."""
     numeric, categorical = options.feature_columns or (), options.categorical
     dates = options.date_features
     if numeric or categorical or dates:

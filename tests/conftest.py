@@ -47,7 +47,7 @@ SAME_EVERYWHERE = (
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
     *("experiments/test_figures.py", "experiments/test_graphs.py"),
     *("experiments/test_ray_pool.py", "experiments/test_report_in_browser.py"),
-    "cluster/test_connection.py",
+    *("cluster/test_connection.py", "cluster/test_prediction.py"),
     *("experiments/test_report_page.py", "experiments/test_result_files.py"),
     *("experiments/test_runner.py", "experiments/test_store.py"),
     *("experiments/test_tables.py",),

@@ -23,6 +23,7 @@ README = Path(__file__).parents[1] / "README.md"
 SPLITS = README.parent / "docs" / "splits.md"
 TABLES = README.parent / "docs" / "tables.md"
 GUIDE = README.parent / "docs" / "guide.md"
+CLUSTER = README.parent / "docs" / "cluster.md"
 PAGES = (README, *sorted((README.parent / "docs").glob("*.md")))
 CONTRIBUTING = README.with_name("CONTRIBUTING.md")
 FOR_THE_FORECAST = {"self_loops", "drops_input", "embedding_width"}
@@ -316,6 +317,13 @@ def test_the_guide_from_its_tables_to_a_server(
     told = {row["id"]: row["label"] for row in known}
     assert told == {name: predicted[name] for name in ("a337", "a8")}
     assert [row["id"] for row in new] == ["x1"]
+
+
+def test_many_workers(workplace: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(BLOCKS["cluster"], str(CLUSTER), "exec"), names)
+    assert names["found"].rows == names["graph"].n_nodes
+    assert (workplace / "predictions" / "_manifest.json").exists()
 
 
 def ask_as_curl(line: str, address: str) -> list[dict[str, Any]]:

@@ -172,7 +172,10 @@ def test_json_holds_the_tables(run: Run, splits: Splits, tmp_path: Path) -> None
         (["frontier", "--splits", "a"], ["--splits a: numbers and ranges"]),
         (["frontier", "--time-limit", "0"], ["--time-limit 0: it must be above 0"]),
         (["frontier", "--protocol", "quick"], ["frontier has no --protocol"]),
-        (["frontier", "--ray", "auto"], ["frontier has no --ray"]),
+        (
+            ["frontier", "--ray", "auto", "--jobs", "2"],
+            ["--jobs and --ray: one or the other"],
+        ),
         (["real", "--splits", "0"], ["real has no --splits"]),
         (["real", "--time-limit", "3"], ["real has no --time-limit"]),
         (["frontie"], ["there is no experiment 'frontie'", "'frontier'"]),

@@ -4,12 +4,19 @@ import os
 import signal
 import socket
 import threading
+from importlib import import_module
 
 import psutil
 import pytest
 
 from h2gcn.cluster import Cluster, Machine, check_place, connection, workers_that_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
+
+
+@pytest.fixture(autouse=True)
+def without_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each test begin as a program does, whatever was started before it."""
+    monkeypatch.setattr(connection, "_OWN_TOKEN", [])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +190,10 @@ def listeners() -> set[str]:
 
 # One test, for a cluster takes longer to start than all of this.
 def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = dict(os.environ)
+    # As in a program that has imported Ray before, where this machine is others' too.
+    constants = import_module("ray._private.ray_constants")
+    monkeypatch.setattr(constants, "ENABLE_RAY_CLUSTER", True)
+    before, handler = dict(os.environ), signal.getsignal(signal.SIGTERM)
     children = {one.pid for one in psutil.Process().children()}
     with Cluster("local:2") as cluster:
         assert cluster.workers == 2
@@ -217,5 +227,8 @@ def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(connection, "_asks", asks)
         with pytest.raises(InputError, match=r"h2gcn 0\.1\.0 \(here 0\.2\.0\)"):
             Cluster("auto")
+    with pytest.raises(InputError, match="whose token Ray keeps, and cannot reach"):
+        Cluster("127.0.0.1:6379")
     assert dict(os.environ) == before
+    assert signal.getsignal(signal.SIGTERM) is handler
     assert {one.pid for one in psutil.Process().children()} <= children

@@ -49,6 +49,7 @@ __all__ = [
     "in_flags",
     "notes_of",
     "open_streams",
+    "parts_bar",
     "percent",
     "printable",
     "progress_bar",
@@ -342,6 +343,26 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
                     )
                 )
             bar.update(tasks[0], completed=runs.done, best=percent(runs.best))
+
+        yield update
+
+
+@contextmanager
+def parts_bar(title: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show parts done and the time left on a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import TimeRemainingColumn
+
+    parts_done = "part {task.completed:.0f}/{task.total:.0f}"
+    with estimator.live_bar(parts_done, TimeRemainingColumn()) as bar:
+        tasks: list[TaskID] = []
+
+        def update(done: int, total: int) -> None:
+            if not tasks:
+                tasks.append(bar.add_task(printable(title), total=total))
+            bar.update(tasks[0], completed=done)
 
         yield update
 

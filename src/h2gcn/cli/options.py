@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -66,9 +67,11 @@ __all__ = [
     "TrustData",
     "Undirected",
     "ValAfter",
+    "Workers",
     "check_given",
     "check_not_read",
     "check_page",
+    "check_workers",
     "complete_model",
     "complete_source",
     "find_settings",
@@ -84,6 +87,8 @@ __all__ = [
     "options_of_training",
     "parse_options",
     "past_of",
+    "seen_by_workers",
+    "tables_over_workers",
     "with_tables",
 ]
 
@@ -230,6 +235,29 @@ RingStore = Annotated[
 MemoryLimit = Annotated[
     float | None, large("Gigabytes that may be used; else what is free.")
 ]
+
+
+def _place(value: str | None) -> str | None:
+    """Return where workers are, or say what a place may be."""
+    from h2gcn.cluster import check_place
+
+    if value is not None:
+        check_place(value)
+    return value
+
+
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="local:N|ADDRESS",
+        help="Share the work among N processes of this machine, or the workers of a "
+        "Ray cluster (host:port, or auto).",
+        rich_help_panel="Large graphs",
+        callback=_place,
+        show_default=False,
+    ),
+]
 _TRAINING = (
     *("epochs", "patience", "stopping", "optimizer", "batch_size", "class_weight"),
 )
@@ -237,6 +265,77 @@ _TRAINING = (
 
 A model refuses the others by itself, wherever they come from.
 """
+
+
+def check_workers(place: str | None, model: str) -> None:
+    """Refuse --cluster for a model that takes no ring table.
+
+    Parameters
+    ----------
+    place
+        Where workers are, None without them.
+    model
+        A name of a model, or "auto".
+    """
+    from h2gcn.estimator import AUTO
+    from h2gcn.models import MODELS, find_model
+
+    if place is None or model == AUTO or find_model(model).sees_rows_alone:
+        return
+    can = [name for name, spec in MODELS.items() if spec.sees_rows_alone]
+    raise InputError(
+        f"--cluster: workers make the ring table, and {model} has more than that. "
+        f"Models that can: {', '.join(can)}, and auto."
+    )
+
+
+def seen_by_workers(source: str | None, tables: Tables, graph: Graph) -> str | None:
+    """Return the path of a store that workers can map themselves; None if it is none.
+
+    Parameters
+    ----------
+    source, tables
+        What the graph was read from.
+    graph
+        As it was read, and not changed since.
+    """
+    from h2gcn.io import is_store
+
+    if source is None or tables.nodes is not None or tables.edges is not None:
+        return None
+    # What edges weigh may be said by this command, and workers do not hear it.
+    return source if is_store(source) and graph.edge_weight is None else None
+
+
+@contextmanager
+def tables_over_workers(
+    place: str | None,
+    graphs: Iterable[tuple[Graph, str | None]],
+    memory_limit: float | None,
+) -> Iterator[None]:
+    """Have the workers of a cluster make the ring tables of graphs, for a while.
+
+    Parameters
+    ----------
+    place
+        Where workers are; None leaves it to this process.
+    graphs
+        Each with the path of its store, if it has one.
+    memory_limit
+        Gigabytes that a worker may take; None is what is free.
+    """
+    if place is None:
+        yield
+        return
+    from h2gcn.cluster import Cluster, share_table
+
+    with ExitStack() as during:
+        cluster = during.enter_context(Cluster(place))
+        for graph, source in graphs:
+            during.enter_context(
+                share_table(cluster, graph, source=source, memory_limit=memory_limit)
+            )
+        yield
 
 
 def machine(ring_store: Path | None, memory_limit: float | None) -> dict[str, Any]:

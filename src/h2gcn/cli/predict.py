@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2gcn.cli import options as src
-from h2gcn.cli.console import notes_of, percent, say, tell, tell_json
+from h2gcn.cli.console import notes_of, parts_bar, percent, say, tell, tell_json
 from h2gcn.cli.options import MemoryLimit, RingStore, machine
 from h2gcn.exceptions import H2GCNWarning, InputError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from h2gcn.cluster import Predicted
     from h2gcn.estimator import DecisionRule, NodeClassifier
     from h2gcn.graph import Graph
 
@@ -40,8 +41,14 @@ def command(
     model_dir: src.ModelDir,
     source: src.Source = None,
     out: Annotated[
-        Path, typer.Option(help="The file to write or replace, .csv or .parquet.")
-    ] = Path("predictions.csv"),
+        Path | None,
+        typer.Option(
+            help="The file to write or replace, .csv or .parquet (default: "
+            "predictions.csv); with --cluster, the folder of the parts (default: "
+            "predictions).",
+            show_default=False,
+        ),
+    ] = None,
     every_node: Annotated[
         bool, typer.Option("--all", help="Every node, not only the unlabelled ones.")
     ] = False,
@@ -85,6 +92,11 @@ def command(
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
+    cluster: src.Workers = None,
+    one_file: Annotated[
+        bool,
+        src.large("With --cluster: one file after all, .csv or .parquet."),
+    ] = False,
 ) -> None:
     """Predict the unlabelled nodes of SOURCE with the model in DIR.
 
@@ -102,6 +114,10 @@ def command(
     model keeps; top=K:CLASS takes the K nodes that most likely are of a class;
     costs=FILE.csv has a column for each class that may be said, and a row for each
     true one, named in its first column.
+
+    With --cluster, workers predict parts of the nodes and write them themselves, as
+    Parquet files of a folder that all of them see; what an interrupted command has
+    finished is not made again. --one-file joins the parts at the end.
 
     A spreadsheet runs a cell such as =HYPERLINK(…) as a formula. Where ids or labels
     are somebody else's, --guard-cells has each such text begin with an apostrophe;
@@ -125,13 +141,28 @@ def command(
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
-    check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
+    if cluster is None:
+        if one_file:
+            raise InputError("--one-file is for --cluster: without it, it is one file")
+        out = Path("predictions.csv") if out is None else out
+        check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
+    else:
+        here_alone = {"--guard-cells": guard_cells, "--ring-store": ring_store}
+        here_alone["--device"] = device not in (None, "auto", "cpu")
+        _refuse_with_workers(here_alone)
+        out = _check_out_of_workers(out, one_file=one_file)
     src.check_not_read(out, source, tables, new_nodes, new_edges)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)
     here = machine(ring_store, memory_limit)
-    classifier.move(device, batch_size=batch_size, **here)
+    if cluster is None:
+        classifier.move(device, batch_size=batch_size, **here)
+    elif rule is not None and not rule.by_rows:
+        raise InputError(
+            f"--decision {decision} compares all nodes, and no worker of --cluster "
+            "sees all of them"
+        )
     graph = src.load_as_trained(
         classifier, source, tables, memory_limit, label_required=False
     )
@@ -162,7 +193,7 @@ def command(
     notes = notes_of(graph) if as_json or not quiet else []
     for note in () if quiet else notes:
         say(f"note: {note}")
-    agreed = 0
+    agreed, made = 0, None
 
     def blocks() -> Iterator[Said]:
         # Each node is wanted, or has a label to compare with, or both.
@@ -173,15 +204,30 @@ def command(
             kept = wanted[block]
             yield block[kept], said[kept], shares[kept]
 
-    as_written = guarded if guard_cells else np.asarray
-    id_column = graph.record.id_column
-    write_prediction_blocks(
-        out,
-        as_written(graph.node_ids),
-        as_written(classifier.classes_),
-        blocks(),
-        id_column=id_column and str(as_written(np.array([id_column]))[0]),
-    )
+    if cluster is not None:
+        # What is not written is not predicted: nothing is compared with it.
+        mapped = src.seen_by_workers(source, tables, graph) if graph is before else None
+        made = _predict_by_workers(
+            *(cluster, classifier, graph, out, np.flatnonzero(wanted)),
+            decision=rule,
+            decision_name=decision,
+            part_size=batch_size,
+            source=mapped,
+            memory_limit=memory_limit,
+            one_file=one_file,
+            show=not (quiet or as_json),
+        )
+        agreed, n_known = made.agreed, made.known
+    else:
+        as_written = guarded if guard_cells else np.asarray
+        id_column = graph.record.id_column
+        write_prediction_blocks(
+            out,
+            as_written(graph.node_ids),
+            as_written(classifier.classes_),
+            blocks(),
+            id_column=id_column and str(as_written(np.array([id_column]))[0]),
+        )
     n_written = int(np.count_nonzero(wanted))
     if as_json:
         result = {
@@ -202,6 +248,8 @@ def command(
             "seconds": round(time.perf_counter() - start, 3),
             "version": __version__,
         }
+        if made is not None:
+            result["cluster"] = {"place": cluster, **made.to_json()}
         tell_json(result)
         return
     known = ""
@@ -211,13 +259,93 @@ def command(
             "(any training nodes included)"
         )
     new = "new " if alone else ""
-    tell(f"{n_written:,} {new}nodes written to {out}{known}")
+    parts = ""
+    if made is not None and not one_file:
+        there = f", {made.found:,} from before" if made.found else ""
+        parts = f", {len(made.parts):,} parts{there}"
+    tell(f"{n_written:,} {new}nodes written to {out}{parts}{known}")
     if rule is not None and rule.held_out is not None and rule.usual is not None:
         tell(
             f"decided by {decision}: {percent(rule.held_out)} % on the validation "
             f"nodes that it was chosen on, against {percent(rule.usual)} % by the "
             "likeliest class"
         )
+
+
+def _refuse_with_workers(given: dict[str, Any]) -> None:
+    """Refuse options of one process where workers do the work."""
+    for flag, value in given.items():
+        if value:
+            raise InputError(f"{flag} is for one process: leave --cluster out")
+
+
+def _check_out_of_workers(out: Path | None, *, one_file: bool) -> Path:
+    """Return where workers write to, or refuse what is a file and should be a folder.
+
+    Parameters
+    ----------
+    out
+        Of the command line, None if it was left out.
+    one_file
+        Whether parts are joined.
+    """
+    from h2gcn.io import check_suffix
+
+    if one_file:
+        out = Path("predictions.csv") if out is None else out
+        check_suffix(out, (".csv", ".parquet"))
+        return out
+    out = Path("predictions") if out is None else out
+    if out.suffix.lower() in (".csv", ".parquet"):
+        raise InputError(
+            f"{out}: with --cluster, parts are written to a folder; --one-file makes "
+            "one file of them"
+        )
+    return out
+
+
+def _predict_by_workers(
+    place: str,
+    classifier: NodeClassifier,
+    graph: Graph,
+    out: Path,
+    nodes: NDArray[np.int64],
+    *,
+    one_file: bool,
+    show: bool,
+    **given: Any,
+) -> Predicted:
+    """Predict over the workers of a cluster; return what came of it.
+
+    Parameters
+    ----------
+    place
+        Where workers are.
+    classifier, graph, nodes
+        What is predicted, and by what.
+    out
+        A folder, or the file that the parts become.
+    one_file
+        Whether parts are joined.
+    show
+        Whether to show how far it is.
+    given
+        As of `predict_parts`.
+    """
+    from h2gcn.cluster import Cluster, join_parts, predict_parts
+
+    folder = out.with_name(f"{out.name}.parts") if one_file else out
+    with Cluster(place) as cluster, parts_bar(graph.name, show=show) as on_part:
+        try:
+            made = predict_parts(
+                cluster, classifier, graph, folder, nodes, on_part=on_part, **given
+            )
+        except KeyboardInterrupt:
+            say(f"interrupted; the same command goes on from what is in {folder}")
+            raise
+    if one_file:
+        join_parts(made, out)
+    return made
 
 
 def _parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:

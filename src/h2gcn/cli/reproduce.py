@@ -70,14 +70,15 @@ def command(
             show_default=False,
         ),
     ] = None,
-    ray: Annotated[
+    cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS",
+            metavar="local:N|ADDRESS",
             help="Send the runs to a Ray cluster: host:port, or auto.",
             show_default=False,
         ),
     ] = None,
+    ray: Annotated[str | None, typer.Option(hidden=True, help="As --cluster.")] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,9 +122,11 @@ def command(
     the paper: auto, its members and scikit-learn, a split after the other, kept in
     OUT/frontier/runs.jsonl.
     """
+    place = _find_place(jobs, cluster, ray)
     if name == experiments.FRONTIER:
-        _refuse(name, {"protocol": protocol != "standard", "ray": ray is not None})
-        asked = FrontierAsked(only, splits, time_limit, jobs, run=not only_tables)
+        _refuse(name, {"protocol": protocol != "standard"})
+        run = not only_tables
+        asked = FrontierAsked(only, splits, time_limit, jobs, run=run, cluster=place)
         return _reproduce_frontier(out, asked, as_json=as_json, quiet=quiet)
     given = {"splits": splits is not None, "time-limit": time_limit is not None}
     _refuse(name, given)
@@ -148,7 +151,7 @@ def command(
             out, how, store, left_out, quiet=quiet, tables=not (quiet or as_json)
         )
         try:
-            with _find_pool(jobs, ray) as pool:
+            with _find_pool(jobs, place) as pool:
                 for experiment in names:
                     work.make(experiment, None if only_tables else pool)
         except KeyboardInterrupt:
@@ -174,12 +177,25 @@ def _refuse(name: str, given: dict[str, bool]) -> None:
             raise InputError(f"{name} has no --{flag}")
 
 
-def _find_pool(jobs: int | None, ray: str | None) -> AbstractContextManager[Pool]:
-    if ray is None:
+def _find_place(jobs: int | None, cluster: str | None, ray: str | None) -> str | None:
+    """Return where the runs are sent, None for processes of this one."""
+    from h2gcn.cluster import check_place
+
+    if cluster is not None and ray is not None:
+        raise InputError("--cluster and --ray: one or the other, they are the same")
+    place = ray if cluster is None else cluster
+    if place is not None and jobs is not None:
+        flag = "--ray" if cluster is None else "--cluster"
+        raise InputError(f"--jobs and {flag}: one or the other")
+    if place is not None:
+        check_place(place)
+    return place
+
+
+def _find_pool(jobs: int | None, place: str | None) -> AbstractContextManager[Pool]:
+    if place is None:
         return experiments.LocalPool(jobs)
-    if jobs is not None:
-        raise InputError("--jobs and --ray: one or the other")
-    return experiments.RayPool(ray)
+    return experiments.RayPool(place)
 
 
 def _write_page(out: Path) -> Path:
@@ -336,6 +352,8 @@ class FrontierAsked:
         with all threads.
     run
         Whether anything is run.
+    cluster
+        A Ray cluster to send the splits to; None does them here.
     """
 
     only: list[str] | None = None
@@ -343,6 +361,7 @@ class FrontierAsked:
     time_limit: float | None = None
     jobs: int | None = None
     run: bool = True
+    cluster: str | None = None
 
 
 def find_numbers(text: str) -> list[int]:
@@ -448,7 +467,10 @@ def _run_frontier(
 @contextmanager
 def _frontier_pool(asked: FrontierAsked) -> Iterator[Pool]:
     work = partial(experiments.measure, time_limit=asked.time_limit)
-    if asked.jobs is None:
+    if asked.cluster is not None:
+        with experiments.RayPool(asked.cluster, work=work) as far:
+            yield far
+    elif asked.jobs is None:
         yield experiments.OneAfterAnother(work)
     else:
         with experiments.LocalPool(asked.jobs, work=work) as pool:

@@ -177,6 +177,7 @@ def command(
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
+    cluster: src.Workers = None,
 ) -> str | None:
     """Train a model on SOURCE, report how good it is, and save it.
 
@@ -185,7 +186,8 @@ def command(
     Data that bring no split are split 60/20/20, each class alike; 'all' then means
     ten such splits. With --test-after the model is trained on the graph as it was
     then, and tested on the labels that came later. Ctrl-C and SIGTERM keep the
-    best so far, and say so.
+    best so far, and say so. With --cluster, workers make the ring table, for models
+    that take one and for those members of auto that do.
     """
     own = parse_options(option or [])
     given = {
@@ -213,6 +215,7 @@ def command(
         model, note = _default_model(source, of_one)
     model, base = find_settings(settings, model)
     check_given(model, given)
+    src.check_workers(cluster, model)
     if model == estimator.AUTO:
         given |= {"time_limit": time_limit, "refit": refit}
         if checkpoint is not None:
@@ -243,9 +246,14 @@ def command(
     numbers = _split_numbers(split, len(graph.splits))
     past = src.past_of(graph, options)
     later = src.later_than(past, graph, options)
-    runs = _run_splits(
-        graph, past, model, numbers, seed, config, checkpoints, note=note, quiet=quiet
-    )
+    graphs = [(graph, src.seen_by_workers(source, tables, graph))]
+    graphs += [] if past is graph else [(past, None)]
+    with src.tables_over_workers(cluster, graphs, memory_limit):
+        runs = _run_splits(
+            *(graph, past, model, numbers, seed, config, checkpoints),
+            note=note,
+            quiet=quiet,
+        )
     interrupted = _interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:

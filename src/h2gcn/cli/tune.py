@@ -144,13 +144,15 @@ def command(
     ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
+    cluster: src.Workers = None,
 ) -> str | None:
     """Find good settings of a model for SOURCE, by their scores on validation nodes.
 
     Test nodes are not looked at. Every run is kept as it ends, and so is the best
     setting with its model; the same command goes on where an earlier one was stopped,
     by Ctrl-C, SIGTERM or otherwise. Data that bring no split are split
-    60/20/20, each class alike, as many times as --splits says.
+    60/20/20, each class alike, as many times as --splits says. With --cluster,
+    workers make the ring table of a model that takes one.
     """
     from h2gcn.graph import MAX_SPLITS
 
@@ -174,13 +176,14 @@ def command(
     }
     here = machine(ring_store, memory_limit)
     check_given(model, given)
+    src.check_workers(cluster, model)
     if out is not None:
         TuneFolder(out).check()
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = tables.options()
-    graph = src.load_source(source, tables, options, memory_limit)
-    graph = src.past_of(graph, options)
+    read = src.load_source(source, tables, options, memory_limit)
+    graph = src.past_of(read, options)
     folder = TuneFolder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
     folder.check()
     if not force:
@@ -212,8 +215,11 @@ def command(
     if not quiet:
         say_what_was_read(graph, splits)
     work = Tuning(graph, model, splits, seed, device or "auto", folder, quiet, here)
-    work.rank(grid, n_trials)
-    result = _result_of(work, search, saved=work.save())
+    mapped = src.seen_by_workers(source, tables, graph) if graph is read else None
+    with src.tables_over_workers(cluster, [(graph, mapped)], memory_limit):
+        work.rank(grid, n_trials)
+        saved = work.save()
+    result = _result_of(work, search, saved=saved)
     if as_json:
         tell_json(result)
     else:

@@ -10,11 +10,12 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from secrets import token_hex
 from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
@@ -41,6 +42,8 @@ MOST_WORKERS = 1024
 _SECONDS_TO_REACH = 4.0
 _SECONDS_TO_ANSWER = 120.0
 """A worker must have been started by then, and have loaded this package."""
+_SECONDS_TO_END = 10.0
+"""A task that was ended is gone by then."""
 _IMPATIENCE = {
     "RAY_NUM_REDIS_GET_RETRIES": "3",
     "RAY_gcs_rpc_server_connect_timeout_s": "1",
@@ -50,13 +53,8 @@ _IMPATIENCE = {
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """With it, Ray takes 127.0.0.1 for this machine on every system, not its address."""
-_OURS = {
-    **_ON_LOOPBACK,
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_task_oom_retries": "2",
-    "RAY_worker_niceness": "0",
-}
-"""Of a cluster that is started here: it tells nobody, and does not try for ever."""
+_TOKEN = token_hex(32)
+"""Of all clusters that this process starts: other users of the machine have no say."""
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS
 """How HTTP/2 begins, on both sides: with a frame of settings, here none."""
@@ -141,8 +139,10 @@ class Cluster:
             )
         self.place = place
         before = set(os.environ)
-        more = _OURS if count else (_ON_LOOPBACK if _is_local(place) else {})
-        with _environment(_IMPATIENCE | more):
+        self._handler = signal.getsignal(signal.SIGTERM)
+        here = count is not None or _is_local(place)
+        more = _ours() if count else (_ON_LOOPBACK if here else {})
+        with _environment(_IMPATIENCE | more), _loopback(here):
             self._ray: Any = import_module("ray")
             self._joined = bool(self._ray.is_initialized())
             if self._joined and place != "auto":
@@ -151,6 +151,7 @@ class Cluster:
                     "is another; 'auto' is the one that it is connected to"
                 )
             if not self._joined:
+                _check_token(place, count)
                 _connect(self._ray, place, count)
         self._set = set(os.environ) - before
         try:
@@ -269,14 +270,28 @@ class Cluster:
             self.cancel(under_way)
 
     def cancel(self, tasks: Iterable[Any]) -> None:
-        """End tasks that are under way, and leave out those that wait."""
+        """End tasks that are under way, and leave out those that wait.
+
+        When it returns, none of them writes anything any more.
+        """
+        tasks = list(tasks)
         for task in tasks:
             self._ray.cancel(task, force=True)
+        if tasks:
+            with redirect_stdout(sys.stderr):
+                self._ray.wait(
+                    tasks,
+                    num_returns=len(tasks),
+                    timeout=_SECONDS_TO_END,
+                    fetch_local=False,
+                )
 
     def close(self) -> None:
         """End the connection, and the cluster where it was started here."""
         if not self._joined:
             self._ray.shutdown()
+            with suppress(ValueError, TypeError):  # not in the main thread
+                signal.signal(signal.SIGTERM, self._handler)
             for name in self._set:  # by Ray, for as long as it runs
                 os.environ.pop(name, None)
 
@@ -343,6 +358,53 @@ def _given(address: str) -> str:
     return os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
 
 
+def _ours() -> dict[str, str]:
+    """Return the environment in which a cluster is started here.
+
+    It tells nobody of itself, does not try for ever, and takes nobody's orders who has
+    not its token: Ray asks for one by itself, and would leave it in a file.
+    """
+    theirs = any(name.startswith("RAY_AUTH_") for name in os.environ)
+    return {
+        **_ON_LOOPBACK,
+        **({} if theirs else {"RAY_AUTH_TOKEN": _TOKEN}),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_task_oom_retries": "2",
+        "RAY_worker_niceness": "0",
+    }
+
+
+_OWN_TOKEN: list[str] = []
+"""Where a cluster was started with our token; Ray never lets go of it."""
+
+
+def _check_token(place: str, count: int | None) -> None:
+    """Refuse a cluster without a token in a program that has used one."""
+    mode = os.environ.get("RAY_AUTH_MODE", "")
+    if count is not None and os.environ.get("RAY_AUTH_TOKEN") == _TOKEN:
+        _OWN_TOKEN.append(place)
+    elif count is None and _OWN_TOKEN and mode != "token":
+        raise InputError(
+            f"this program has started {_OWN_TOKEN[0]}, whose token Ray keeps, and "
+            f"cannot reach {place} any more; another program can"
+        )
+
+
+@contextmanager
+def _loopback(wanted: bool) -> Iterator[None]:
+    """Have Ray take 127.0.0.1 for this machine, also where it was imported before."""
+    if not wanted:
+        yield
+        return
+    constants: Any = import_module("ray._private.ray_constants")
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+
+
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set those of some variables that are not, for a while."""
@@ -398,6 +460,9 @@ def _connect(ray: Any, address: str, count: int | None = None) -> None:
                         _node_ip_address="127.0.0.1",
                         **quiet,
                     )
+                if ray.util.get_node_ip_address() not in _LOOPBACK:
+                    ray.shutdown()
+                    raise RuntimeError("Ray would listen to other machines")
                 return
             if given != "auto":
                 if not (host and port.isdecimal()):

@@ -35,12 +35,16 @@ from .explaining import (
     together as together,
 )
 from .inputs import (
+    Drawn as Drawn,
     KnownLabels as KnownLabels,
+    MakesBlocks as MakesBlocks,
     Scaler as Scaler,
     align_features as align_features,
+    block_rows as block_rows,
     choose_scaling as choose_scaling,
     other_scalings as other_scalings,
     table_schema as table_schema,
+    tables_by as tables_by,
     translate_labels as translate_labels,
 )
 from .operators import (

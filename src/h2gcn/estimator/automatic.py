@@ -233,6 +233,7 @@ def mean_blocks(
     graph: Graph,
     nodes: NDArray[np.int64] | None,
     block_size: int | None,
+    alone: bool | None = None,
 ) -> Iterator[Block]:
     """Return nodes with the logarithms of the members' mean probabilities.
 
@@ -245,7 +246,7 @@ def mean_blocks(
         With weights that sum to one.
     offsets
         What is added to the logits of each class, [C].
-    graph, nodes, block_size
+    graph, nodes, block_size, alone
         As of `NodeClassifier.predict_blocks`.
     """
     streams: dict[str, Iterator[Block]] = {}
@@ -257,7 +258,7 @@ def mean_blocks(
                     # Nodes that it cannot reach are left to the others.
                     warnings.simplefilter("ignore", H2GCNWarning)
                 streams[one.name] = one.classifier.predict_blocks(
-                    graph, nodes, block_size=block_size
+                    graph, nodes, block_size=block_size, alone=alone
                 )
         except InputError as error:
             if not _is_bound(one, graph):

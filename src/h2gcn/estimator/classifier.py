@@ -45,12 +45,14 @@ from h2gcn.estimator.inputs import (
     SomeFeatures,
     build_input,
     fit_scaler,
+    made_elsewhere,
     match_labels,
     table_schema,
 )
 from h2gcn.estimator.operators import (
     are_few,
     build_operators,
+    can_be_alone,
     plan_operators,
     prepare_rows,
     rows_of_input,
@@ -469,8 +471,11 @@ class NodeClassifier(Estimator):
             if plan is not None:
                 operators = build_operators(plan)
                 masks = spec.seeds or module.label_masking > 0
+                near = np.concatenate([split.train, split.val])
                 x = build_input(
-                    graph, known, scaler, names, device, schema, drawn, maskable=masks
+                    *(graph, known, scaler, names, device, schema, drawn),
+                    maskable=masks,
+                    wanted=near if spec.sees_rows_alone else None,
                 )
             else:
                 given = spec.given(params["options"])
@@ -928,6 +933,7 @@ class NodeClassifier(Estimator):
         nodes: ArrayLike | None = None,
         *,
         block_size: int | None = None,
+        alone: bool | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         """Return nodes with their logits, [m] and [m, C], a block after the other.
 
@@ -944,6 +950,9 @@ class NodeClassifier(Estimator):
             At most so many nodes a block, of which the module then sees no more of
             the graph than they need; None is `batch_size`, and where that is None
             too, the module sees the whole graph at once.
+        alone
+            Whether no more is made of the graph than the nodes of each block need:
+            less memory, and for many nodes more time. None is where that takes less.
         """
         check_fitted(self)
         check_is_graph("predict_blocks", graph)
@@ -955,7 +964,9 @@ class NodeClassifier(Estimator):
             if known is not None:
                 return iter([(index, known)])
         if self.members_:
-            return mean_blocks(self.members_, self.offsets_, graph, index, block_size)
+            return mean_blocks(
+                self.members_, self.offsets_, graph, index, block_size, alone
+            )
         assert self.module_ is not None
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
@@ -965,9 +976,20 @@ class NodeClassifier(Estimator):
         size = self.params_["batch_size"] if block_size is None else block_size
         spec = find_model(model).given(given)
         drawn = self.params_["ring_cap"], self.seed_
-        if index is not None and are_few(
-            graph, spec, self.module_, self.schema_, index
-        ):
+        ready = spec.sees_rows_alone and made_elsewhere(graph, index)
+        if alone is None:
+            alone = (
+                index is not None
+                and not ready
+                and are_few(graph, spec, self.module_, self.schema_, index)
+            )
+        elif alone and not can_be_alone(graph, spec, self.module_):
+            raise InputError(
+                f"'alone': {model} looks at all of {graph.name} for each node, and "
+                "cannot predict some by themselves."
+            )
+        if alone:
+            index = np.arange(graph.n_nodes) if index is None else index
             some = logits_of_some(
                 self.module_,
                 rows_of_input(
@@ -997,6 +1019,7 @@ class NodeClassifier(Estimator):
                 self.schema_,
                 drawn,
                 maskable=spec.seeds,
+                wanted=index if ready else None,
             )
             plan = plan_operators(graph, model, device, rings, given=given)
             operators = build_operators(plan)
@@ -1008,6 +1031,22 @@ class NodeClassifier(Estimator):
             self.module_, x, operators, index, size, device, small=small
         )
         return finite_blocks(graph, blocks)
+
+    def can_predict_alone(self, graph: Graph) -> bool:
+        """Return whether nodes of a graph can be predicted without all others.
+
+        Parameters
+        ----------
+        graph
+            The graph of `fit`, or another.
+        """
+        check_fitted(self)
+        check_is_graph("can_predict_alone", graph)
+        if self.members_:
+            return all(one.classifier.can_predict_alone(graph) for one in self.members_)
+        assert self.module_ is not None
+        spec = find_model(self.params_["model"]).given(self.params_["options"])
+        return can_be_alone(graph, spec, self.module_)
 
     def prepare(self, graph: Graph) -> NodeClassifier:
         """Count and look up what predictions for some nodes of a graph take.

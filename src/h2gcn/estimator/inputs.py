@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import msgspec
@@ -35,7 +36,7 @@ from h2gcn.graph import (
     row_slices,
 )
 from h2gcn.io import Count, conform
-from h2gcn.ring_table import Input, Schema, TableMaker, farthest_ring
+from h2gcn.ring_table import Blocks, Input, Schema, TableMaker, farthest_ring
 from h2gcn.rings import RING_CAP, forecast_ring
 from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
 
@@ -43,18 +44,22 @@ __all__ = [
     "Drawn",
     "KnownLabels",
     "KnownLabelsJson",
+    "MakesBlocks",
     "Scaler",
     "Seen",
     "SomeFeatures",
     "align_features",
+    "block_rows",
     "build_input",
     "choose_scaling",
     "fit_scaler",
+    "made_elsewhere",
     "match_labels",
     "other_scalings",
     "scaling_key",
     "table_maker",
     "table_schema",
+    "tables_by",
     "translate_labels",
 ]
 
@@ -398,8 +403,10 @@ def _standardise(
         scaled = (x - mean) / deviation
         for rows in row_slices(x.shape):
             # Differences of numbers near the largest do not fit 32 bits.
-            if not np.isfinite(scaled[rows]).all():
-                scaled[rows] = (x[rows].astype(np.float64) - mean) / deviation
+            lost = ~np.isfinite(scaled[rows])
+            if lost.any():
+                exact = (x[rows].astype(np.float64) - mean) / deviation
+                np.copyto(scaled[rows], exact, casting="same_kind", where=lost)
     return scaled
 
 
@@ -517,6 +524,115 @@ def table_maker(graph: Graph, drawn: Drawn = ALL) -> TableMaker:
     return makers[key]
 
 
+class MakesBlocks(Protocol):
+    """Makes blocks of a graph's tables elsewhere, for some of its nodes."""
+
+    @property
+    def nodes(self) -> NDArray[np.int64]:
+        """Whose rows it makes, ascending, [m]."""
+        ...
+
+    def __call__(
+        self, blocks: Blocks, scaler: Scaler, names: tuple[str, ...], drawn: Drawn
+    ) -> Mapping[str, Features]:
+        """Return their rows of some blocks, as `block_rows` gives them."""
+        ...
+
+
+_ELSEWHERE: WeakKeyDictionary[Graph, MakesBlocks] = WeakKeyDictionary()
+"""Who makes the blocks of a graph's tables, if it is not this process."""
+
+
+@contextmanager
+def tables_by(graph: Graph, makes: MakesBlocks) -> Iterator[None]:
+    """Have the blocks of a graph's tables made elsewhere, for a while.
+
+    It is for models that see nothing but rows of a table, and for nodes whose rows are
+    made there; all others are done with as ever.
+
+    Parameters
+    ----------
+    graph
+        The graph of `fit`.
+    makes
+        Who makes them.
+    """
+    before = _ELSEWHERE.get(graph)
+    _ELSEWHERE[graph] = makes
+    try:
+        yield
+    finally:
+        del _ELSEWHERE[graph]
+        if before is not None:
+            _ELSEWHERE[graph] = before
+
+
+def made_elsewhere(graph: Graph, nodes: NDArray[np.int64] | None) -> bool:
+    """Return whether the rows of some nodes are made elsewhere; None is all of them.
+
+    Parameters
+    ----------
+    graph
+        Whose tables.
+    nodes
+        Whose rows.
+    """
+    makes = _ELSEWHERE.get(graph)
+    if makes is None or nodes is None:
+        return False
+    return bool(np.isin(nodes, makes.nodes).all())
+
+
+def block_rows(
+    graph: Graph,
+    drawn: Drawn,
+    scaler: Scaler,
+    names: tuple[str, ...],
+    block: str,
+    columns: slice,
+    nodes: NDArray[np.int64],
+) -> Features:
+    """Return some rows and columns of a block, as a table of the graph has them.
+
+    Parameters
+    ----------
+    graph, drawn, scaler, names
+        As of `build_input`.
+    block
+        One that is made of the features of others, or the degrees.
+    columns
+        Which of its columns: all, or of dense features one of `column_slices`.
+    nodes
+        Whose rows, [m].
+    """
+    maker, width = table_maker(graph, drawn), columns.stop - columns.start
+    x = graph.x if block == "degrees" else _scaled(graph, scaler, names, columns)
+    return maker.some_rows(block, width, x, nodes)
+
+
+def _scaled(
+    graph: Graph, scaler: Scaler, names: tuple[str, ...], columns: slice
+) -> Features:
+    """Return some columns of a graph's features, scaled, [n, c]."""
+    places = _places(graph, names)
+    if scaler.kind != "rows" and isinstance(graph.x, np.ndarray):
+        # A column is scaled by itself: the others are not looked at.
+        if scaler.mean is not None and scaler.deviation is not None:
+            mean, deviation = scaler.mean[columns], scaler.deviation[columns]
+            scaler = replace(scaler, mean=mean, deviation=deviation)
+        x = graph.x
+        given = x[:, columns] if places is None else _picked(x, places[columns])
+        return _bounded(graph, scaler, given, names[columns])(given)
+    given = align_features(graph, names)
+    scale = _bounded(graph, scaler, given, names)
+    if not isinstance(given, np.ndarray):
+        return scale(given)
+    found = np.empty((len(given), columns.stop - columns.start), dtype=np.float32)
+    for rows in row_slices(given.shape):
+        found[rows] = scale(given[rows])[:, columns]
+    return found
+
+
 def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | None:
     """Return the blocks that a model takes of a graph; None if it takes no table.
 
@@ -538,8 +654,12 @@ def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | N
     schema = table_maker(graph, drawn).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)
-    rings = _ring_bytes(schema, graph, drawn[0], allowed)
-    need = _bytes(schema, graph) + rings
+    makes = _ELSEWHERE.get(graph) if spec.sees_rows_alone else None
+    rings = 0
+    if makes is None:
+        rings = _ring_bytes(schema, graph, drawn[0], allowed)
+    need = _bytes(schema, graph, graph.n_nodes if makes is None else len(makes.nodes))
+    need += rings
     if need > allowed:
         less = "options={'table': …} with fewer blocks takes less, such as "
         less += "'own+ring1+labels.ring1'"
@@ -568,16 +688,17 @@ def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> 
     return RING_ENTRY * sum(min(size, most) for size in far)
 
 
-def _bytes(schema: Schema, graph: Graph) -> int:
-    """Return about what a table takes, and a copy of the rows of a step."""
+def _bytes(schema: Schema, graph: Graph, n_rows: int) -> int:
+    """Return about what a table of so many rows takes, and a copy of a step's."""
     total = 0
     degree = graph.adj.nnz / max(graph.n_nodes, 1)
+    share = n_rows / max(graph.n_nodes, 1)
     for block, width in zip(schema.blocks, schema.widths, strict=True):
-        full = 4 * width * graph.n_nodes
+        full = 4 * width * n_rows
         if block.startswith("adjacency"):
-            full = 8 * graph.adj.nnz
+            full = int(8 * graph.adj.nnz * share)
         elif not isinstance(graph.x, np.ndarray) and width == graph.n_features:
-            filled = 8 * graph.x.nnz * (1 if block == "own" else degree)
+            filled = 8 * graph.x.nnz * share * (1 if block == "own" else degree)
             full = min(full, int(filled))
         total += full
     return 2 * total
@@ -602,6 +723,7 @@ def build_input(
     drawn: Drawn = ALL,
     *,
     maskable: bool = False,
+    wanted: NDArray[np.int64] | None = None,
 ) -> Input:
     """Return what a module takes as `x`: scaled features, labels, or a table of both.
 
@@ -623,11 +745,26 @@ def build_input(
         How its rings are drawn.
     maskable
         Whether labels in the table are masked in training, or counted anew.
+    wanted
+        The nodes whose rows of a table are enough, if a table of these may be made
+        elsewhere (see `tables_by`); None is all.
     """
     if schema is not None:
         seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
         if known is not None:
             seen = known.one_hot(graph, device, must=False)
+        if made_elsewhere(graph, wanted):
+            elsewhere = _ELSEWHERE[graph]
+            nodes = elsewhere.nodes
+            return table_maker(graph, drawn).build_some(
+                schema,
+                nodes,
+                lambda: SomeFeatures(graph, scaler, names, device).of(nodes),
+                scaling_key(scaler, names),
+                seen,
+                lambda blocks: elsewhere(blocks, scaler, names, drawn),
+                maskable=maskable,
+            )
         given = align_features(graph, names)
         scale = _bounded(graph, scaler, given, names)
         return table_maker(graph, drawn).build(

@@ -55,6 +55,7 @@ __all__ = [
     "OperatorPlan",
     "are_few",
     "build_operators",
+    "can_be_alone",
     "forecast_spread",
     "plan_operators",
     "prepare_rows",
@@ -309,6 +310,26 @@ the same rows among all, and sizes are counted for their columns besides.
 """
 
 
+def can_be_alone(graph: Graph, spec: ModelSpec, module: NodeModule) -> bool:
+    """Return whether some nodes can be computed without all others.
+
+    Not by a model that looks at the whole graph for each node, nor by one that takes
+    what edges weigh: that is beside the mean of all.
+
+    Parameters
+    ----------
+    graph
+        Whose nodes they are.
+    spec
+        The model with its options.
+    module
+        Its module.
+    """
+    if spec.rows is None or module.reach is None:
+        return False
+    return graph.edge_weight is None or not spec.weighted
+
+
 def are_few(
     graph: Graph,
     spec: ModelSpec,
@@ -318,9 +339,8 @@ def are_few(
 ) -> bool:
     """Return whether some nodes are better computed alone than with all others.
 
-    It is forecast, by the walks that lead to the rows that are needed; a model that
-    looks at the whole graph for each node never is. Nor is one that takes what edges
-    weigh: that is beside the mean of all.
+    It is forecast, by the walks that lead to the rows that are needed; those of a model
+    for which `can_be_alone` is False never are.
 
     Parameters
     ----------
@@ -335,9 +355,7 @@ def are_few(
     nodes
         The nodes.
     """
-    if spec.rows is None or module.reach is None:
-        return False
-    if graph.edge_weight is not None and spec.weighted:
+    if not can_be_alone(graph, spec, module):
         return False
     near = Vicinity.of(graph)
     if len(nodes) > SHARE * near.n:
@@ -346,6 +364,7 @@ def are_few(
     ways: tuple[str, ...] = ("ring",)
     if spec.rows:
         # A table beside operators is looked at for the nodes alone.
+        assert module.reach is not None
         steps, hop = module.reach, max(rule.hop for rule in spec.rows)
         ways = tuple(dict.fromkeys(rule.way for rule in spec.rows))
     if steps == 0:

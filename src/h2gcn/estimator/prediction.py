@@ -17,7 +17,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, slices
 from h2gcn.io import listed
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input
+from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import LinearMap, Target, kept_workspace
 from h2gcn.training import (
     HasRows,
@@ -309,7 +309,9 @@ def logits_in_blocks(
     size = BLOCK if block_size is None else block_size
     reach = module.reach
     module.eval()
-    if block_size is not None and block_size < n and reach is not None:
+    # Of a table that has not all rows, those that it has are asked for.
+    partly = isinstance(x, TableInput) and x.nodes is not None
+    if partly or (block_size is not None and block_size < n and reach is not None):
         yield from logits_of_some(
             module, x, operators, wanted, size, device, small=small
         )

@@ -55,6 +55,7 @@ from .tables import (
     read_times as read_times,
 )
 from .writing import (
+    join_predictions as join_predictions,
     prediction_table as prediction_table,
     write_prediction_blocks as write_prediction_blocks,
     write_predictions as write_predictions,

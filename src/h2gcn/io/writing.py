@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, slices
-from h2gcn.io.files import atomic_write, check_suffix, new_folder, usable_path
+from h2gcn.io.files import (
+    atomic_write,
+    cannot_read,
+    check_suffix,
+    new_folder,
+    usable_path,
+)
 from h2gcn.io.mistakes import listed
 
 if TYPE_CHECKING:
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "TableWriter",
+    "join_predictions",
     "needs_quotes",
     "prediction_table",
     "write_prediction_blocks",
@@ -261,6 +268,45 @@ def write_prediction_blocks(
             labels = classes[said]
             rows = _columns(node_ids[nodes], labels, share, classes, id_column)
             table.write(rows)
+
+
+def join_predictions(path: str | Path, parts: Sequence[Path]) -> None:
+    """Write tables of predictions below each other as one, a part at a time.
+
+    Parameters
+    ----------
+    path
+        A file name that ends in `.csv` or `.parquet`.
+    parts
+        Parquet files of the same columns, as `write_prediction_blocks` writes them.
+    """
+    check_suffix(path, SUFFIXES)
+    quoted = False
+    if Path(path).suffix.lower() == ".csv":
+        quoted = any(
+            needs_quotes(column)
+            for part in parts
+            for column in _read_columns(part).values()
+        )
+    with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
+        for part in parts:
+            table.write(_read_columns(part))
+
+
+def _read_columns(part: Path) -> Columns:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.ParquetFile(part).read()
+    except OSError as error:
+        raise cannot_read(part, error) from None
+    except pa.ArrowException as error:
+        raise InputError(f"{part}: not a table of predictions ({error})") from None
+    return {
+        name: column.to_numpy()
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
 
 
 def _columns(

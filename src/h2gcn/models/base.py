@@ -546,6 +546,11 @@ class ModelSpec:
         return spec
 
     @property
+    def sees_rows_alone(self) -> bool:
+        """Whether it sees of a graph nothing but the rows of a table, a node each."""
+        return self.inputs == "table" and self.rows == () and not self.seeds
+
+    @property
     def spreads(self) -> bool:
         """Whether several processes can train it, each on rows of its own.
 

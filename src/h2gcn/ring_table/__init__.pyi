@@ -1,3 +1,4 @@
+from .neighbourhoods import column_slices as column_slices
 from .recipe import (
     Schema as Schema,
     block_group as block_group,
@@ -6,6 +7,7 @@ from .recipe import (
     farthest_ring as farthest_ring,
 )
 from .table import (
+    Blocks as Blocks,
     Input as Input,
     SomeRows as SomeRows,
     TableInput as TableInput,

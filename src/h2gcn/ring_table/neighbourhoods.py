@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import is_weighted, ring_rows, ring_sizes, sampled_ring
-from h2gcn.sparse import Operator, compiled
+from h2gcn.graph import CSR, Features, Graph, slices
+from h2gcn.rings import (
+    drawn_pattern,
+    is_weighted,
+    ring_rows,
+    ring_sizes,
+    sampled_ring,
+)
+from h2gcn.sparse import Operator, compiled, sums_by_column
 
-__all__ = ["DIRECTIONS", "RINGS", "Neighbourhoods", "extremes", "multiply", "shares"]
+__all__ = [
+    "DIRECTIONS",
+    "RINGS",
+    "Neighbourhoods",
+    "column_slices",
+    "extremes",
+    "multiply",
+    "shares",
+]
 
 RINGS = ("ring1", "ring2", "ring3")
 DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
@@ -19,6 +36,12 @@ DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
 
 COLUMNS = 128
 """How many columns are aggregated together."""
+NARROW = 32
+"""How many a slice has, at least, where each column is summed as if it were alone."""
+EIGHT = 8
+"""To a multiple of it, few columns are filled up: a processor takes as many at once."""
+ROWS = 4096
+"""How many nodes' rings are drawn from together."""
 SPARSE_COST = 16
 """How much dearer an entry is in a product of two sparse matrices."""
 FULL = 0.1
@@ -61,6 +84,7 @@ class Neighbourhoods:
         self.has_directions = directed is not None
         self._directed = directed
         self._found: dict[str, CSR] = {}
+        self._some: tuple[str, dict[str, CSR]] = "", {}
 
     @classmethod
     def of(
@@ -104,8 +128,49 @@ class Neighbourhoods:
         back.sort_indices()
         return back
 
-    def _weighted_steps(self, name: str) -> tuple[CSR, ...]:
-        """Return the matrices of `steps` with what pairs weigh, if they weigh."""
+    def rows(self, name: str, nodes: NDArray[np.int64]) -> CSR:
+        """Return the rows of some nodes of a ring or direction, [m, n].
+
+        Those asked for last are kept, and no others are made.
+        """
+        if name not in RINGS[1:] or name in self._found:
+            return CSR(self._matrix(name)[nodes])
+        digest = hashlib.blake2b(nodes.tobytes()).hexdigest()
+        if self._some[0] != digest:
+            self._some = digest, {}
+        kept = self._some[1]
+        if name not in kept:
+            kept[name] = self._ring_rows(int(name[-1]), nodes)
+        return kept[name]
+
+    def _ring_rows(self, hop: int, nodes: NDArray[np.int64]) -> CSR:
+        if self._cap is None or not len(nodes):
+            return ring_rows(self.adj, hop, nodes)
+        parts = []
+        for part in slices(len(nodes), ROWS):
+            ring = ring_rows(self.adj, hop, nodes[part])
+            starts = ring.indptr.astype(np.int64)
+            given = (ring.indices, starts, nodes[part], self._cap, self._seed)
+            columns, drawn = drawn_pattern(*given)
+            # As `sampled_ring` has it: each stands for as many as there are.
+            stands_for = np.maximum(np.diff(starts), self._cap) / self._cap
+            values = np.repeat(stands_for.astype(np.float32), np.diff(drawn))
+            parts.append(CSR((values, columns, drawn), shape=ring.shape))
+        return CSR(sp.vstack(parts, format="csr"))
+
+    def _weighted_steps(
+        self, name: str, nodes: NDArray[np.int64] | None = None
+    ) -> tuple[CSR, ...]:
+        """Return the matrices of `steps` with what pairs weigh, if they weigh.
+
+        Of the first, the one that is multiplied last, only the rows of `nodes`.
+        """
+        if nodes is not None:
+            first, *others = name.split("-")
+            if first in RINGS[1:]:  # steps that have no weights, and are not two
+                return (self.rows(first, nodes),)
+            last = CSR(self._weighted_steps(first)[0][nodes])
+            return last, *(self._weighted_steps(step)[0] for step in others)
         found = {"ring1": self._weights, "out": self._directed_weights}
         if self._directed_weights is not None and "in" in name.split("-"):
             back = CSR(self._directed_weights.T)
@@ -122,18 +187,31 @@ class Neighbourhoods:
         (matrix,) = self.steps(name)
         return np.diff(matrix.indptr).astype(np.int64)
 
-    def mean(self, name: str, x: Features) -> Features:
+    def mean(
+        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
+    ) -> Features:
         """Return the mean of features over a neighbourhood, zero where it is empty.
 
         Over a walk of two steps it is the mean of means.
+
+        Parameters
+        ----------
+        name
+            Of the neighbourhood.
+        x
+            Of all nodes, [n, F].
+        nodes
+            Whose neighbourhoods; None is all.
         """
-        for step in reversed(self._weighted_steps(name)):
+        for step in reversed(self._weighted_steps(name, nodes)):
             x = multiply(shares(step), x)
         return x
 
-    def sum(self, name: str, x: Features) -> Features:
-        """Return the sum of features over a neighbourhood."""
-        for step in reversed(self._weighted_steps(name)):
+    def sum(
+        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
+    ) -> Features:
+        """Return the sum of features over a neighbourhood; parameters as of `mean`."""
+        for step in reversed(self._weighted_steps(name, nodes)):
             x = multiply(step, x)
         return x
 
@@ -169,8 +247,18 @@ class Neighbourhoods:
             weights = found[nodes]
         return nodes, weights
 
-    def power(self, k: int, x: Features, *, self_loops: bool) -> Features:
-        """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends."""
+    def power(
+        self,
+        k: int,
+        x: Features,
+        *,
+        self_loops: bool,
+        nodes: NDArray[np.int64] | None = None,
+    ) -> Features:
+        """Return Âᵏx, Â = D⁻¹ᐟ²AD⁻¹ᐟ² (of A + I with self-loops), along edges' ends.
+
+        Of all nodes, or of some of them.
+        """
         adj = self.adj if self._weights is None else self._weights
         if self_loops:
             adj = CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32, format="csr"))
@@ -178,8 +266,9 @@ class Neighbourhoods:
         rows = np.repeat(np.arange(adj.shape[0]), np.diff(adj.indptr))
         values = (scale[rows] * scale[adj.indices] * adj.data).astype(np.float32)
         operator = CSR((values, adj.indices, adj.indptr), shape=adj.shape)
-        for _ in range(k):
-            x = multiply(operator, x)
+        for step in range(k, 0, -1):
+            last = nodes is not None and step == 1
+            x = multiply(CSR(operator[nodes]) if last else operator, x)
         return x
 
 
@@ -230,9 +319,34 @@ def multiply(matrix: CSR, x: Features) -> Features:
     operator = Operator(matrix)
     for first in range(0, x.shape[1], COLUMNS):
         part = np.ascontiguousarray(x[:, first : first + COLUMNS], dtype=np.float32)
+        width = part.shape[1]
+        if width % EIGHT and width < EIGHT * EIGHT:
+            # Else that is done or not by the number of rows, and the last bits differ.
+            part = np.pad(part, ((0, 0), (0, -width % EIGHT)))
         part = part if part.flags.writeable else part.copy()  # of a mapped file
-        result[:, first : first + COLUMNS] = operator @ torch.from_numpy(part)
+        made = operator @ torch.from_numpy(part)
+        result[:, first : first + COLUMNS] = made[:, :width]
     return result
+
+
+def column_slices(n_nodes: int, width: int) -> Iterator[slice]:
+    """Return how columns of features may be cut, and `multiply` has the same bits.
+
+    Parameters
+    ----------
+    n_nodes
+        Of the graph.
+    width
+        Columns of its features, which are dense.
+    """
+    for first in range(0, width, COLUMNS):
+        last = min(first + COLUMNS, width)
+        count = (last - first) // NARROW
+        if count < 2 or not sums_by_column(n_nodes, NARROW):
+            yield slice(first, last)
+            continue
+        bounds = [*range(first, first + count * NARROW, NARROW), last]
+        yield from map(slice, bounds[:-1], bounds[1:])
 
 
 def extremes(matrix: CSR, x: Features, largest: bool) -> NDArray[np.float32]:

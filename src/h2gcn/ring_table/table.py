@@ -33,6 +33,7 @@ from h2gcn.rings import RowOperator, RowRule, Vicinity, drawn_pattern
 from h2gcn.sparse import Operator, to_tensor
 
 __all__ = [
+    "Blocks",
     "Input",
     "LabelCounts",
     "SomeRows",
@@ -141,17 +142,22 @@ class TableInput:
         How the blocks of labels are counted, where they can be masked.
     known
         The labels that they are made of, [n, C].
+    nodes
+        Whose rows there are, ascending, [m], where rows are asked for by the numbers of
+        the graph's nodes and not all of them are there; else None.
     """
 
     blocks: Mapping[str, Tensor | Operator]
     labels: Mapping[str, LabelCounts]
     known: Tensor
+    nodes: NDArray[np.int64] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, int]:
         """Nodes and columns."""
         values = self.blocks.values()
-        return next(iter(values)).shape[0], sum(b.shape[1] for b in values)
+        count = next(iter(values)).shape[0] if self.nodes is None else len(self.known)
+        return count, sum(b.shape[1] for b in values)
 
     @property
     def device(self) -> torch.device:
@@ -168,6 +174,8 @@ class TableInput:
 
     def rows(self, index: NDArray[np.int64]) -> TableInput:
         """Return the table of some of the nodes."""
+        if self.nodes is not None:
+            index = _places_in(self.nodes, index)
         at = torch.from_numpy(index).to(self.device)
         blocks = {
             name: b[at] if isinstance(b, Tensor) else b.rows(index)
@@ -196,6 +204,16 @@ class TableInput:
         ]
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
+
+def _places_in(nodes: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where some nodes are among others, which are ascending and have them."""
+    place = np.searchsorted(nodes, index)
+    assert np.array_equal(nodes.take(place, mode="clip"), index), "rows are missing"
+    return place
+
+
+Blocks = Sequence[tuple[str, int]]
+"""Names of blocks, and how many columns each has."""
 
 Input = sparse.Input | TableInput
 """What a module takes as `x`: one matrix of any form, or a table."""
@@ -380,6 +398,96 @@ class TableMaker:
             blocks[block] = to_tensor(self._kept[name], known.device)
         return TableInput(blocks, counted, known)
 
+    def build_some(
+        self,
+        schema: Schema,
+        nodes: NDArray[np.int64],
+        own: Callable[[], Features],
+        key: Hashable,
+        known: Tensor,
+        compute: Callable[[Blocks], Mapping[str, Features]],
+        *,
+        maskable: bool = False,
+    ) -> TableInput:
+        """Return the table of a schema with the rows of some nodes, made elsewhere.
+
+        Parameters
+        ----------
+        schema, key, known, maskable
+            As of `build`.
+        nodes
+            Whose rows, ascending, [m].
+        own
+            Gives their own features, scaled, [m, F].
+        compute
+            Gives the rows of blocks that are made of the features of others, and the
+            degrees, [m, width] each: what `some_rows` returns.
+        """
+        self.check(schema)
+        pairs = list(zip(schema.blocks, schema.widths, strict=True))
+        names = {
+            block: (block, width, _key(block, key), nodes.tobytes())
+            for block, width in pairs
+            if _is_computed(block)
+        }
+        missing = [pair for pair in pairs if names.get(pair[0]) not in self._kept]
+        missing = [pair for pair in missing if pair[0] in names]
+        if missing:
+            found = compute(missing)
+            self._kept.update({names[block]: found[block] for block, _ in missing})
+        blocks: dict[str, Tensor | Operator] = {}
+        counted: dict[str, LabelCounts] = {}
+        values: Features
+        for block, _ in pairs:
+            kind, _, place = block.partition(".")
+            if kind == "labels":
+                counts = self._counts(place, nodes, known.device)
+                blocks[block] = counts.columns(known)
+                if maskable:
+                    counted[block] = counts
+                continue
+            if kind == "edges":
+                values = self.edges(schema.edge_columns, nodes)
+            elif kind == "own":
+                values = own()
+            elif kind == "adjacency":
+                values = self._near.rows(_ADJACENCY[place], nodes)
+            else:
+                values = self._kept[names[block]]
+            blocks[block] = to_tensor(values, known.device)
+        return TableInput(blocks, counted, known, nodes)
+
+    def _counts(
+        self, place: str, nodes: NDArray[np.int64], device: torch.device
+    ) -> LabelCounts:
+        """Return how labels are counted for some nodes; no other's ring is found."""
+        if place not in RINGS[1:]:
+            return LabelCounts.of(self._near.steps(place), device).rows(nodes)
+        rows = Operator(self._near.rows(place, nodes), device=device)
+        closed = torch.zeros(len(nodes), device=device)
+        return LabelCounts((rows,), closed, torch.from_numpy(nodes).to(device))
+
+    def some_rows(
+        self, block: str, width: int, x: Features, nodes: NDArray[np.int64]
+    ) -> Features:
+        """Return rows of a block, to the bits that `build` gives them, [m, width].
+
+        Parameters
+        ----------
+        block
+            One that is made of the features of others, or the degrees.
+        width
+            Its columns: of dense features any of `column_slices`.
+        x
+            As of `build`, so many of its columns, [n, width].
+        nodes
+            Whose rows, [m].
+        """
+        if not isinstance(x, np.ndarray):
+            # Whether it stays sparse, the whole of it says.
+            return self._values(block, width, x)[nodes]
+        return self._values(block, width, x, nodes)
+
     def members(
         self, block: str, node: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
@@ -443,7 +551,14 @@ class TableMaker:
                 f"the block '{directed[0]}'"
             )
 
-    def _values(self, block: str, width: int, x: Features) -> Features:
+    def _values(
+        self,
+        block: str,
+        width: int,
+        x: Features,
+        nodes: NDArray[np.int64] | None = None,
+    ) -> Features:
+        """Return a block of all nodes, or of some."""
         near = self._near
         kind, _, more = block.partition(".")
         if block == "own":
@@ -451,28 +566,40 @@ class TableMaker:
         if block == "degrees":
             places = ("ring1", "ring2", "out", "in")[:width]
             sizes = [np.log1p(near.sizes(place)) for place in places]
-            return np.stack(sizes, axis=1).astype(np.float32)
+            counts = np.stack(sizes, axis=1).astype(np.float32)
+            return counts if nodes is None else counts[nodes]
         if kind == "adjacency":
-            place = {"all": "ring1", "out": "out", "in": "in"}[more]
-            return CSR(near.steps(place)[0])
+            return CSR(near.steps(_ADJACENCY[more])[0])
         if kind in (*RINGS, *DIRECTIONS):
             if more in ("max", "min"):
-                return extremes(near.steps(kind)[0], x, more == "max")
-            return near.sum(kind, x) if more else near.mean(kind, x)
+                if nodes is None:
+                    return extremes(near.steps(kind)[0], x, more == "max")
+                return extremes(near.rows(kind, nodes), x, more == "max")
+            return near.sum(kind, x, nodes) if more else near.mean(kind, x, nodes)
         if kind.startswith("hop"):
-            for _ in range(int(kind.removeprefix("hop"))):
-                x = self._hop(more, x)
+            for step in range(int(kind.removeprefix("hop")), 0, -1):
+                x = self._hop(more, x, nodes if step == 1 else None)
             return x
         loops = kind.startswith("loops")
-        return near.power(
-            int(kind.removeprefix("loops" if loops else "power")), x, self_loops=loops
-        )
+        steps = int(kind.removeprefix("loops" if loops else "power"))
+        return near.power(steps, x, self_loops=loops, nodes=nodes)
 
-    def _hop(self, reducer: str, x: Features) -> Features:
+    def _hop(
+        self, reducer: str, x: Features, nodes: NDArray[np.int64] | None
+    ) -> Features:
         if reducer in ("max", "min"):
-            return extremes(self.graph.adj, x, reducer == "max")
+            adj = self.graph.adj if nodes is None else CSR(self.graph.adj[nodes])
+            return extremes(adj, x, reducer == "max")
         aggregate = self._near.mean if reducer == "mean" else self._near.sum
-        return aggregate("ring1", x)
+        return aggregate("ring1", x, nodes)
+
+
+_ADJACENCY = {"all": "ring1", "out": "out", "in": "in"}
+
+
+def _is_computed(block: str) -> bool:
+    """Return whether a block is made of the features of others, or of rings' sizes."""
+    return block.partition(".")[0] not in ("own", "labels", "edges", "adjacency")
 
 
 def _key(block: str, key: Hashable) -> Hashable:

@@ -26,6 +26,7 @@ from .operator import (
     kept_workspace as kept_workspace,
     product as product,
     row_softmax as row_softmax,
+    sums_by_column as sums_by_column,
     to_tensor as to_tensor,
     weighted_sums as weighted_sums,
 )

@@ -51,6 +51,7 @@ __all__ = [
     "product",
     "row_norms",
     "row_softmax",
+    "sums_by_column",
     "to_matrix",
     "to_tensor",
     "weighted_sums",
@@ -210,6 +211,22 @@ WIDE = 24
 """Columns of a dense matrix from which our kernel is quicker than torch's."""
 TASKS = 16
 """Parts of the rows that threads take."""
+
+
+def sums_by_column(n_columns: int, width: int) -> bool:
+    """Return whether each column of a product is summed as if it were alone.
+
+    Our own kernel does so: a product may be cut into products of some columns, to the
+    same bits. What torch does, it does not say.
+
+    Parameters
+    ----------
+    n_columns
+        Of the sparse matrix, on the processor.
+    width
+        Columns of the dense one.
+    """
+    return n_columns >= LARGE and width >= WIDE
 
 
 def multiplier(matrix: Matrix) -> Multiplies:

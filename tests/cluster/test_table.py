@@ -1,0 +1,196 @@
+"""The ring table over workers: to the bits of one process, whoever dies on the way."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
+
+from h2gcn import Graph, NodeClassifier, read_graph
+from h2gcn.cluster import Cluster, TableOverWorkers, share_table, table
+from h2gcn.estimator.inputs import build_input, fit_scaler, table_maker
+from h2gcn.exceptions import InputError
+from h2gcn.io import write_store
+from h2gcn.ring_table import TableInput, column_slices
+from support.shared_graphs import make_graph
+
+RECIPE = (
+    "own+rings+directions+degrees+labels+adjacency+ring1.sum+ring2.max+hop2.mean+hop2.min"
+    "+power2+loops3"
+)
+"""A block of every kind but what edges carry."""
+
+
+def rows_of(graph: Graph, cap: int | None, kind: str) -> tuple[TableInput, Any]:
+    """Return the rows of labelled nodes, as a fit is given them."""
+    nodes, drawn = graph.labelled, (cap, 7)
+    schema = table_maker(graph, drawn).schema(RECIPE)
+    scaler = fit_scaler(kind, graph.x, nodes[:100])
+    names, device = graph.feature_names, torch.device("cpu")
+    given = (graph, None, scaler, names, device, schema, drawn)
+    found = build_input(*given, wanted=nodes)
+    assert isinstance(found, TableInput)
+    return found.rows(nodes), found
+
+
+def numbers(block: Any) -> NDArray[np.float32]:
+    """Return the numbers of a block, sparse or not."""
+    dense = block.numpy() if isinstance(block, torch.Tensor) else block.scipy.toarray()
+    return np.asarray(dense)
+
+
+def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
+    for sparse, cap, kind in (
+        (False, None, "standard"),
+        (False, 2, "rows"),
+        (True, None, "rows"),
+    ):
+        graph = make_graph(sparse=sparse)
+        expected, whole = rows_of(graph, cap, kind)
+        assert whole.nodes is None
+        graph = make_graph(sparse=sparse)  # another, for which nothing is kept
+        told: list[int] = []
+
+        def on_slice(done: int, total: int, told: list[int] = told) -> None:
+            told += [done, total]
+
+        with share_table(each_cluster, graph, on_slice=on_slice) as over:
+            found, partly = rows_of(graph, cap, kind)
+            again, _ = rows_of(graph, cap, kind)
+        assert partly.nodes is over.nodes
+        assert list(found.blocks) == list(expected.blocks)
+        for name, block in expected.blocks.items():
+            assert type(found.blocks[name]) is type(block), name
+            assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+            assert_array_equal(numbers(again.blocks[name]), numbers(block), name)
+        count = len(told) // 2
+        assert told[::2] == list(range(1, count + 1)), "each is made once"
+        assert set(told[1::2]) == {count}
+        assert count > (10 if sparse else 20)
+
+
+def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
+    graph = make_graph()
+    for model, more in (
+        ("ring-table", {"epochs": 5, "options": {"label_masking": 0.3}}),
+        ("logistic", {}),
+    ):
+        alone = NodeClassifier(model, random_state=1, **more).fit(make_graph())
+        with share_table(each_cluster, graph):
+            shared = NodeClassifier(model, random_state=1, **more).fit(graph)
+            score = shared.score(graph)
+        assert alone.module_ is not None
+        assert shared.module_ is not None
+        weights = shared.module_.state_dict()
+        for name, weight in alone.module_.state_dict().items():
+            assert_array_equal(weights[name].numpy(), weight.numpy(), name)
+        assert alone.val_score_ == shared.val_score_
+        assert score == alone.score(graph)
+        nodes = np.arange(0, graph.n_nodes, 3)  # some of them are not labelled
+        assert_array_equal(
+            shared.predict_logits(graph, nodes), alone.predict_logits(graph, nodes)
+        )
+
+
+def test_the_slice_of_a_worker_that_dies_is_made_again(
+    each_cluster: Cluster, tmp_path: Path
+) -> None:
+    graph = make_graph()
+    expected, _ = rows_of(graph, None, "standard")
+    graph, note = make_graph(), tmp_path / "note"
+    made = table.make_slice
+
+    def die_once(common: Any, block: str, columns: slice, nodes: Any) -> Any:
+        if block == "ring2" and not note.exists():
+            note.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return made(common, block, columns, nodes)
+
+    with share_table(each_cluster, graph) as over:
+        over.task = die_once
+        found, _ = rows_of(graph, None, "standard")
+    assert note.exists()
+    for name, block in expected.blocks.items():
+        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+
+
+def test_what_a_worker_refuses_is_told_in_a_line(each_cluster: Cluster) -> None:
+    graph = make_graph()
+    graph.x[3, 140] = 1e30
+    with (
+        share_table(each_cluster, graph),
+        pytest.raises(InputError, match=r"column '140' is too large") as caught,
+    ):
+        rows_of(graph, None, "none")
+    assert "\n" not in str(caught.value)
+
+
+def test_memory_of_a_worker_is_forecast(each_cluster: Cluster) -> None:
+    graph = make_graph()
+    with (
+        share_table(each_cluster, graph, memory_limit=1e-4),
+        pytest.raises(InputError, match=r"128 columns of the ring table takes about"),
+    ):
+        rows_of(graph, None, "none")
+
+
+def test_a_store_is_mapped_by_the_workers(
+    each_cluster: Cluster, tmp_path: Path
+) -> None:
+    write_store(make_graph(), tmp_path / "store")
+    graph = read_graph(tmp_path / "store")
+    expected, _ = rows_of(make_graph(), None, "standard")
+    with share_table(each_cluster, graph, source=tmp_path / "store"):
+        found, _ = rows_of(graph, None, "standard")
+    for name, block in expected.blocks.items():
+        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+    other = make_graph(300)
+    with (
+        share_table(each_cluster, other, source=tmp_path / "store"),
+        pytest.raises(InputError, match="a worker finds another graph there"),
+    ):
+        rows_of(other, None, "standard")
+
+
+def test_a_path_that_workers_do_not_see(each_cluster: Cluster, tmp_path: Path) -> None:
+    graph = make_graph()
+    gone = tmp_path / "gone.npz"
+    with (
+        share_table(each_cluster, graph, source=gone),
+        pytest.raises(InputError, match=r"a worker cannot read the graph \(.*gone"),
+    ):
+        rows_of(graph, None, "none")
+
+
+# ---------------------------------------------------------------------- without workers
+
+
+def test_columns_are_cut_where_one_process_cuts_them() -> None:
+    few = list(column_slices(1000, 300))
+    assert few == [slice(0, 128), slice(128, 256), slice(256, 300)]
+    many = list(column_slices(100_000, 170))
+    assert many == [
+        *(slice(0, 32), slice(32, 64), slice(64, 96), slice(96, 128)),
+        slice(128, 170),
+    ]
+
+
+def test_a_table_is_let_go_with_its_graph() -> None:
+    class Nobody:
+        """Has no workers."""
+
+        machines = ()
+
+        def put(self, value: object) -> object:
+            return value
+
+    graph = make_graph(50, 4)
+    nobody: Any = Nobody()
+    makes = TableOverWorkers(nobody, graph, np.array([7, 3, 3]))
+    assert makes.nodes.tolist() == [3, 7]
+    assert all(value is not graph for value in vars(makes).values())

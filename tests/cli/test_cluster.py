@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from h2gcn import NodeClassifier, read_graph
 from h2gcn.cluster import Cluster, TableOverWorkers
-from h2gcn.io import write_tables
+from h2gcn.io import write_store, write_tables
 from h2gcn.ring_table import Blocks
 from support.commands import Run
 from support.shared_graphs import make_graph
@@ -82,6 +84,31 @@ def test_from_training_to_predictions(
     code, told, said = run(*over[:3], *over[4:], "--out", tmp_path / "few")
     assert code == 0, said
     assert pq.read_table(tmp_path / "few").num_rows < 200
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, of itself
+def test_workers_train_h2gcn(
+    run: Run, cluster: str, folder: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    write_store(read_graph(folder), store)
+    train = ("train", store, "--model", "h2gcn-1", "--epochs", 6, "--json")
+    code, here, said = run(*train, "--out", tmp_path / "here")
+    assert code == 0, said
+    code, there, said = run(
+        *(*train, "--out", tmp_path / "there", "--cluster", cluster),
+        *("--checkpoint", tmp_path / "state"),
+    )
+    assert code == 0, said
+    one, ours = (json.loads(text)["splits"][0] for text in (here, there))
+    assert ours["best_epoch"] == one["best_epoch"]
+    assert ours["test_accuracy"] == one["test_accuracy"]
+    assert (tmp_path / "state" / "split-0" / "checkpoint.json").exists()
+    predicted = [
+        NodeClassifier.load(tmp_path / name).predict_proba(read_graph(folder))
+        for name in ("here", "there")
+    ]
+    np.testing.assert_allclose(*predicted, atol=1e-4)
 
 
 def test_tune_and_auto_take_the_table_from_workers(

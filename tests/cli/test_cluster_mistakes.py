@@ -24,8 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (["--cluster", "local:0"], "a cluster is local:N"),
         (["--cluster", "local:many"], "Got 'local:many'"),
-        (["--model", "h2gcn-1", "--cluster", "local:2"], "h2gcn-1 has more than that"),
-        (["--model", "gcn", "--cluster", "local:2"], "Models that can: ring-table"),
+        (["--model", "gcn", "--cluster", "local:2"], "gcn has more than that"),
+        (["--model", "gat", "--cluster", "local:2"], "Models that can: h2gcn-1"),
     ],
 )
 def test_training_that_workers_cannot_do(
@@ -34,6 +34,16 @@ def test_training_that_workers_cannot_do(
     code, told, said = run("train", folder, *arguments)
     assert (code, told) == (2, "")
     assert why in said
+    assert len(said.splitlines()) == 1
+
+
+def test_tuning_that_workers_cannot_share(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    tune = ("tune", folder, "--model", "h2gcn-1", "--out", tmp_path / "tuned")
+    code, told, said = run(*tune, "--cluster", "local:2")
+    assert (code, told) == (2, "")
+    assert "workers make the ring table, and h2gcn-1 has more than that" in said
     assert len(said.splitlines()) == 1
 
 

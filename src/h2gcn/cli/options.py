@@ -21,9 +21,11 @@ from h2gcn.cli.console import download_bar
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
+    from h2gcn.cluster import Cluster
     from h2gcn.estimator import NodeClassifier
     from h2gcn.graph import Graph
     from h2gcn.io import TableOptions
+    from h2gcn.models import ModelSpec
 
 __all__ = [
     "DATASETS",
@@ -85,10 +87,10 @@ __all__ = [
     "machine",
     "merge",
     "options_of_training",
+    "over_workers",
     "parse_options",
     "past_of",
     "seen_by_workers",
-    "tables_over_workers",
     "with_tables",
 ]
 
@@ -267,8 +269,8 @@ A model refuses the others by itself, wherever they come from.
 """
 
 
-def check_workers(place: str | None, model: str) -> None:
-    """Refuse --cluster for a model that takes no ring table.
+def check_workers(place: str | None, model: str, *, train: bool = False) -> None:
+    """Refuse --cluster for a model that has nothing to share among workers.
 
     Parameters
     ----------
@@ -276,16 +278,23 @@ def check_workers(place: str | None, model: str) -> None:
         Where workers are, None without them.
     model
         A name of a model, or "auto".
+    train
+        Whether workers may train it, each on rows of the graph; else they make the ring
+        table alone.
     """
     from h2gcn.estimator import AUTO
     from h2gcn.models import MODELS, find_model
 
-    if place is None or model == AUTO or find_model(model).sees_rows_alone:
+    def can(spec: ModelSpec) -> bool:
+        return spec.sees_rows_alone or (train and spec.spreads)
+
+    if place is None or model == AUTO or can(find_model(model)):
         return
-    can = [name for name, spec in MODELS.items() if spec.sees_rows_alone]
+    known = [name for name, spec in MODELS.items() if can(spec)]
+    shared = "make the ring table" + (", or train rows of its rings" if train else "")
     raise InputError(
-        f"--cluster: workers make the ring table, and {model} has more than that. "
-        f"Models that can: {', '.join(can)}, and auto."
+        f"--cluster: workers {shared}, and {model} has more than that. "
+        f"Models that can: {', '.join(known)}, and auto."
     )
 
 
@@ -308,11 +317,11 @@ def seen_by_workers(source: str | None, tables: Tables, graph: Graph) -> str | N
 
 
 @contextmanager
-def tables_over_workers(
+def over_workers(
     place: str | None,
     graphs: Iterable[tuple[Graph, str | None]],
     memory_limit: float | None,
-) -> Iterator[None]:
+) -> Iterator[Cluster | None]:
     """Have the workers of a cluster make the ring tables of graphs, for a while.
 
     Parameters
@@ -323,9 +332,14 @@ def tables_over_workers(
         Each with the path of its store, if it has one.
     memory_limit
         Gigabytes that a worker may take; None is what is free.
+
+    Returns
+    -------
+    Iterator
+        The cluster; None without one.
     """
     if place is None:
-        yield
+        yield None
         return
     from h2gcn.cluster import Cluster, share_table
 
@@ -335,7 +349,7 @@ def tables_over_workers(
             during.enter_context(
                 share_table(cluster, graph, source=source, memory_limit=memory_limit)
             )
-        yield
+        yield cluster
 
 
 def machine(ring_store: Path | None, memory_limit: float | None) -> dict[str, Any]:

@@ -63,6 +63,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
     from h2gcn.auto import Leaderboard
+    from h2gcn.cluster import Cluster
     from h2gcn.estimator import CheckedFit, Evaluation, Judgement, NodeClassifier
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch, Stage
@@ -186,8 +187,9 @@ def command(
     Data that bring no split are split 60/20/20, each class alike; 'all' then means
     ten such splits. With --test-after the model is trained on the graph as it was
     then, and tested on the labels that came later. Ctrl-C and SIGTERM keep the
-    best so far, and say so. With --cluster, workers make the ring table, for models
-    that take one and for those members of auto that do.
+    best so far, and say so. With --cluster, workers train H2GCN, each on rows of
+    the graph, or make the ring table, for models that take one and for those
+    members of auto that do.
     """
     own = parse_options(option or [])
     given = {
@@ -215,7 +217,7 @@ def command(
         model, note = _default_model(source, of_one)
     model, base = find_settings(settings, model)
     check_given(model, given)
-    src.check_workers(cluster, model)
+    src.check_workers(cluster, model, train=True)
     if model == estimator.AUTO:
         given |= {"time_limit": time_limit, "refit": refit}
         if checkpoint is not None:
@@ -246,11 +248,16 @@ def command(
     numbers = _split_numbers(split, len(graph.splits))
     past = src.past_of(graph, options)
     later = src.later_than(past, graph, options)
-    graphs = [(graph, src.seen_by_workers(source, tables, graph))]
+    mapped = src.seen_by_workers(source, tables, graph)
+    graphs = [(graph, mapped)]
     graphs += [] if past is graph else [(past, None)]
-    with src.tables_over_workers(cluster, graphs, memory_limit):
+    spreads = model != estimator.AUTO and models.find_model(model).spreads
+    with src.over_workers(cluster, [] if spreads else graphs, memory_limit) as found:
+        team = None
+        if found is not None and spreads:
+            team = Team(found, mapped if past is graph else None)
         runs = _run_splits(
-            *(graph, past, model, numbers, seed, config, checkpoints),
+            *(graph, past, model, numbers, seed, config, checkpoints, team),
             note=note,
             quiet=quiet,
         )
@@ -402,6 +409,7 @@ def _run_splits(
     seed: int,
     config: Mapping[str, Any],
     checkpoints: Checkpoints | None = None,
+    team: Team | None = None,
     *,
     note: str = "",
     quiet: bool,
@@ -426,7 +434,7 @@ def _run_splits(
     runs: list[SplitRun] = []
     try:
         for number, (fitted, checked) in zip(numbers, fits, strict=True):
-            seconds = _fit(fitted, checked, number, checkpoints, quiet=quiet)
+            seconds = _fit(fitted, checked, number, checkpoints, team, quiet=quiet)
             used = fitted.split_
             tested = used.test if past is graph else graph.splits[number].test
             test = estimator.evaluate(fitted, graph, tested) if tested.size else None
@@ -502,6 +510,7 @@ def _fit(
     checked: CheckedFit,
     number: int,
     checkpoints: Checkpoints | None,
+    team: Team | None,
     *,
     quiet: bool,
 ) -> float:
@@ -531,7 +540,10 @@ def _fit(
             if show_epoch is not None:
                 show_epoch(epoch)
 
-        classifier.fit_checked(checked, on_epoch=on_epoch, **more)
+        if team is None:
+            classifier.fit_checked(checked, on_epoch=on_epoch, **more)
+        else:
+            team.fit(classifier, checked, on_epoch=on_epoch, **more)
     if notes and not quiet:  # it was finished: there was no epoch
         say(notes.pop())
     return before + time.perf_counter() - start
@@ -546,6 +558,28 @@ def find_splits(graph: Graph, numbers: Sequence[int], seed: int) -> list[Split]:
         )
         for number in numbers
     ]
+
+
+@dataclass(frozen=True)
+class Team:
+    """Workers that train one model together.
+
+    Parameters
+    ----------
+    cluster
+        Whose workers they are.
+    store
+        The folder of the graph's store, if it has one.
+    """
+
+    cluster: Cluster
+    store: str | None
+
+    def fit(self, classifier: NodeClassifier, checked: CheckedFit, **more: Any) -> None:
+        """Fit a classifier in place; `more` is what `fit_over_workers` takes."""
+        from h2gcn.cluster import fit_over_workers
+
+        fit_over_workers(classifier, checked, self.cluster, store=self.store, **more)
 
 
 @dataclass(frozen=True)

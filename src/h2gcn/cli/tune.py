@@ -216,7 +216,7 @@ def command(
         say_what_was_read(graph, splits)
     work = Tuning(graph, model, splits, seed, device or "auto", folder, quiet, here)
     mapped = src.seen_by_workers(source, tables, graph) if graph is read else None
-    with src.tables_over_workers(cluster, [(graph, mapped)], memory_limit):
+    with src.over_workers(cluster, [(graph, mapped)], memory_limit):
         work.rank(grid, n_trials)
         saved = work.save()
     result = _result_of(work, search, saved=saved)

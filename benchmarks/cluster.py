@@ -4,8 +4,8 @@ A real cluster of Ray on this machine: a node with one core for one worker, two 
 with one core each for two, each with a scheduler and an object store of its own. All
 take the graph from a store.
 
-`table` makes the ring table of the labelled nodes; `exact` trains H2GCN; `whole` goes
-from Parquet to predictions, at several sizes, with two workers.
+`table` makes the ring table of all nodes; `exact` trains H2GCN on 60 % of them; `whole`
+goes from Parquet to predictions, at several sizes, with two workers.
 
     python benchmarks/cluster.py table exact
     python benchmarks/cluster.py whole --sizes 1000000 10000000 --folder DIR
@@ -34,11 +34,8 @@ from graphs import random_graph
 from h2gcn import NodeClassifier
 from h2gcn.cluster import Cluster, fit_over_workers, predict_parts, share_table
 from h2gcn.estimator import check_fit
-from h2gcn.graph import Graph, stratified_split
 from h2gcn.io import open_store, write_store
 
-LABELLED = (0.02, 0.01, 0.01)
-"""Shares of the nodes to train on, to choose by, to test on."""
 ASKED = {"table": 1.6, "exact": 1.4}
 """How many times as fast two workers must be as one."""
 ASKED_GIGABYTES, ASKED_SLOPE = 6.0, 1.1
@@ -94,13 +91,8 @@ def workers(count: int) -> Iterator[Cluster]:
 def speeds(folder: Path, chosen: argparse.Namespace) -> None:
     """Time one worker and two, in turns."""
     graph = random_graph(chosen.nodes, degree=chosen.degree)
-    split = stratified_split(graph.y, LABELLED, 0)
-    y = np.full(chosen.nodes, -1)
-    for part in split.parts.values():
-        y[part] = graph.y[part]
-    made = Graph(x=graph.x, adj=graph.adj, y=y, splits=(split,), name="random")
-    write_store(made, folder / "store")
-    del graph, made
+    write_store(graph, folder / "store")
+    del graph
     for what in ("table", "exact"):
         if what not in chosen.what:
             continue
@@ -122,23 +114,29 @@ def speeds(folder: Path, chosen: argparse.Namespace) -> None:
 
 
 def table(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return how long the table of the labelled nodes takes."""
+    """Return how long the table of all nodes takes, once the workers have begun."""
     graph = open_store(store)
     options = {"table": RECIPE}
-    model = NodeClassifier(
-        "logistic", ring_cap=chosen.ring_cap, options=options, random_state=0
-    )
-    marks: list[float] = []
-    begun = time.perf_counter()
+    spent: list[float] = []
+    for _ in range(2):  # first the workers load torch and open the graph
+        model = NodeClassifier(
+            "ring-table",
+            ring_cap=chosen.ring_cap,
+            options=options,
+            epochs=1,
+            random_state=0,
+        )
+        marks: list[float] = []
 
-    def on_slice(done: int, total: int) -> None:
-        del done, total
-        marks.append(time.perf_counter() - begun)
+        def on_slice(done: int, total: int, marks: list[float] = marks) -> None:
+            del done, total
+            marks.append(time.perf_counter())
 
-    with share_table(cluster, graph, source=store, on_slice=on_slice):
-        model.fit(graph, 0)
-    # Workers open the graph first; what counts is the work that they share.
-    return {"seconds": marks[-1], "slices": len(marks), "first": marks[0]}
+        begun = time.perf_counter()
+        with share_table(cluster, graph, source=store, on_slice=on_slice):
+            model.fit(graph, 0)
+        spent.append(marks[-1] - begun)
+    return {"seconds": spent[1], "first time": spent[0], "slices": len(marks)}
 
 
 def exact(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:

@@ -102,6 +102,9 @@ def test_workers_train_h2gcn(
     assert code == 0, said
     one, ours = (json.loads(text)["splits"][0] for text in (here, there))
     assert ours["best_epoch"] == one["best_epoch"]
+    (spread,) = json.loads(there)["cluster"]
+    assert (spread["workers"], spread["starts"]) == (2, 1)
+    assert spread["sent"] > 0
     assert ours["test_accuracy"] == one["test_accuracy"]
     assert (tmp_path / "state" / "split-0" / "checkpoint.json").exists()
     predicted = [

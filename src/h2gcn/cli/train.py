@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,7 +63,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
     from h2gcn.auto import Leaderboard
-    from h2gcn.cluster import Cluster
+    from h2gcn.cluster import Cluster, Spread
     from h2gcn.estimator import CheckedFit, Evaluation, Judgement, NodeClassifier
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch, Stage
@@ -252,8 +252,8 @@ def command(
     graphs = [(graph, mapped)]
     graphs += [] if past is graph else [(past, None)]
     spreads = model != estimator.AUTO and models.find_model(model).spreads
+    team = None
     with src.over_workers(cluster, [] if spreads else graphs, memory_limit) as found:
-        team = None
         if found is not None and spreads:
             team = Team(found, mapped if past is graph else None)
         runs = _run_splits(
@@ -270,6 +270,8 @@ def command(
     result = _report(graph, model, runs) | {"interrupted": interrupted is not None}
     if later is not None:
         result["time"] = later
+    if team is not None:
+        result["cluster"] = [asdict(spread) for spread in team.told]
     _warn_of_missed_classes(result)
     if as_json:
         tell_json(result)
@@ -277,6 +279,8 @@ def command(
         if interrupted is not None:
             tell(f"{interrupted}: these are the scores of the best so far")
         _show(result, graph)
+        for spread in team.told if team is not None else ():
+            tell(_cluster_line(spread))
         if out is not None:
             _say_saved(out, best, graph)
         if page is not None:
@@ -570,16 +574,35 @@ class Team:
         Whose workers they are.
     store
         The folder of the graph's store, if it has one.
+    told
+        How each training went.
     """
 
     cluster: Cluster
     store: str | None
+    told: list[Spread] = field(default_factory=list)
 
     def fit(self, classifier: NodeClassifier, checked: CheckedFit, **more: Any) -> None:
         """Fit a classifier in place; `more` is what `fit_over_workers` takes."""
         from h2gcn.cluster import fit_over_workers
 
-        fit_over_workers(classifier, checked, self.cluster, store=self.store, **more)
+        found = fit_over_workers(
+            classifier, checked, self.cluster, store=self.store, **more
+        )
+        self.told.append(found)
+
+
+def _cluster_line(spread: Spread) -> str:
+    """Return how a training went over workers, beside what was forecast."""
+    from h2gcn.sparse import gigabytes
+
+    again = "" if spread.starts == 1 else f", started {spread.starts} times"
+    return (
+        f"{spread.workers} workers{again}: each sent {gigabytes(spread.sent)} an epoch "
+        f"(forecast: {gigabytes(spread.forecast_sent)}) and took up to "
+        f"{gigabytes(spread.peak)} (forecast, without programs and mapped files: "
+        f"{gigabytes(spread.forecast_bytes)})"
+    )
 
 
 @dataclass(frozen=True)

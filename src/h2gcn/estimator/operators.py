@@ -296,7 +296,9 @@ def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
     training, judging = module.product_columns()
     held += 4 * n * max(2 * training, judging)  # and its gradient
     # Forward own rows to each, backward to each theirs; then the validation nodes'.
-    return held, 4 * (workers - 1) * own * (2 * training + judging)
+    sent = 4 * (workers - 1) * own * (2 * training + judging)
+    weights = 4 * sum(weight.numel() for weight in module.parameters())
+    return held, sent + 2 * weights * (workers - 1) // workers
 
 
 # ----------------------------------------------------------------- for some nodes alone

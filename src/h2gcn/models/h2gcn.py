@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import product
+from itertools import accumulate, pairwise, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -194,6 +194,14 @@ class H2GCN(NodeModule):
         # Round k is n_rings^k embeddings wide, or one where every round embeds.
         self._widths = [1 if nonlinear else n_rings**k for k in self.final]
         self._levels = [(k, i) for k in self.final for i in range(n_rings if k else 1)]
+        # Where each block of W_c is, those of a round and a first ring together.
+        spans = pairwise(accumulate(self._widths, initial=0))
+        of_round = dict(zip(self.final, spans, strict=True))
+        self._order = [
+            place
+            for k, ring in self._levels
+            for place in range(of_round[k][0] + ring, of_round[k][1], n_rings or 1)
+        ]
         self._level_widths = [
             (n_rings ** (k - 1) if k else 1) * out_channels for k, _ in self._levels
         ]
@@ -439,13 +447,9 @@ class H2GCN(NodeModule):
 
     def _by_level(self) -> Tensor:
         """Return W_c with the blocks of a round and its first ring side by side."""
-        width, p = self._n_rings, self.hidden_channels
-        parts = self.classifier.view(-1, p, self.out_channels).split(self._widths)
-        blocks = []
-        for k, part in zip(self.final, parts, strict=True):
-            rings = part.view(-1, width if k else 1, p, self.out_channels).unbind(1)
-            blocks += [ring.transpose(0, 1).reshape(p, -1) for ring in rings]
-        return torch.cat(blocks, dim=1)
+        p = self.hidden_channels
+        blocks = self.classifier.view(-1, p, self.out_channels)
+        return blocks[self._order].transpose(0, 1).reshape(p, -1)
 
     def exact_sum(
         self, x: Input, operators: Sequence[LinearMap], node: int

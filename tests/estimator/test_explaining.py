@@ -102,7 +102,7 @@ def check_sums(found: Explanation) -> None:
                 assert inner == sorted(inner, reverse=True)
 
 
-@pytest.mark.filterwarnings("ignore:.* cannot be reached")
+@pytest.mark.filterwarnings("ignore:.* cannot be reached", "ignore:.* same label")
 @pytest.mark.parametrize(("model", "params"), EXACT, ids=str)
 @settings(max_examples=2)
 @given(seed=st.integers(0, 1000))

@@ -241,9 +241,9 @@ MemoryLimit = Annotated[
 
 def _place(value: str | None) -> str | None:
     """Return where workers are, or say what a place may be."""
-    from h2gcn.cluster import check_place
-
     if value is not None:
+        from h2gcn.cluster import check_place
+
         check_place(value)
     return value
 

@@ -958,6 +958,8 @@ class NodeClassifier(Estimator):
         check_is_graph("predict_blocks", graph)
         if block_size is not None:
             check_integer("predict_blocks", "block_size", block_size, 1)
+        if alone is not None:
+            check_bool("predict_blocks", "alone", alone)
         index = None if nodes is None else check_nodes(graph, nodes)
         if index is not None:
             known = self.remembered(graph, index)

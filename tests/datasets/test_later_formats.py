@@ -2,8 +2,10 @@
 
 import io
 import os
+import struct
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -21,6 +23,7 @@ from h2gcn.datasets import DATASETS, load_dataset
 from h2gcn.datasets.formats import read_split_list
 from h2gcn.datasets.later_formats import (
     BLOCK,
+    _check_tags,
     _edges,
     _table,
     csv_blocks,
@@ -31,6 +34,23 @@ from support.serving import serving
 from support.tiny_benchmarks import TINY, mat, packed, split_list, write_files
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*they are read all the same")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("code", [0, 8, 10, 19, 99])
+def test_a_type_that_there_is_not_is_told(code: int, compressed: bool) -> None:
+    """It would have scipy follow an address that is none, and end the program."""
+    whole = io.BytesIO()
+    scipy.io.savemat(whole, {"A": np.eye(3)}, do_compression=False)
+    sound = whole.getvalue()
+    _check_tags(io.BytesIO(sound))
+    tag = sound.rindex(b"\x09\0\0\0\x48\0\0\0")  # of the numbers: doubles, 72 bytes
+    damaged = sound[:tag] + bytes([code]) + sound[tag + 1 :]
+    if compressed:
+        packed = zlib.compress(damaged[128:])
+        damaged = damaged[:128] + struct.pack("<II", 15, len(packed)) + packed
+    with pytest.raises(InputError, match=f"it has no type {code}"):
+        _check_tags(io.BytesIO(damaged))
 
 
 def load(root: Path, name: str, **changed: bytes | str) -> Graph:

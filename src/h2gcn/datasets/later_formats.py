@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import math
 import re
+import struct
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -255,6 +258,71 @@ _NUMBERS = {
 """What scipy calls the variables of a .mat file that hold numbers."""
 
 
+_MATRIX, _COMPRESSED = 14, 15
+_OF_NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18})
+"""Codes that the parts of a variable may have: scipy trusts them, and any other would
+have it follow an address that is none."""
+
+
+def _check_tags(file: IO[bytes]) -> None:
+    """Raise where a .mat file of today's format names a type that there is not."""
+    head = file.read(128)
+    order = {b"IM": "<", b"MI": ">"}.get(head[126:128])
+    if order is None:  # an older format, which has other tags
+        return
+    while True:
+        tag = file.read(8)
+        if len(tag) < 8:
+            return
+        kind, size = struct.unpack(f"{order}II", tag)
+        given = io.BytesIO(file.read(size))
+        content: io.BytesIO | _Inflated = given
+        if kind == _COMPRESSED:
+            content = _Inflated(given)
+            kind, size = struct.unpack(f"{order}II", content.read(8).ljust(8, b"\0"))
+        if kind == _MATRIX:
+            _check_parts(content, order, size)
+
+
+def _check_parts(content: io.BytesIO | _Inflated, order: str, size: int) -> None:
+    """Raise where a part of a variable has a type that there is not."""
+    done = 0
+    while done < size:
+        tag = content.read(8)
+        if len(tag) < 8:
+            return
+        kind, count = struct.unpack(f"{order}II", tag)
+        small = kind >> 16  # four bytes or less stand in the tag itself
+        kind, count = (kind & 0xFFFF, 0) if small else (kind, count)
+        # Variables in a variable are no numbers, and are refused before they are read.
+        if kind not in _OF_NUMBERS | {_MATRIX}:
+            raise InputError(f"the file is damaged (it has no type {kind})")
+        left = -(-count // 8) * 8
+        done += 8 + left
+        while left:
+            read = len(content.read(min(left, 2**20)))
+            if not read:
+                return
+            left -= read
+
+
+class _Inflated:
+    """What was compressed, read from the beginning."""
+
+    def __init__(self, compressed: io.BytesIO) -> None:
+        self._compressed, self._inflate = compressed, zlib.decompressobj()
+
+    def read(self, count: int) -> bytes:
+        """Return the next bytes, as many as there are."""
+        found = b""
+        while len(found) < count and not self._inflate.eof:
+            more = self._inflate.unconsumed_tail or self._compressed.read(2**16)
+            if not more:
+                break
+            found += self._inflate.decompress(more, count - len(found))
+        return found
+
+
 def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
     """Return some variables of a .mat file: arrays, or sparse matrices that are sound.
 
@@ -266,6 +334,11 @@ def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
         with opened(path) as raw, warnings.catch_warnings():
             file: Any = raw
             warnings.simplefilter("ignore")  # of scipy, about what is refused below
+            try:
+                _check_tags(file)
+            except zlib.error as error:
+                raise _damaged(error) from None
+            file.seek(0)
             there = {name: (shape, kind) for name, shape, kind in whosmat(file)}
             for name in names:
                 if name not in there:

@@ -24,7 +24,8 @@ SYN_PRODUCTS = (
 )
 REASONS = {
     ("h2gcn-1", "chameleon"): "so patience is not the reason, but the choice between "
-    "settings that are next to level on the nodes that it is made by"
+    "settings that are next to level on the nodes that it is made by: see *The rule "
+    "that chooses*"
 }
 """What follows from that, of cells of the real benchmarks."""
 

@@ -49,7 +49,7 @@ NO_OGB = (
     "The features of ogbn-products are not in $H2GCN_DATA/ogbn_products/raw (OGB's "
     "package puts them there): the graphs have "
 )
-KINDS = (
+MANY_KINDS = (
     f"{NO_OGB}features of twenty Gaussians a class, as far apart as gives the MLP "
     "about the paper's accuracy."
 )
@@ -369,7 +369,7 @@ def _notes(
             "syn-cora-own": "The graphs are of our generator, with Cora's features; "
             "the authors' are read from $H2GCN_DATA/syn-cora.",
             "syn-products": GAUSSIANS,
-            "syn-products-kinds": KINDS,
+            "syn-products-kinds": MANY_KINDS,
             "syn-products-ogb": OGB,
         }[experiment.synthetic],
     ]

@@ -16,17 +16,20 @@ from h2gcn.experiments import published, runs
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results"
-DISAGREES = {
-    *("best-on-syn-products", "apart-in-homophily", "importance-turns"),
-    *("first-round", "above-geom-gcn"),
-}
+DISAGREES = {"importance-turns", "above-geom-gcn"}
 """The paper's conclusions that do not hold in our runs; docs/results.md says why.
 
-With our features, which are not the paper's, GCN-Cheby leads on syn-products. At
-h = 0, where in the paper K0 and K1 are level, ours misses K1 more than K0; and at
-h = 0.7, where the paper misses N2 most, ours misses N1. In homophily the variant NS0
-is a little ahead of H2GCN-1, as in the paper's own table. Our Geom-GCN leads on
+At h = 0.7, where the paper misses N2 most, ours misses N1. Our Geom-GCN leads on
 chameleon.
+"""
+WITH_ONE_GAUSSIAN = {
+    *("best-on-syn-products", "apart-in-homophily", "importance-turns", "first-round"),
+}
+"""Those that do not while they are judged by features of one Gaussian a class.
+
+With them, GCN-Cheby leads on syn-products. At h = 0, where in the paper K0 and K1 are
+level, ours misses K1 more than K0. In homophily the variant NS0 is a little ahead of
+H2GCN-1, as in the paper's own table.
 """
 
 
@@ -137,7 +140,8 @@ def test_the_papers_conclusions_hold_here(claim: Claim, kept: Any) -> None:
     if said.holds is None:
         assert said.evidence.startswith(NOT_YET)
     else:
-        assert said.holds is (claim.name not in DISAGREES)
+        disagrees = WITH_ONE_GAUSSIAN if said.compared else DISAGREES
+        assert said.holds is (claim.name not in disagrees)
     page = (ROOT / "docs/results.md").read_text("utf-8")
     verdict = {True: "Holds.", False: "Does not hold here.", None: "Not yet."}
     assert f"**{verdict[said.holds]}** {said.sentence}\n" in page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import conclusion_checks as checks
@@ -24,6 +24,8 @@ BOTH = ("h2gcn-1", "h2gcn-2")
 PLAIN = ("gcn", "gat")
 DESIGNED = tuple(m for m in REAL_MODELS if m not in (*PLAIN, "geom-gcn", "mlp"))
 """Models with some of the designs D1 to D3; the paper sets Geom-GCN apart."""
+TWENTY, ONE = "With twenty Gaussians a class", "With one Gaussian a class"
+"""The two kinds of features that syn-products was run with."""
 LEADS = "H2GCN is the best model, or level with it, in most settings of {}: {}."
 
 
@@ -39,12 +41,19 @@ class Conclusion:
         Whether it holds here; None where runs are missing.
     evidence
         Our figures, or which cells are missing.
+    beside
+        Of a claim about syn-products, what runs with the other kind of features say.
+    compared
+        Whether it is those for comparison that it is judged by, since some of the
+        others are missing.
     """
 
     name: str
     sentence: str
     holds: bool | None
     evidence: str
+    beside: str = ""
+    compared: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,12 +262,47 @@ CLAIMS = (
 """In the order of the paper."""
 
 
-def conclude(tables: Mapping[str, Table]) -> list[Conclusion]:
+def conclude(
+    tables: Mapping[str, Table], compared: Mapping[str, Table]
+) -> list[Conclusion]:
     """Return what tables say of each of the paper's conclusions.
 
     Parameters
     ----------
     tables
-        Tables of ours by experiment, as `h2gcn.experiments.stored_result` makes them.
+        Tables of ours by experiment, as `h2gcn.experiments.stored_result` makes them;
+        those on syn-products with twenty Gaussians a class.
+    compared
+        Those with one, by experiment. A claim is judged by them where cells that it
+        is about are missing in the others.
     """
-    return [claim.conclude(tables[claim.experiment]) for claim in CLAIMS]
+    found = []
+    for claim in CLAIMS:
+        said = claim.conclude(tables[claim.experiment])
+        if claim.experiment in compared:
+            said = _beside(said, claim.conclude(compared[claim.experiment]))
+        found.append(said)
+    return found
+
+
+def _beside(said: Conclusion, other: Conclusion) -> Conclusion:
+    """Return a conclusion with what another kind of features says of it."""
+    if said.holds is not None:
+        return replace(
+            said, evidence=f"{TWENTY}: {said.evidence}", beside=_told(ONE, other)
+        )
+    if other.holds is None:
+        return said
+    return replace(
+        other,
+        evidence=f"{ONE}: {other.evidence}",
+        beside=_told(TWENTY, said),
+        compared=True,
+    )
+
+
+def _told(features: str, said: Conclusion) -> str:
+    if said.holds is None:
+        return f"{features} {said.evidence}"
+    verdict = "it holds, too" if said.holds else "it does not hold"
+    return f"{features} {verdict}. {said.evidence}"

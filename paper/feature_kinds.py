@@ -4,7 +4,8 @@ The features of ogbn-products are not to be had, and a class of products has man
 kinds in it. This takes the graphs of syn-products with classes of several Gaussians
 each instead of one, just as far apart as gives the MLP the paper's accuracy, and
 keeps the accuracies of the cells in results/feature-kinds.json. How many Gaussians
-was chosen on the first graph of h = 0.10, where 20 came nearer to the paper than 5.
+was chosen on the first graph of h = 0.10, where 20 came nearer to the paper than 5;
+those are the features of `syn-products-kinds`, which `h2gcn reproduce` runs.
 
     python paper/feature_kinds.py 0.00 0.10 0.20 0.30 0.40
     python paper/feature_kinds.py --kinds 5 0.10
@@ -15,21 +16,17 @@ was chosen on the first graph of h = 0.10, where 20 came nearer to the paper tha
 import argparse
 import json
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from disagreements import SHOWN
-from numpy.typing import NDArray
 
-from h2gcn.datasets import PRESETS, generate_graph
+from h2gcn.datasets import PRESETS, GaussianFeatures, generate_graph
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.experiments import EXPERIMENTS, classifier_of, find_protocol
 from h2gcn.graph import Graph
 
 FILE = Path(__file__).parents[1] / "results" / "feature-kinds.json"
-N_FEATURES = 100
 KINDS = 20
 """Gaussians of a class, unless told otherwise."""
 MLP = 68.5
@@ -39,32 +36,6 @@ STEPS = 6
 RANGE = (4.0, 16.0)
 GRAPHS = (1, 2, 3)
 KNOWN = sorted({m for e in ("ablation", "syn-products") for m in EXPERIMENTS[e].models})
-
-
-@dataclass(frozen=True)
-class ManyKinds:
-    """x_v = s · μ + ε with ‖μ‖ = 1, ε ~ N(0, I), and μ one of the class's, at random.
-
-    Parameters
-    ----------
-    kinds
-        How many μ a class has.
-    separation
-        Their length s.
-    """
-
-    kinds: int
-    separation: float
-
-    def draw(
-        self, y: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.float32], None]:
-        """Return features, [n, 100], for the labels `y`, [n]."""
-        means = rng.standard_normal(((int(y.max()) + 1) * self.kinds, N_FEATURES))
-        means *= self.separation / np.linalg.norm(means, axis=1, keepdims=True)
-        x = rng.standard_normal((len(y), N_FEATURES), dtype=np.float32)
-        kind = rng.integers(self.kinds, size=len(y))
-        return x + means.astype(np.float32)[y * self.kinds + kind], None
 
 
 def main() -> None:
@@ -86,7 +57,7 @@ def main() -> None:
     kept = whole.setdefault(str(given.kinds), {"cells": {}})
     if "separation" not in kept:
         kept["separation"] = find_separation(given.kinds)
-    features = ManyKinds(given.kinds, kept["separation"])
+    features = GaussianFeatures(separation=kept["separation"], kinds=given.kinds)
     for h in given.columns:
         for model in given.models:
             if (cell := f"{model}:{h}") in kept["cells"]:
@@ -102,14 +73,15 @@ def find_separation(kinds: int) -> float:
     low, high = RANGE
     for _ in range(STEPS):
         middle = (low + high) / 2
-        if accuracy(make("0.10", 1, ManyKinds(kinds, middle)), "mlp") < MLP:
+        features = GaussianFeatures(separation=middle, kinds=kinds)
+        if accuracy(make("0.10", 1, features), "mlp") < MLP:
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-def make(h: str, number: int, features: ManyKinds) -> Graph:
+def make(h: str, number: int, features: GaussianFeatures) -> Graph:
     """Return a graph of syn-products with other features."""
     return generate_graph(
         **PRESETS["syn-products"],

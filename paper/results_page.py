@@ -13,7 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from conclusions import CLAIMS, conclude
-from other_models import others_table
+from disagreements import kinds_chosen
+from other_models import others_settings, others_table
 from results_readme import ABSENT, readme_part
 from results_text import (
     conclusions_list,
@@ -23,6 +24,7 @@ from results_text import (
     settings_table,
     worse_list,
 )
+from selection_rules import rules_part
 from worse_cells import mixhop_widths
 
 from h2gcn.experiments import (
@@ -41,6 +43,8 @@ from h2gcn.experiments import (
 ROOT = Path(__file__).parents[1]
 TEMPLATE = Path(__file__).with_name("results_page.md")
 PROTOCOL = "standard"
+KINDS, GAUSSIAN = "syn-products-kinds", "syn-products"
+"""The features of syn-products: the stand-in, and what it is compared with."""
 MADE = ("statistics", "theory")
 """Results that are kept as they were made, since they need data or computation."""
 PART = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.S)
@@ -55,7 +59,7 @@ class Results:
     folder
         Holds `runs.jsonl`, `statistics/result.json`, `theory/result.json`, `train/`,
         and what was tried where ours is another: `split-noise.json`, `tried.jsonl`,
-        `feature-kinds.json`.
+        `feature-kinds.json`, `selection-rules.jsonl`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -63,13 +67,20 @@ class Results:
         self.records = read_records(folder / "runs.jsonl")
         protocol = find_protocol(PROTOCOL)
         self.stored = {
-            name: stored_result(name, protocol, self.records)
+            name: stored_result(name, protocol, self.records, KINDS)
             for name in (*EXPERIMENTS, "ranks")
+        }
+        self.compared = {
+            name: stored_result(name, protocol, self.records, GAUSSIAN).tables[0]
+            for name, experiment in EXPERIMENTS.items()
+            if experiment.synthetic == "syn-products"
         }
         self.made = {name: read_result(folder / name / "result.json") for name in MADE}
         self.tried = read_records(folder / "tried.jsonl")
         self.noise = json.loads((folder / "split-noise.json").read_text("utf-8"))
         self.kinds = json.loads((folder / "feature-kinds.json").read_text("utf-8"))
+        rules = folder / "selection-rules.jsonl"
+        self.rules = read_records(rules) if rules.exists() else []
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -89,19 +100,26 @@ class Results:
 
 def page(results: Results) -> str:
     """Return docs/results.md."""
-    tables = results.tables
+    tables, compared = results.tables, results.compared
+    drawn = conclude(tables, compared)
     parts = {
-        "conclusions": conclusions_list(conclude(tables), tables, results.kinds),
-        "counts": counts_table(tables),
+        "conclusions": conclusions_list(drawn, tables, compared),
+        "counts": counts_table(tables, compared),
         "worse": worse_list(tables, results.noise, results.tried),
         "mixhop": mixhop_widths(results.records, results.tried),
         "runs": runs_line(results),
         "absent": ABSENT,
         "mlp": mlp_line(tables["syn-products"]),
+        "mlp compared": mlp_line(compared["syn-products"]),
+        "kinds": kinds_chosen(results.kinds),
+        "rules": rules_part(results.rules),
         "ranked": tables["ranks"].title.partition(" models on ")[2],
         "settings": settings_table(results.stored["real"]),
-        "others": others_table(results.folder / "train"),
+        "others": others_table(results.folder / "train", tables["real"]),
+        "others settings": others_settings(results.folder / "train"),
     }
+    for name, table in compared.items():
+        parts[f"compared {name}"] = markdown_grid(table)
     for name, table in tables.items():
         parts[f"table {name}"] = markdown_grid(table)
         parts[f"notes {name}"] = _listed(table.notes or ())
@@ -176,7 +194,7 @@ def main() -> None:
     (ROOT / "docs" / "results.md").write_text(page(results), "utf-8")
     path = ROOT / "README.md"
     path.write_text(readme(path.read_text("utf-8"), results), "utf-8")
-    for conclusion in conclude(results.tables):
+    for conclusion in conclude(results.tables, results.compared):
         print(conclusion.holds, conclusion.name)
     print(
         runs_line(results), f"{len(CLAIMS)} conclusions, {len(results.figures)} figures"

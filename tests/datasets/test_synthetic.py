@@ -300,6 +300,35 @@ def test_gaussian_features_lie_around_their_class_means():
     np.testing.assert_allclose((x - means[y]).std(axis=0), 1, atol=0.05)
 
 
+def test_a_class_of_several_kinds_has_a_mean_for_each():
+    y = np.repeat([0, 1], 5000)
+    # So far apart that the nodes of a kind are those that are near to each other.
+    source = GaussianFeatures(n_features=50, separation=100, kinds=3)
+    x, _ = source.draw(y, np.random.default_rng(0))
+    for c in (0, 1):
+        left, sizes = x[y == c], []
+        while len(left):
+            near = np.linalg.norm(left - left[0], axis=1) < 50
+            mean = left[near].mean(axis=0)
+            assert np.linalg.norm(mean) == pytest.approx(100, abs=1)
+            np.testing.assert_allclose((left[near] - mean).std(axis=0), 1, atol=0.1)
+            sizes.append(int(near.sum()))
+            left = left[~near]
+        assert len(sizes) == 3
+        assert min(sizes) > 1500
+
+
+def test_one_kind_is_what_it_was_before_there_were_several():
+    y = np.array([0, 1, 1, 2])
+    rng = np.random.default_rng(5)
+    means = rng.standard_normal((3, 4))
+    means *= 2 / np.linalg.norm(means, axis=1, keepdims=True)
+    expected = rng.standard_normal((4, 4), dtype=np.float32)
+    expected += means.astype(np.float32)[y]
+    x, _ = GaussianFeatures(4, 2.0).draw(y, np.random.default_rng(5))
+    np.testing.assert_array_equal(x, expected)
+
+
 def lender(sizes: list[int], *, sparse: bool) -> Graph:
     """Return a graph whose node v has v + 1 as its first feature."""
     y = np.append(np.repeat(np.arange(len(sizes)), sizes), -1)
@@ -404,6 +433,8 @@ def test_gaussian_arguments_are_checked():
         GaussianFeatures(n_features=0)
     with pytest.raises(InputError, match=r"'separation' .* \[0, inf\). Got -1"):
         GaussianFeatures(separation=-1)
+    with pytest.raises(InputError, match=r"'kinds' .* at least 1. Got 0"):
+        GaussianFeatures(kinds=0)
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_one_command_leaves_store_tables_figures_and_report(
     assert {record["epochs"] for record in records} == {2}
     result = json.loads((out / "degree" / "result.json").read_text("utf-8"))
     assert (result["protocol"], result["failed"]) == ("tiny", [])
-    assert "Gaussian features" in " ".join(result["notes"])
+    assert "twenty Gaussians a class" in " ".join(result["notes"])
     text = (out / "degree" / "degree.csv").read_text("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     assert {row["row"] for row in rows} >= {"h2gcn-1, h = 0.2", "h2gcn-2, h = 0.8"}
@@ -168,7 +168,7 @@ def test_a_run_that_fails_is_told_and_does_not_stop_the_others(
     )
     assert run("syn-products", "--out", tmp_path, "--jobs", 1, "--quiet") == 1
     told = capsys.readouterr().err
-    assert told.count("failed: syn-products-200/") == 4
+    assert told.count("failed: syn-products-kinds-200/") == 4
     assert "learning_rate" in told
     assert "4 runs failed; the same command tries them again" in told
     result = json.loads((tmp_path / "syn-products" / "result.json").read_text("utf-8"))
@@ -329,8 +329,8 @@ def test_statistics_of_what_can_be_generated_are_there_without_data(
     real, synthetic = result.tables
     assert {cell.verdict for cell in real.cells} == {"not run"}
     shown = {row.name: row.cells[0].mean for row in synthetic.rows}
-    assert shown["syn-products-200/h0.10-r1"] == 200
-    assert "syn-products-200/h0.10-r1" in result.cards
+    assert shown["syn-products-kinds-200/h0.10-r1"] == 200
+    assert "syn-products-kinds-200/h0.10-r1" in result.cards
 
 
 def test_without_the_authors_graphs_ours_are_taken(
@@ -348,7 +348,8 @@ def test_the_features_of_ogbn_products_are_taken_where_they_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     experiment = EXPERIMENTS["syn-products"]
-    assert on_available_graphs(experiment, TINY).synthetic == "syn-products"
+    there = on_available_graphs(experiment, TINY)
+    assert there.units("0.10", TINY)[0] == ("syn-products-kinds-200/h0.10-r1", 0)
     monkeypatch.setattr(runs, "has_products", lambda: True)
     there = on_available_graphs(experiment, TINY)
     assert there.units("0.10", TINY)[0] == ("syn-products-ogb-200/h0.10-r1", 0)

@@ -62,6 +62,22 @@ def test_a_smaller_syn_products_has_its_size_in_its_name() -> None:
 
 
 @pytest.mark.usefixtures("root")
+def test_features_of_many_kinds_change_nothing_but_the_features() -> None:
+    graph = open_graph("syn-products-kinds-2000/h0.20-r2")
+    plain = open_graph("syn-products-2000/h0.20-r2")
+    assert graph.name == "syn-products-kinds-2000/h0.20-r2"
+    assert (graph.adj != plain.adj).nnz == 0
+    np.testing.assert_array_equal(graph.y, plain.y)
+    np.testing.assert_array_equal(graph.splits[0].test, plain.splits[0].test)
+    assert graph.x.shape == plain.x.shape
+    assert not np.array_equal(graph.x, plain.x)
+    # Of a class of twenty means, each 9.5 long, little is left on average.
+    means = [np.linalg.norm(graph.x[graph.y == c].mean(axis=0)) for c in range(10)]
+    assert min(means) > 1
+    assert max(means) < 5
+
+
+@pytest.mark.usefixtures("root")
 def test_a_name_stands_for_one_graph_for_ever() -> None:
     # Runs in a store are of these graphs: another one needs another name.
     def wiring(name: str) -> str:
@@ -72,6 +88,7 @@ def test_a_name_stands_for_one_graph_for_ever() -> None:
     assert wiring("syn-products/h0.20-r1") == "56dc92597db58233"
     assert wiring("syn-products/h0.20-r2") == "cf83205c3a741467"
     assert wiring("syn-products/h0.30-r1") == "033145f41be3a163"
+    assert wiring("syn-products-kinds/h0.30-r1") == "033145f41be3a163"
 
 
 @pytest.mark.usefixtures("root")

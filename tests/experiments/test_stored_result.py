@@ -99,13 +99,32 @@ def test_nothing_is_chosen_while_the_grid_is_not_done() -> None:
 
 
 def test_features_are_those_that_the_store_has_runs_on() -> None:
-    gaussian = synthetic("syn-products", "mlp", "0.20")
-    lent = synthetic("syn-products-ogb", "mlp", "0.20")
-    for records, kind in ((gaussian, "syn-products"), (lent, "syn-products-ogb")):
+    families = ("syn-products", "syn-products-kinds", "syn-products-ogb")
+    records: Records = []
+    for family in families:
+        # Each is nearer to the paper than those before it, and is taken instead.
+        records += synthetic(family, "mlp", "0.20")
         found = cells("syn-products", records)
         assert found.keys() == {("mlp", "0.20")}
-        runs = tuple(f"{kind}/h0.20-r{r}" for r in (1, 2, 3))
-        assert found["mlp", "0.20"].runs == runs
+        assert found["mlp", "0.20"].runs == graphs(family)
+
+
+def test_features_that_are_asked_for_are_taken() -> None:
+    records = synthetic("syn-products", "mlp", "0.20")
+    records += synthetic("syn-products-kinds", "mlp", "0.30")
+    for family, column in (("syn-products", "0.20"), ("syn-products-kinds", "0.30")):
+        table = stored_result("syn-products", STANDARD, records, family).tables[0]
+        (found,) = [one for one in table.placed() if one[2].mean is not None]
+        assert found[:2] == ("mlp", column)
+        assert found[2].runs == graphs(family, column)
+    real_runs = real("texas", "gcn", best=1)
+    table = stored_result("real", STANDARD, real_runs, "syn-products").tables[0]
+    assert table.row("gcn")["texas"].n == 10, "it is of no concern to others"
+
+
+def graphs(family: str, h: str = "0.20") -> tuple[str, ...]:
+    """Return the names of the three graphs of an h."""
+    return tuple(f"{family}/h{h}-r{r}" for r in (1, 2, 3))
 
 
 def test_degrees_are_those_of_the_runs_of_syn_products() -> None:

@@ -62,6 +62,34 @@ def test_nothing_is_concluded_while_a_run_is_missing(claim: Claim) -> None:
     assert said.evidence == f"{NOT_YET} (1 of {of} cells of {claim.experiment})."
 
 
+def test_other_features_are_told_beside_and_stand_in_for_what_is_missing() -> None:
+    claim = BY_NAME["linear-is-enough"]
+    better = filled(claim, lambda row, _: 90.0 if row == "h2gcn-2" else 80.0)
+    worse = filled(claim, lambda row, _: 80.0 if row == "h2gcn-2" else 90.0)
+    gap = with_cell(better, "h2gcn-2", "0.50", not_run(None))
+    missing = "not yet: runs are missing (1 of 24 cells of ablation)."
+
+    def said(twenty: Table, one: Table) -> Conclusion:
+        tables = {name: table({}, []) for name in (*EXPERIMENTS, "ranks")}
+        compared = {"ablation": one}
+        found = conclude(tables | {"ablation": twenty}, compared)
+        return next(conclusion for conclusion in found if conclusion.name == claim.name)
+
+    whole = said(better, worse)
+    assert (whole.holds, whole.compared) == (True, False)
+    assert whole.evidence.startswith("With twenty Gaussians a class: h2gcn-2 is ahead")
+    assert whole.beside.startswith("With one Gaussian a class it does not hold. h2gcn")
+    assert said(worse, better).holds is False
+    assert said(worse, better).beside.startswith("With one Gaussian a class it holds,")
+    half = said(gap, worse)
+    assert (half.holds, half.compared) == (False, True)
+    assert half.evidence.startswith("With one Gaussian a class: h2gcn-2 is ahead")
+    assert half.beside == f"With twenty Gaussians a class {missing}"
+    neither = said(gap, gap)
+    assert (neither.holds, neither.evidence, neither.beside) == (None, missing, "")
+    assert said(better, gap).beside == f"With one Gaussian a class {missing}"
+
+
 def test_a_row_that_is_not_there_is_missing() -> None:
     claim = BY_NAME["degree-gap"]
     half = filled(claim, lambda *_: 50.0, ("4–7", "≥ 64"))
@@ -392,7 +420,7 @@ def test_the_papers_own_figures_bear_its_conclusions_out() -> None:
         name: paper_table(name) for name in ("syn-cora", "syn-products", "ablation")
     }
     tables |= {"real": table({}, []), "degree": table({}, [])}
-    found = {one.name: one for one in conclude(tables)}
+    found = {one.name: one for one in conclude(tables, {})}
     held = {name for name, one in found.items() if one.holds}
     assert held == {
         *("below-mlp", "best-on-syn-cora", "ego-apart", "every-neighbourhood"),

@@ -55,7 +55,9 @@ class GaussianFeatures:
     """Class-conditional Gaussians: x_v = s · μ_{y_v} + ε,  ‖μ‖ = 1,  ε ~ N(0, I).
 
     The means μ are random directions, drawn before anything else: they depend on
-    the seed, the number of classes and of features only.
+    the seed, the number of classes and of features only. A class may have several
+    of them, as one of real things has several kinds in it: each of its nodes is of
+    one kind, at random.
 
     Parameters
     ----------
@@ -65,6 +67,8 @@ class GaussianFeatures:
         The length s of the class means. The default leaves classes overlapping:
         of ten classes with 250 training nodes each and 100 features, a perceptron
         with one hidden layer gets between 68 and 69 % of the nodes right.
+    kinds
+        How many means a class has.
 
     Examples
     --------
@@ -77,21 +81,24 @@ class GaussianFeatures:
 
     n_features: int = 100
     separation: float = 2.28
+    kinds: int = 1
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
         check_integer(owner, "n_features", self.n_features, 1)
         check_real(owner, "separation", self.separation, "[0, inf)")
+        check_integer(owner, "kinds", self.kinds, 1)
 
     def draw(
         self, y: NDArray[np.int64], rng: np.random.Generator
     ) -> tuple[Features, None]:
         """Return features, [n, F], for the labels `y`, [n]; the columns are unnamed."""
-        means = rng.standard_normal((int(y.max()) + 1, self.n_features))
+        means = rng.standard_normal(((int(y.max()) + 1) * self.kinds, self.n_features))
         means *= self.separation / np.linalg.norm(means, axis=1, keepdims=True)
         # Single precision from the start: a million rows are large enough.
         x = rng.standard_normal((len(y), self.n_features), dtype=np.float32)
-        x += means.astype(np.float32)[y]
+        kind = rng.integers(self.kinds, size=len(y))  # last: one kind changes nothing
+        x += means.astype(np.float32)[y * self.kinds + kind]
         return x, None
 
 

@@ -115,10 +115,10 @@ def speeds(folder: Path, chosen: argparse.Namespace) -> None:
 
 def table(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     """Return how long the table of all nodes takes, once the workers have begun."""
-    graph = open_store(store)
     options = {"table": RECIPE}
     spent: list[float] = []
     for _ in range(2):  # first the workers load torch and open the graph
+        graph = open_store(store)  # a graph of its own has no table yet
         model = NodeClassifier(
             "ring-table",
             ring_cap=chosen.ring_cap,

@@ -45,6 +45,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/epoch.py
 	$(BIN)/python benchmarks/epoch_profile.py
+	$(BIN)/python benchmarks/products.py
 	$(BIN)/python benchmarks/rings.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2

@@ -35,7 +35,7 @@ from h2gcn.graph import (
     grown_from,
     row_slices,
 )
-from h2gcn.io import Count, conform
+from h2gcn.io import Count, conform, listed
 from h2gcn.ring_table import Blocks, Input, Schema, TableMaker, farthest_ring
 from h2gcn.rings import RING_CAP, forecast_ring
 from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
@@ -918,15 +918,16 @@ def _places(graph: Graph, names: tuple[str, ...]) -> list[int] | None:
     added = [name for name in new if name.split("=")[0] not in known]
     # Columns that are only numbered are told apart by their number alone.
     if lost or (added and names == tuple(map(str, range(len(names))))):
-        said = [f"{len(lost)} missing ({_list(lost)})"] if lost else []
-        said += [f"{len(added)} new ({_list(added)})"] if added else []
+        said = [f"{len(lost)} missing ({listed(lost, 5)})"] if lost else []
+        said += [f"{len(added)} new ({listed(added, 5)})"] if added else []
         raise InputError(
             f"{graph.name} has {graph.n_features} feature columns, the model was "
             f"trained on {len(names)}: {', '.join(said)}"
         )
     if added:
         warnings.warn(
-            f"columns that the model was not trained on are left out: {_list(added)}",
+            "columns that the model was not trained on are left out: "
+            f"{listed(added, 5)}",
             H2GCNWarning,
             stacklevel=4,
         )
@@ -934,7 +935,8 @@ def _places(graph: Graph, names: tuple[str, ...]) -> list[int] | None:
     if categories:
         warnings.warn(
             "categories that only one of the two graphs has: "
-            f"{_list(categories)}; absent ones count as zero, new ones are left out",
+            f"{listed(categories, 5)}; absent ones count as zero, new ones are left "
+            "out",
             H2GCNWarning,
             stacklevel=4,
         )
@@ -983,12 +985,7 @@ def match_labels(
     if unseen:
         raise InputError(
             f"{graph.name} has labels that the model never saw: "
-            f"{_list(unseen)}; "
-            f"it knows {_list([str(label) for label in classes])}"
+            f"{listed(unseen, 5)}; "
+            f"it knows {listed([str(label) for label in classes], 5)}"
         )
     return index
-
-
-def _list(names: list[str]) -> str:
-    shown = ", ".join(map(repr, names[:5]))
-    return shown + (f" and {len(names) - 5} more" if len(names) > 5 else "")

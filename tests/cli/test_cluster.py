@@ -88,9 +88,14 @@ def test_from_training_to_predictions(
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, of itself
 def test_workers_train_h2gcn(
-    run: Run, cluster: str, folder: Path, tmp_path: Path
+    run: Run,
+    cluster: str,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store = tmp_path / "store"
+    monkeypatch.chdir(tmp_path)  # workers are elsewhere
+    store = Path("store")
     write_store(read_graph(folder), store)
     train = ("train", store, "--model", "h2gcn-1", "--epochs", 6, "--json")
     code, here, said = run(*train, "--out", tmp_path / "here")

@@ -118,7 +118,7 @@ def fit_over_workers(
         if store is None:
             store = _written(checked.graph, own, cluster)
         given = _Given(
-            str(store),
+            str(Path(store).absolute()),  # workers are in folders of their own
             checked.split,
             dict(checked.params),
             checked.seed,

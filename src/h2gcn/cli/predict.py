@@ -262,7 +262,8 @@ def command(
     parts = ""
     if made is not None and not one_file:
         there = f", {made.found:,} from before" if made.found else ""
-        parts = f", {len(made.parts):,} parts{there}"
+        count = len(made.parts)
+        parts = f", {count:,} part{'' if count == 1 else 's'}{there}"
     tell(f"{n_written:,} {new}nodes written to {out}{parts}{known}")
     if rule is not None and rule.held_out is not None and rule.usual is not None:
         tell(

@@ -26,6 +26,7 @@ CLUSTER = """
 import logging, sys
 import ray
 context = ray.init(
+    address="local",  # and not one that other tests have begun
     num_cpus=2,
     include_dashboard=False,
     logging_level=logging.ERROR,

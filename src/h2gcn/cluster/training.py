@@ -37,6 +37,7 @@ from h2gcn.graph import Graph, Split
 from h2gcn.io import locked, open_store, write_store, write_whole
 from h2gcn.sparse import gigabytes
 from h2gcn.training import (
+    MANIFEST,
     MINUTES,
     Epoch,
     check_resume,
@@ -354,7 +355,7 @@ class _Sent:
 
     def new(self, folder: Path) -> dict[str, bytes] | None:
         """Return the files of a checkpoint, if it is not the one that was sent."""
-        manifest = folder / "checkpoint.json"
+        manifest = folder / MANIFEST
         made = manifest.stat().st_mtime_ns if manifest.exists() else self._last
         if made == self._last:
             return None
@@ -389,7 +390,13 @@ class _Run(Thread):
 
 def _start(given: _Given, desk: Any, workers: int, folder: Path) -> _Run:
     """Have Ray Train start the workers."""
-    train, of_torch = import_module("ray.train"), import_module("ray.train.torch")
+    try:
+        train, of_torch = import_module("ray.train"), import_module("ray.train.torch")
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"to train over workers, Ray Train needs {error.name}: pip install "
+            "'h2gcn[ray]'"
+        ) from None
     logging.getLogger("ray.train").setLevel(logging.ERROR)
     trainer = of_torch.TorchTrainer(
         _work,

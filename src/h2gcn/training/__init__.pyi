@@ -1,5 +1,6 @@
 from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gather
 from .checkpoint import (
+    MANIFEST as MANIFEST,
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
     SPREAD as SPREAD,

@@ -105,11 +105,11 @@ def test_the_slice_of_a_worker_that_dies_is_made_again(
     graph, note = make_graph(), tmp_path / "note"
     made = table.make_slice
 
-    def die_once(common: Any, block: str, columns: slice, nodes: Any) -> Any:
+    def die_once(common: Any, block: str, *given: Any) -> Any:
         if block == "ring2" and not note.exists():
             note.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return made(common, block, columns, nodes)
+        return made(common, block, *given)
 
     with share_table(each_cluster, graph) as over:
         over.task = die_once

@@ -1,36 +1,43 @@
-"""The ring table by slices of columns: each a task, to the bits of one process."""
+"""The ring table by lots of nodes and slices of columns, to the bits of one process."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.cluster.connection import Cluster, workers_that_fit
 from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
-from h2gcn.estimator import Drawn, Scaler, block_rows, tables_by
-from h2gcn.graph import CSR, Features, Graph
-from h2gcn.ring_table import Blocks, column_slices, farthest_ring
+from h2gcn.estimator import Drawn, Scaler, block_rows, table_maker, tables_by
+from h2gcn.graph import CSR, Features, Graph, slices
+from h2gcn.ring_table import Blocks, RingRows, column_slices
 from h2gcn.rings import forecast_ring
+from h2gcn.sparse import sums_by_column
 
 __all__ = ["TableOverWorkers", "share_table"]
 
-COPIES = 3
-"""Of a slice: as it is scaled, as it is multiplied, and what comes of it."""
 ENTRY = 12
 """Bytes for an entry of a ring while a block is made of it."""
+LOTS = 4
+"""Of nodes whose rings are found, for each worker: hubs are not with all of them."""
+FEWEST = 1024
+"""Nodes of a lot, at least."""
 
 
 class TableOverWorkers:
     """Makes blocks of a graph's tables by the workers of a cluster.
 
-    A task is some columns of a block, cut where one process may cut them: what comes
-    back is the same to the last bit, however many workers there are. A slice whose
-    worker dies is made again. Sparse features are not cut: a block is a task.
+    First who is in the rings of the nodes, some nodes a task; then the blocks, some
+    columns of one a task, cut where one process may cut them. What comes back is the
+    same to the last bit, however many workers there are, and what a worker was at that
+    dies is made again. Sparse features are not cut: a block is a task.
 
     Parameters
     ----------
@@ -62,59 +69,132 @@ class TableOverWorkers:
         self.nodes = graph.labelled if nodes is None else np.unique(nodes)
         self._cluster, self._limit, self._on_slice = cluster, memory_limit, on_slice
         # Not the graph itself: what keeps makers by graph lets the graph go.
-        self._n, self._width = graph.n_nodes, graph.n_features
+        self._n = graph.n_nodes
         self._dense = isinstance(graph.x, np.ndarray)
         self._bytes = graph_bytes(graph)
         self._adj = graph.adj
         self._shared = share_graph(cluster, graph, source)
         self._rows = cluster.put(self.nodes)
+        self._rings: dict[tuple[str, Drawn], tuple[RingRows, Any]] = {}
         self.task = make_slice
 
-    def __call__(
+    def of(self, scaler: Scaler, names: tuple[str, ...], drawn: Drawn) -> RowsOver:
+        """Return what makes rows, of these features and so drawn."""
+        return RowsOver(self, scaler, names, drawn)
+
+    def ring(self, name: str, drawn: Drawn, *, counted: bool) -> RingRows:
+        """Return who is in a ring of each node; see `MakesRows`."""
+        kept = self._rings.get((name, drawn))
+        if kept is not None and (counted or kept[0].rows is not None):
+            return kept[0]
+        self._check_ring(int(name[-1]), drawn[0], counted)
+        size = -(-len(self.nodes) // (LOTS * self._cluster.workers))
+        lots = list(slices(len(self.nodes), max(size, FEWEST)))
+        given = [(self._shared, drawn, name, self.nodes[lot], counted) for lot in lots]
+        done = dict(self._cluster.each(find_lot, given, "ring of some nodes"))
+        none = RingRows(np.zeros(0, dtype=np.int64))
+        parts = [done[number] for number in range(len(lots))]
+        found = RingRows.joined(parts) if parts else none
+        self._rings[name, drawn] = found, self._cluster.put(found)
+        return found
+
+    def blocks(
         self, blocks: Blocks, scaler: Scaler, names: tuple[str, ...], drawn: Drawn
     ) -> Mapping[str, Features]:
-        """Return the rows of some blocks, [m, width] each; see `MakesBlocks`."""
-        slices = [
-            (block, part) for block, width in blocks for part in self._cut(block, width)
-        ]
-        self._check_memory([block for block, _ in blocks], slices, drawn[0])
+        """Return the rows of some blocks, [m, width] each; see `MakesRows`."""
+        cuts = [(block, part) for block, width in blocks for part in self._cut(width)]
+        self._check_slices(cuts)
         common = self._cluster.put((self._shared, drawn, scaler, names))
-        given = [(common, block, part, self._rows) for block, part in slices]
+        given = [
+            (common, block, part, self._rows, self._handed(block, drawn))
+            for block, part in cuts
+        ]
         made: dict[str, dict[int, Features]] = defaultdict(dict)
         done = self._cluster.each(self.task, given, "slice of a table")
         for count, (number, found) in enumerate(done, 1):
-            block, part = slices[number]
+            block, part = cuts[number]
             made[block][part.start] = found
             if self._on_slice is not None:
-                self._on_slice(count, len(slices))
+                self._on_slice(count, len(cuts))
         return {block: _joined(parts) for block, parts in made.items()}
 
-    def _cut(self, block: str, width: int) -> Iterator[slice]:
-        if block == "degrees" or not self._dense:
+    def _handed(self, block: str, drawn: Drawn) -> tuple[str, tuple[Any, ...]] | None:
+        """Return the ring that a block is made of, and where a worker has it from."""
+        name = block.partition(".")[0]
+        kept = self._rings.get((name, drawn))
+        # Inside of a tuple it is not handed over with the task, but asked for.
+        return None if kept is None else (name, (kept[1],))
+
+    def _cut(self, width: int) -> Iterator[slice]:
+        if not self._dense:
             return iter([slice(0, width)])
         return column_slices(self._n, width)
 
-    def _check_memory(
-        self,
-        blocks: Sequence[str],
-        slices: Sequence[tuple[str, slice]],
-        cap: int | None,
-    ) -> None:
-        """Raise where workers have not the memory for a slice each."""
-        widest = max(part.stop - part.start for _, part in slices)
-        hops = farthest_ring(blocks)
+    def _check_ring(self, hop: int, cap: int | None, counted: bool) -> None:
+        """Raise where workers have not the memory for a lot of rings each."""
         entries = 0
-        if hops > 1:
-            far = forecast_ring(self._adj, hops=hops).entries[1:]
-            share = len(self.nodes) / max(self._n, 1)
-            most = len(self.nodes) * (self._n if cap is None else cap)
-            entries = sum(min(int(size * share), most) for size in far)
-        each = 4 * widest * (COPIES * self._n + len(self.nodes)) + ENTRY * entries
+        if not counted:
+            far = forecast_ring(self._adj, hops=hop).entries[-1]
+            entries = int(far * len(self.nodes) / max(self._n, 1))
+            entries = min(entries, len(self.nodes) * (self._n if cap is None else cap))
+        each = 12 * self._n + ENTRY * entries // (LOTS * self._cluster.workers)
+        what = f"ring {hop} of {len(self.nodes):,} nodes"
+        self._check(what, self._bytes + ENTRY * entries, each)
+
+    def _check_slices(self, cuts: Sequence[tuple[str, slice]]) -> None:
+        """Raise where workers have not the memory for a slice each."""
+        widest = max(part.stop - part.start for _, part in cuts)
+        rings = [found.rows for found, _ in self._rings.values()]
+        entries = sum(rows.nnz for rows in rings if rows is not None)
+        copies = 1 if sums_by_column(self._n, widest) else 3
+        each = 4 * widest * (copies * self._n + 2 * len(self.nodes)) + ENTRY * entries
         if not self._dense:
             each = max(each, self._bytes)
-        what = f"a slice of {widest} columns of the ring table"
+        shared = self._bytes + ENTRY * entries
+        self._check(f"a slice of {widest} columns of the ring table", shared, each)
+
+    def _check(self, what: str, shared: int, each: int) -> None:
         machines = self._cluster.machines
-        workers_that_fit(machines, what, self._bytes, each, self._limit)
+        workers_that_fit(machines, what, shared, each, self._limit)
+
+
+@dataclass(frozen=True)
+class RowsOver:
+    """Makes rows of a table of some features by workers: a `MakesRows`.
+
+    Parameters
+    ----------
+    over
+        Whose workers, and nodes.
+    scaler, names, drawn
+        As of `block_rows`.
+    """
+
+    over: TableOverWorkers
+    scaler: Scaler
+    names: tuple[str, ...]
+    drawn: Drawn
+
+    def blocks(self, blocks: Blocks) -> Mapping[str, Features]:
+        """Return rows of blocks that are made of the features of others, [m, width]."""
+        return self.over.blocks(blocks, self.scaler, self.names, self.drawn)
+
+    def ring(self, name: str, *, counted: bool) -> RingRows:
+        """Return rows of a ring beyond the first, or how many are in it alone."""
+        return self.over.ring(name, self.drawn, counted=counted)
+
+
+def find_lot(
+    shared: SharedGraph,
+    drawn: Drawn,
+    ring: str,
+    nodes: NDArray[np.int64],
+    counted: bool,
+) -> RingRows:
+    """Return the rings of some nodes: the task of a worker."""
+    with at_work():
+        maker = table_maker(shared.open(), drawn)
+        return maker.find_rows(ring, nodes, counted=counted)
 
 
 def make_slice(
@@ -122,11 +202,16 @@ def make_slice(
     block: str,
     columns: slice,
     nodes: NDArray[np.int64],
+    handed: tuple[str, tuple[Any, ...]] | None,
 ) -> Features:
     """Return some rows and columns of a block: the task of a worker."""
     shared, drawn, scaler, names = common
     with at_work():
         graph = shared.open()
+        if handed is not None:
+            ring, (kept,) = handed
+            found: RingRows = import_module("ray").get(kept)
+            table_maker(graph, drawn).learn(ring, nodes, found)
         return block_rows(graph, drawn, scaler, names, block, columns, nodes)
 
 

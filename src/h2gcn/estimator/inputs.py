@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -34,11 +33,19 @@ from h2gcn.graph import (
     first_beyond,
     grown_from,
     row_slices,
+    slices,
 )
 from h2gcn.io import Count, conform, listed
-from h2gcn.ring_table import Blocks, Input, Schema, TableMaker, farthest_ring
+from h2gcn.ring_table import Input, MakesRows, Schema, TableMaker, farthest_ring
 from h2gcn.rings import RING_CAP, forecast_ring
-from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
+from h2gcn.sparse import (
+    LaidOut,
+    MappedFeatures,
+    available_memory,
+    gigabytes,
+    sums_by_column,
+    to_tensor,
+)
 
 __all__ = [
     "Drawn",
@@ -56,6 +63,7 @@ __all__ = [
     "made_elsewhere",
     "match_labels",
     "other_scalings",
+    "scaled_pieces",
     "scaling_key",
     "table_maker",
     "table_schema",
@@ -100,8 +108,8 @@ class KnownLabels:
     @classmethod
     def of(cls, graph: Graph, nodes: NDArray[np.int64], model: str) -> KnownLabels:
         """Remember the labels of some nodes; no two nodes may have one id."""
-        _rows(graph)
-        ids = tuple(map(str, graph.node_ids[nodes]))
+        ids = tuple(map(str, graph.node_ids[nodes].tolist()))
+        _find_ids(graph, ids)
         classes = tuple(map(int, graph.y[nodes]))
         edges = None if graph.has_ids else _checksum(graph)
         return cls(ids, classes, graph.n_classes, model, edges)
@@ -161,14 +169,17 @@ class KnownLabels:
             new = graph.node_ids[len(before) :].tolist()
             labels = [self._by_id.get(str(name), -1) for name in new]
             return np.concatenate([before, np.array(labels, dtype=np.int64)])
-        rows = _rows(graph)
+        found = np.full(graph.n_nodes, -1, dtype=np.int64)
         if self.trimmed:
             # An id that is the same to the letter goes first.
-            rows = {name.strip(): row for name, row in rows.items()} | rows
-        found = np.full(graph.n_nodes, -1, dtype=np.int64)
-        for name, label in zip(self.ids, self.classes, strict=True):
-            if name in rows:
-                found[rows[name]] = label
+            rows = {name.strip(): row for name, row in graph.places.items()}
+            rows |= graph.places
+            for name, label in zip(self.ids, self.classes, strict=True):
+                if name in rows:
+                    found[rows[name]] = label
+            return found
+        nodes, which = _find_ids(graph, self.ids)
+        found[nodes] = np.array(self.classes, dtype=np.int64)[which]
         return found
 
     @cached_property
@@ -326,17 +337,42 @@ def _looks(graph: Graph) -> str:
     return hashlib.sha256(_checksum(graph).encode() + features.tobytes()).hexdigest()
 
 
-def _rows(graph: Graph) -> dict[str, int]:
-    """Return the row of each id, or raise where two nodes have the same."""
-    rows = graph.places
-    if len(rows) < graph.n_nodes:
-        names = map(str, graph.node_ids.tolist())
-        name, times = Counter(names).most_common(1)[0]
+def _find_ids(
+    graph: Graph, ids: tuple[str, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which nodes have one of some ids, and which; raise where two have one.
+
+    No more than a block of the nodes' ids is made text at a time.
+    """
+    import pyarrow.compute as pc
+
+    wanted = _texts(np.array(ids, dtype=object))
+    nodes, which = [], []
+    for part in slices(graph.n_nodes, PART):
+        found = pc.index_in(_texts(graph.node_ids[part]), value_set=wanted)
+        there = found.is_valid().to_numpy(zero_copy_only=False)
+        nodes.append(part.start + np.flatnonzero(there))
+        which.append(found.drop_null().to_numpy().astype(np.int64))
+    places = np.concatenate(which)
+    times = np.bincount(places, minlength=len(ids))
+    if len(places) and times.max() > 1:
+        most = int(times.argmax())
         raise InputError(
-            f"{graph.name}: labels are remembered by node id, and {times} nodes have "
-            f"the id {name}"
+            f"{graph.name}: labels are remembered by node id, and {times[most]} nodes "
+            f"have the id {ids[most]}"
         )
-    return rows
+    return np.concatenate(nodes), places
+
+
+def _texts(ids: NDArray[Any]) -> Any:
+    """Return the texts of ids as an array of Arrow's, by their bytes."""
+    import pyarrow as pa
+
+    if ids.dtype.kind in "iu":
+        return pa.array(ids).cast(pa.string()).cast(pa.binary())
+    names = map(str, ids.tolist())
+    coded = [name.encode("utf-8", "surrogatepass") for name in names]
+    return pa.array(coded, type=pa.binary())
 
 
 def _checksum(graph: Graph) -> str:
@@ -532,10 +568,8 @@ class MakesBlocks(Protocol):
         """Whose rows it makes, ascending, [m]."""
         ...
 
-    def __call__(
-        self, blocks: Blocks, scaler: Scaler, names: tuple[str, ...], drawn: Drawn
-    ) -> Mapping[str, Features]:
-        """Return their rows of some blocks, as `block_rows` gives them."""
+    def of(self, scaler: Scaler, names: tuple[str, ...], drawn: Drawn) -> MakesRows:
+        """Return what makes their rows, of these features and so drawn."""
         ...
 
 
@@ -599,38 +633,53 @@ def block_rows(
     graph, drawn, scaler, names
         As of `build_input`.
     block
-        One that is made of the features of others, or the degrees.
+        One that is made of the features of others.
     columns
         Which of its columns: all, or of dense features one of `column_slices`.
     nodes
         Whose rows, [m].
     """
     maker, width = table_maker(graph, drawn), columns.stop - columns.start
-    x = graph.x if block == "degrees" else _scaled(graph, scaler, names, columns)
-    return maker.some_rows(block, width, x, nodes)
+    if not isinstance(graph.x, np.ndarray):
+        given = align_features(graph, names)
+        scaled = _bounded(graph, scaler, given, names)(given)
+        return maker.some_rows(block, width, scaled, nodes)
+    pieces = scaled_pieces(graph, scaler, names, columns)
+    if not sums_by_column(graph.n_nodes, width):
+        x = np.concatenate([values for _, values in pieces])
+        return maker.some_rows(block, width, x, nodes)
+    with LaidOut.of((graph.n_nodes, width), pieces) as laid:
+        return maker.some_rows(block, width, laid, nodes)
 
 
-def _scaled(
+def scaled_pieces(
     graph: Graph, scaler: Scaler, names: tuple[str, ...], columns: slice
-) -> Features:
-    """Return some columns of a graph's features, scaled, [n, c]."""
-    places = _places(graph, names)
-    if scaler.kind != "rows" and isinstance(graph.x, np.ndarray):
+) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """Return some columns of a graph's dense features, scaled, some rows at a time.
+
+    Parameters
+    ----------
+    graph, scaler, names
+        As of `build_input`.
+    columns
+        Which columns.
+    """
+    places, x = _places(graph, names), graph.x
+    assert isinstance(x, np.ndarray)
+    if scaler.kind != "rows":
         # A column is scaled by itself: the others are not looked at.
         if scaler.mean is not None and scaler.deviation is not None:
             mean, deviation = scaler.mean[columns], scaler.deviation[columns]
             scaler = replace(scaler, mean=mean, deviation=deviation)
-        x = graph.x
-        given = x[:, columns] if places is None else _picked(x, places[columns])
-        return _bounded(graph, scaler, given, names[columns])(given)
-    given = align_features(graph, names)
-    scale = _bounded(graph, scaler, given, names)
-    if not isinstance(given, np.ndarray):
-        return scale(given)
-    found = np.empty((len(given), columns.stop - columns.start), dtype=np.float32)
-    for rows in row_slices(given.shape):
-        found[rows] = scale(given[rows])[:, columns]
-    return found
+        names = names[columns]
+        x = x[:, columns] if places is None else x
+        places, columns = None if places is None else places[columns], slice(None)
+    for rows in row_slices(x.shape):
+        given = x[rows] if places is None else _picked(x[rows], places)
+        nodes = np.arange(rows.start, rows.start + len(given))
+        scaled = _bounded(graph, scaler, given, names, nodes)(given)
+        assert isinstance(scaled, np.ndarray)
+        yield rows, scaled[:, columns]
 
 
 def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | None:
@@ -750,21 +799,25 @@ def build_input(
         elsewhere (see `tables_by`); None is all.
     """
     if schema is not None:
-        seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
-        if known is not None:
-            seen = known.one_hot(graph, device, must=False)
         if made_elsewhere(graph, wanted):
             elsewhere = _ELSEWHERE[graph]
             nodes = elsewhere.nodes
+            classes = np.full(graph.n_nodes, -1, dtype=np.int64)
+            if known is not None:
+                classes = known.classes_in(graph, must=False)
             return table_maker(graph, drawn).build_some(
                 schema,
                 nodes,
                 lambda: SomeFeatures(graph, scaler, names, device).of(nodes),
                 scaling_key(scaler, names),
-                seen,
-                lambda blocks: elsewhere(blocks, scaler, names, drawn),
+                classes,
+                elsewhere.of(scaler, names, drawn),
+                device,
                 maskable=maskable,
             )
+        seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
+        if known is not None:
+            seen = known.one_hot(graph, device, must=False)
         given = align_features(graph, names)
         scale = _bounded(graph, scaler, given, names)
         return table_maker(graph, drawn).build(

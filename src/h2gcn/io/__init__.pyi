@@ -40,6 +40,7 @@ from .networkx_io import from_networkx as from_networkx, read_graphml as read_gr
 from .npz import Archive as Archive, read_npz as read_npz, write_npz as write_npz
 from .pyg import from_pyg as from_pyg, read_pt as read_pt, to_pyg as to_pyg
 from .store import (
+    ArrayFile as ArrayFile,
     is_store as is_store,
     open_store as open_store,
     write_store as write_store,

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Features, Graph, slices
+from h2gcn.graph import CSR, Features, Graph
 from h2gcn.rings import (
-    drawn_pattern,
     is_weighted,
     ring_rows,
     ring_sizes,
     sampled_ring,
+    sampled_rows,
 )
-from h2gcn.sparse import Operator, compiled, sums_by_column
+from h2gcn.sparse import LaidOut, Operator, compiled, sums_by_column
 
 __all__ = [
     "DIRECTIONS",
     "RINGS",
     "Neighbourhoods",
+    "RingRows",
     "column_slices",
     "extremes",
     "multiply",
@@ -40,12 +42,35 @@ NARROW = 32
 """How many a slice has, at least, where each column is summed as if it were alone."""
 EIGHT = 8
 """To a multiple of it, few columns are filled up: a processor takes as many at once."""
-ROWS = 4096
-"""How many nodes' rings are drawn from together."""
 SPARSE_COST = 16
 """How much dearer an entry is in a product of two sparse matrices."""
 FULL = 0.1
 """The share of entries from which on a matrix is better dense."""
+
+
+@dataclass(frozen=True, eq=False)
+class RingRows:
+    """Rows of a ring beyond the first, found or drawn.
+
+    Parameters
+    ----------
+    sizes
+        How many are in the ring of each of some nodes, [m].
+    rows
+        Who is, [m, n]: ones, and where they are drawn, for how many each stands. None
+        where they were only counted.
+    """
+
+    sizes: NDArray[np.int64]
+    rows: CSR | None = None
+
+    @classmethod
+    def joined(cls, parts: Sequence[RingRows]) -> RingRows:
+        """Return the rows of several lots of nodes below each other."""
+        sizes = np.concatenate([part.sizes for part in parts])
+        rows = [part.rows for part in parts if part.rows is not None]
+        whole = CSR(sp.vstack(rows, format="csr")) if rows else None
+        return cls(sizes, whole)
 
 
 class Neighbourhoods:
@@ -84,7 +109,7 @@ class Neighbourhoods:
         self.has_directions = directed is not None
         self._directed = directed
         self._found: dict[str, CSR] = {}
-        self._some: tuple[str, dict[str, CSR]] = "", {}
+        self._some: tuple[str, dict[str, RingRows]] = "", {}
 
     @classmethod
     def of(
@@ -135,28 +160,62 @@ class Neighbourhoods:
         """
         if name not in RINGS[1:] or name in self._found:
             return CSR(self._matrix(name)[nodes])
+        kept = self._kept(nodes).get(name)
+        if kept is None or kept.rows is None:
+            kept = self.find_rows(name, nodes)
+            self.learn(name, nodes, kept)
+        assert kept.rows is not None
+        return kept.rows
+
+    def find_rows(
+        self, name: str, nodes: NDArray[np.int64], *, counted: bool = False
+    ) -> RingRows:
+        """Return the rows of some nodes of a ring beyond the first; none are kept.
+
+        Parameters
+        ----------
+        name
+            Of the ring.
+        nodes
+            Whose rows.
+        counted
+            Whether their sizes are all that is wanted.
+        """
+        hop = int(name[-1])
+        if counted:
+            return RingRows(ring_sizes(self.adj, hop, nodes))
+        if self._cap is None or not len(nodes):
+            rows = ring_rows(self.adj, hop, nodes)
+            return RingRows(np.diff(rows.indptr).astype(np.int64), rows)
+        given = {"hop": hop, "seed": self._seed}
+        rows, sizes = sampled_rows(self.adj, self._cap, nodes, **given)
+        return RingRows(sizes, rows)
+
+    def learn(self, name: str, nodes: NDArray[np.int64], found: RingRows) -> None:
+        """Take rows of a ring that were found elsewhere; those of others are let go.
+
+        Parameters
+        ----------
+        name
+            Of the ring.
+        nodes
+            Whose rows they are.
+        found
+            The rows.
+        """
+        self._kept(nodes)[name] = found
+
+    def knows(self, name: str, nodes: NDArray[np.int64], *, counted: bool) -> bool:
+        """Return whether rows of a ring, or their sizes alone, need not be found."""
+        kept = self._kept(nodes).get(name)
+        return kept is not None and (counted or kept.rows is not None)
+
+    def _kept(self, nodes: NDArray[np.int64]) -> dict[str, RingRows]:
+        """Return what is kept of some nodes' rings; of others it is let go."""
         digest = hashlib.blake2b(nodes.tobytes()).hexdigest()
         if self._some[0] != digest:
             self._some = digest, {}
-        kept = self._some[1]
-        if name not in kept:
-            kept[name] = self._ring_rows(int(name[-1]), nodes)
-        return kept[name]
-
-    def _ring_rows(self, hop: int, nodes: NDArray[np.int64]) -> CSR:
-        if self._cap is None or not len(nodes):
-            return ring_rows(self.adj, hop, nodes)
-        parts = []
-        for part in slices(len(nodes), ROWS):
-            ring = ring_rows(self.adj, hop, nodes[part])
-            starts = ring.indptr.astype(np.int64)
-            given = (ring.indices, starts, nodes[part], self._cap, self._seed)
-            columns, drawn = drawn_pattern(*given)
-            # As `sampled_ring` has it: each stands for as many as there are.
-            stands_for = np.maximum(np.diff(starts), self._cap) / self._cap
-            values = np.repeat(stands_for.astype(np.float32), np.diff(drawn))
-            parts.append(CSR((values, columns, drawn), shape=ring.shape))
-        return CSR(sp.vstack(parts, format="csr"))
+        return self._some[1]
 
     def _weighted_steps(
         self, name: str, nodes: NDArray[np.int64] | None = None
@@ -180,15 +239,30 @@ class Neighbourhoods:
         pairs = [(found.get(step), plain) for step, plain in steps]
         return tuple(plain if own is None else own for own, plain in pairs)
 
-    def sizes(self, name: str) -> NDArray[np.int64]:
-        """Return how many members a ring or direction has, [n]."""
-        if name in RINGS[1:]:  # counted, not built
+    def sizes(
+        self, name: str, nodes: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Return how many members the ring or direction of all nodes has, or of some.
+
+        Parameters
+        ----------
+        name
+            Of the ring or direction.
+        nodes
+            Whose; None is all, [n].
+        """
+        if name not in RINGS[1:]:
+            (matrix,) = self.steps(name)
+            every = np.diff(matrix.indptr).astype(np.int64)
+            return every if nodes is None else every[nodes]
+        if nodes is None:  # counted, not built
             return ring_sizes(self.adj, int(name[-1]))
-        (matrix,) = self.steps(name)
-        return np.diff(matrix.indptr).astype(np.int64)
+        kept = self._kept(nodes).get(name)
+        found = self.find_rows(name, nodes, counted=True) if kept is None else kept
+        return found.sizes
 
     def mean(
-        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
+        self, name: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None = None
     ) -> Features:
         """Return the mean of features over a neighbourhood, zero where it is empty.
 
@@ -203,17 +277,19 @@ class Neighbourhoods:
         nodes
             Whose neighbourhoods; None is all.
         """
-        for step in reversed(self._weighted_steps(name, nodes)):
+        last, *before = self._weighted_steps(name, nodes)
+        for step in reversed(before):
             x = multiply(shares(step), x)
-        return x
+        return multiply(shares(last), x)
 
     def sum(
-        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
+        self, name: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None = None
     ) -> Features:
         """Return the sum of features over a neighbourhood; parameters as of `mean`."""
-        for step in reversed(self._weighted_steps(name, nodes)):
+        last, *before = self._weighted_steps(name, nodes)
+        for step in reversed(before):
             x = multiply(step, x)
-        return x
+        return multiply(last, x)
 
     def members(
         self, name: str, node: int, *, mean: bool
@@ -250,7 +326,7 @@ class Neighbourhoods:
     def power(
         self,
         k: int,
-        x: Features,
+        x: Features | LaidOut,
         *,
         self_loops: bool,
         nodes: NDArray[np.int64] | None = None,
@@ -266,10 +342,9 @@ class Neighbourhoods:
         rows = np.repeat(np.arange(adj.shape[0]), np.diff(adj.indptr))
         values = (scale[rows] * scale[adj.indices] * adj.data).astype(np.float32)
         operator = CSR((values, adj.indices, adj.indptr), shape=adj.shape)
-        for step in range(k, 0, -1):
-            last = nodes is not None and step == 1
-            x = multiply(CSR(operator[nodes]) if last else operator, x)
-        return x
+        for _ in range(k - 1):
+            x = multiply(operator, x)
+        return multiply(operator if nodes is None else CSR(operator[nodes]), x)
 
 
 def _power_scale(adj: CSR, extra: int = 0) -> NDArray[np.float64]:
@@ -303,11 +378,13 @@ def shares(matrix: CSR) -> CSR:
     return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def multiply(matrix: CSR, x: Features) -> Features:
+def multiply(matrix: CSR, x: Features | LaidOut) -> Features:
     """Return a sparse matrix times features, in blocks of columns.
 
     Sparse features stay sparse while that is the cheaper way.
     """
+    if isinstance(x, LaidOut):
+        return x.times(matrix)
     if not isinstance(x, np.ndarray):
         if x.nnz * SPARSE_COST < x.shape[0] * x.shape[1]:
             found = CSR(matrix @ x)
@@ -349,12 +426,13 @@ def column_slices(n_nodes: int, width: int) -> Iterator[slice]:
         yield from map(slice, bounds[:-1], bounds[1:])
 
 
-def extremes(matrix: CSR, x: Features, largest: bool) -> NDArray[np.float32]:
+def extremes(matrix: CSR, x: Features | LaidOut, largest: bool) -> NDArray[np.float32]:
     """Return the largest (or smallest) of each column over the entries of each row.
 
     Zero where a row is empty.
     """
-    dense = x if isinstance(x, np.ndarray) else x.toarray()
+    given = x.numbers if isinstance(x, LaidOut) else x
+    dense = given if isinstance(given, np.ndarray) else given.toarray()
     dense = np.ascontiguousarray(dense, dtype=np.float32)
     result = np.zeros((matrix.shape[0], dense.shape[1]), dtype=np.float32)
     sign = np.float32(1 if largest else -1)

@@ -104,6 +104,41 @@ def farthest_ring(blocks: Iterable[str]) -> int:
     return max((int(ring[-1]) for ring in places & set(RINGS)), default=0)
 
 
+def is_computed(block: str) -> bool:
+    """Return whether a block is made of the features of others."""
+    others = ("own", "labels", "edges", "adjacency", "degrees")
+    return block.partition(".")[0] not in others
+
+
+def computed_blocks(schema: Schema) -> tuple[str, ...]:
+    """Return the blocks of a table that are made of the features of others."""
+    return tuple(block for block in schema.blocks if is_computed(block))
+
+
+def is_one_step(block: str) -> bool:
+    """Return whether the rows of a block are made of features in a single step.
+
+    Examples
+    --------
+    >>> is_one_step("ring2.max"), is_one_step("out-in"), is_one_step("power1")
+    (True, False, False)
+    """
+    return block.partition(".")[0] in (*RINGS, "out", "in")
+
+
+def far_rings(blocks: Sequence[str]) -> dict[str, bool]:
+    """Return which rings beyond the first blocks need, and if only their sizes are.
+
+    Examples
+    --------
+    >>> far_rings(["own", "ring1", "degrees"]), far_rings(["labels.ring2", "degrees"])
+    ({'ring2': True}, {'ring2': False})
+    """
+    named = {part for block in blocks for part in block.split(".")}
+    found = {ring: False for ring in RINGS[1:] if ring in named}
+    return {"ring2": True, **found} if "degrees" in named else found
+
+
 def expand(
     blocks: Sequence[str],
     *,

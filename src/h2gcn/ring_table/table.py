@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -24,18 +25,26 @@ from h2gcn.ring_table.neighbourhoods import (
     DIRECTIONS,
     RINGS,
     Neighbourhoods,
+    RingRows,
     extremes,
     multiply,
     shares,
 )
-from h2gcn.ring_table.recipe import Schema, check_recipe, expand
-from h2gcn.rings import RowOperator, RowRule, Vicinity, drawn_pattern
-from h2gcn.sparse import Operator, to_tensor
+from h2gcn.ring_table.recipe import (
+    Schema,
+    check_recipe,
+    expand,
+    far_rings,
+    is_computed,
+)
+from h2gcn.rings import RowOperator, RowRule, Vicinity, distinct, drawn_pattern
+from h2gcn.sparse import LaidOut, Operator, to_tensor
 
 __all__ = [
     "Blocks",
     "Input",
     "LabelCounts",
+    "MakesRows",
     "SomeRows",
     "TableInput",
     "TableMaker",
@@ -55,11 +64,12 @@ class LabelCounts:
     ----------
     steps
         Binary operators, whose product counts the walks to each member, [n, n]; of
-        the first, only the rows of `nodes`.
+        the first, only the rows of some nodes, of the last only the columns of the k
+        whose labels are given.
     closed
         How many of those walks lead back to the node itself, [m].
     nodes
-        Whose neighbourhoods they are, [m].
+        Whose neighbourhoods they are, as numbers among the k, [m].
     many
         Whether a node has more walks than float32 can count.
     """
@@ -104,7 +114,7 @@ class LabelCounts:
         Parameters
         ----------
         known
-            One-hot labels of the nodes that are known, zero elsewhere, [n, C].
+            One-hot labels of the nodes that are known, zero elsewhere, [k, C].
 
         Returns
         -------
@@ -141,23 +151,32 @@ class TableInput:
     labels
         How the blocks of labels are counted, where they can be masked.
     known
-        The labels that they are made of, [n, C].
+        The labels that they are made of, [n, C], or [k, C].
     nodes
         Whose rows there are, ascending, [m], where rows are asked for by the numbers of
         the graph's nodes and not all of them are there; else None.
+    among
+        Whose labels `known` has, ascending, [k], and how many nodes the graph has;
+        None where it has a row for each.
     """
 
     blocks: Mapping[str, Tensor | Operator]
     labels: Mapping[str, LabelCounts]
     known: Tensor
     nodes: NDArray[np.int64] | None = None
+    among: tuple[NDArray[np.int64], int] | None = None
 
     @cached_property
     def shape(self) -> tuple[int, int]:
         """Nodes and columns."""
         values = self.blocks.values()
-        count = next(iter(values)).shape[0] if self.nodes is None else len(self.known)
+        count = next(iter(values)).shape[0] if self.nodes is None else self._n_nodes
         return count, sum(b.shape[1] for b in values)
+
+    @property
+    def _n_nodes(self) -> int:
+        """Of the graph."""
+        return len(self.known) if self.among is None else self.among[1]
 
     @property
     def device(self) -> torch.device:
@@ -182,7 +201,7 @@ class TableInput:
             for name, b in self.blocks.items()
         }
         labels = {name: counts.rows(index) for name, counts in self.labels.items()}
-        return TableInput(blocks, labels, self.known)
+        return TableInput(blocks, labels, self.known, among=self.among)
 
     def masked(self, share: float) -> TableInput:
         """Return the table as it would be if a share of the labels were not known.
@@ -191,7 +210,10 @@ class TableInput:
         """
         if share == 0 or not self.labels:
             return self
-        kept = torch.rand(len(self.known), 1, device=self.device) >= share
+        # One number for each node: the same, whoever's labels are given.
+        kept = torch.rand(self._n_nodes, 1, device=self.device) >= share
+        if self.among is not None:
+            kept = kept[torch.from_numpy(self.among[0]).to(self.device)]
         known = self.known * kept
         seen = {name: counts.columns(known) for name, counts in self.labels.items()}
         return replace(self, blocks={**self.blocks, **seen})
@@ -217,6 +239,18 @@ Blocks = Sequence[tuple[str, int]]
 
 Input = sparse.Input | TableInput
 """What a module takes as `x`: one matrix of any form, or a table."""
+
+
+class MakesRows(Protocol):
+    """Makes rows of a table elsewhere, for some nodes."""
+
+    def blocks(self, blocks: Blocks) -> Mapping[str, Features]:
+        """Return rows of blocks that are made of the features of others, [m, width]."""
+        ...
+
+    def ring(self, name: str, *, counted: bool) -> RingRows:
+        """Return rows of a ring beyond the first, or how many are in it alone."""
+        ...
 
 
 @dataclass(eq=False)
@@ -404,8 +438,9 @@ class TableMaker:
         nodes: NDArray[np.int64],
         own: Callable[[], Features],
         key: Hashable,
-        known: Tensor,
-        compute: Callable[[Blocks], Mapping[str, Features]],
+        classes: NDArray[np.int64],
+        makes: MakesRows,
+        device: torch.device,
         *,
         maskable: bool = False,
     ) -> TableInput:
@@ -413,38 +448,51 @@ class TableMaker:
 
         Parameters
         ----------
-        schema, key, known, maskable
+        schema, key, maskable
             As of `build`.
         nodes
             Whose rows, ascending, [m].
         own
             Gives their own features, scaled, [m, F].
-        compute
-            Gives the rows of blocks that are made of the features of others, and the
-            degrees, [m, width] each: what `some_rows` returns.
+        classes
+            Of the nodes that may be seen, -1 elsewhere, [n].
+        makes
+            Gives the rows of blocks that are made of the features of others, and who
+            is in rings.
+        device
+            Where the table shall be.
         """
         self.check(schema)
         pairs = list(zip(schema.blocks, schema.widths, strict=True))
+        for ring, counted in far_rings(schema.blocks).items():
+            if not self._near.knows(ring, nodes, counted=counted):
+                found = makes.ring(ring, counted=counted)
+                self._near.learn(ring, nodes, found)
         names = {
             block: (block, width, _key(block, key), nodes.tobytes())
             for block, width in pairs
-            if _is_computed(block)
+            if is_computed(block)
         }
         missing = [pair for pair in pairs if names.get(pair[0]) not in self._kept]
         missing = [pair for pair in missing if pair[0] in names]
         if missing:
-            found = compute(missing)
-            self._kept.update({names[block]: found[block] for block, _ in missing})
+            made = makes.blocks(missing)
+            self._kept.update({names[block]: made[block] for block, _ in missing})
+        n = len(classes)
+        labelled = distinct(np.concatenate([nodes, np.flatnonzero(classes >= 0)]), n)
+        known = torch.zeros(len(labelled), len(schema.classes), device=device)
+        given = np.flatnonzero(classes[labelled] >= 0)
+        known[given, classes[labelled[given]]] = 1.0
         blocks: dict[str, Tensor | Operator] = {}
-        counted: dict[str, LabelCounts] = {}
+        counted_labels: dict[str, LabelCounts] = {}
         values: Features
-        for block, _ in pairs:
+        for block, width in pairs:
             kind, _, place = block.partition(".")
             if kind == "labels":
-                counts = self._counts(place, nodes, known.device)
+                counts = self._counts(place, nodes, labelled, device)
                 blocks[block] = counts.columns(known)
                 if maskable:
-                    counted[block] = counts
+                    counted_labels[block] = counts
                 continue
             if kind == "edges":
                 values = self.edges(schema.edge_columns, nodes)
@@ -452,30 +500,65 @@ class TableMaker:
                 values = own()
             elif kind == "adjacency":
                 values = self._near.rows(_ADJACENCY[place], nodes)
+            elif kind == "degrees":
+                values = self._degrees(width, nodes)
             else:
                 values = self._kept[names[block]]
-            blocks[block] = to_tensor(values, known.device)
-        return TableInput(blocks, counted, known, nodes)
+            blocks[block] = to_tensor(values, device)
+        return TableInput(blocks, counted_labels, known, nodes, (labelled, n))
 
     def _counts(
-        self, place: str, nodes: NDArray[np.int64], device: torch.device
+        self,
+        place: str,
+        nodes: NDArray[np.int64],
+        labelled: NDArray[np.int64],
+        device: torch.device,
     ) -> LabelCounts:
-        """Return how labels are counted for some nodes; no other's ring is found."""
-        if place not in RINGS[1:]:
-            return LabelCounts.of(self._near.steps(place), device).rows(nodes)
-        rows = Operator(self._near.rows(place, nodes), device=device)
-        closed = torch.zeros(len(nodes), device=device)
-        return LabelCounts((rows,), closed, torch.from_numpy(nodes).to(device))
+        """Return how labels of some nodes are counted for some; no other ring is found.
+
+        Parameters
+        ----------
+        place
+            The neighbourhood.
+        nodes
+            Whose neighbourhoods, all of them among the labelled, [m].
+        labelled
+            Whose labels are given, ascending, [k].
+        device
+            Where labels are counted.
+        """
+        first, *others = place.split("-")
+        steps = [self._near.rows(first, nodes)]
+        closed, many = torch.zeros(len(nodes)), False
+        if others:
+            (second,) = self._near.steps(others[0])
+            reached = np.diff(second.indptr).astype(np.float64)
+            many = bool((steps[0] @ reached).max(initial=0) > WHOLE)
+            back = CSR(second.tocsc()[:, nodes].T)
+            both = np.asarray(steps[0].multiply(back).sum(axis=1), dtype=np.float32)
+            closed = torch.from_numpy(both.reshape(-1))
+            steps.append(second)
+        steps[-1] = _some_columns(steps[-1], labelled)
+        return LabelCounts(
+            tuple(Operator(step, device=device) for step in steps),
+            closed.to(device),
+            torch.from_numpy(np.searchsorted(labelled, nodes)).to(device),
+            many,
+        )
 
     def some_rows(
-        self, block: str, width: int, x: Features, nodes: NDArray[np.int64]
+        self,
+        block: str,
+        width: int,
+        x: Features | LaidOut,
+        nodes: NDArray[np.int64],
     ) -> Features:
         """Return rows of a block, to the bits that `build` gives them, [m, width].
 
         Parameters
         ----------
         block
-            One that is made of the features of others, or the degrees.
+            One that is made of the features of others.
         width
             Its columns: of dense features any of `column_slices`.
         x
@@ -483,7 +566,7 @@ class TableMaker:
         nodes
             Whose rows, [m].
         """
-        if not isinstance(x, np.ndarray):
+        if not isinstance(x, np.ndarray | LaidOut):
             # Whether it stays sparse, the whole of it says.
             return self._values(block, width, x)[nodes]
         return self._values(block, width, x, nodes)
@@ -524,6 +607,26 @@ class TableMaker:
                 return near.power_members(k, node, self_loops=steps == "loops")
         return None
 
+    def find_rows(
+        self, ring: str, nodes: NDArray[np.int64], *, counted: bool = False
+    ) -> RingRows:
+        """Return the rows of some nodes of a ring beyond the first.
+
+        Parameters
+        ----------
+        ring
+            Its name.
+        nodes
+            Whose rows.
+        counted
+            Whether their sizes are all that is wanted.
+        """
+        return self._near.find_rows(ring, nodes, counted=counted)
+
+    def learn(self, ring: str, nodes: NDArray[np.int64], found: RingRows) -> None:
+        """Take what `find_rows` returned elsewhere, until other nodes are asked for."""
+        self._near.learn(ring, nodes, found)
+
     def forget(self) -> None:
         """Give back the memory of blocks that no table holds."""
         self._kept.clear()
@@ -555,19 +658,17 @@ class TableMaker:
         self,
         block: str,
         width: int,
-        x: Features,
+        x: Features | LaidOut,
         nodes: NDArray[np.int64] | None = None,
     ) -> Features:
         """Return a block of all nodes, or of some."""
         near = self._near
         kind, _, more = block.partition(".")
         if block == "own":
+            assert not isinstance(x, LaidOut)
             return np.array(x) if isinstance(x, np.memmap) else x
         if block == "degrees":
-            places = ("ring1", "ring2", "out", "in")[:width]
-            sizes = [np.log1p(near.sizes(place)) for place in places]
-            counts = np.stack(sizes, axis=1).astype(np.float32)
-            return counts if nodes is None else counts[nodes]
+            return self._degrees(width, nodes)
         if kind == "adjacency":
             return CSR(near.steps(_ADJACENCY[more])[0])
         if kind in (*RINGS, *DIRECTIONS):
@@ -577,15 +678,23 @@ class TableMaker:
                 return extremes(near.rows(kind, nodes), x, more == "max")
             return near.sum(kind, x, nodes) if more else near.mean(kind, x, nodes)
         if kind.startswith("hop"):
-            for step in range(int(kind.removeprefix("hop")), 0, -1):
-                x = self._hop(more, x, nodes if step == 1 else None)
-            return x
+            for _ in range(int(kind.removeprefix("hop")) - 1):
+                x = self._hop(more, x, None)
+            return self._hop(more, x, nodes)
         loops = kind.startswith("loops")
         steps = int(kind.removeprefix("loops" if loops else "power"))
         return near.power(steps, x, self_loops=loops, nodes=nodes)
 
+    def _degrees(
+        self, width: int, nodes: NDArray[np.int64] | None
+    ) -> NDArray[np.float32]:
+        """Return the logarithms of how many are near all nodes or some, [m, width]."""
+        places = ("ring1", "ring2", "out", "in")[:width]
+        sizes = [np.log1p(self._near.sizes(place, nodes)) for place in places]
+        return np.stack(sizes, axis=1).astype(np.float32)
+
     def _hop(
-        self, reducer: str, x: Features, nodes: NDArray[np.int64] | None
+        self, reducer: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None
     ) -> Features:
         if reducer in ("max", "min"):
             adj = self.graph.adj if nodes is None else CSR(self.graph.adj[nodes])
@@ -597,9 +706,15 @@ class TableMaker:
 _ADJACENCY = {"all": "ring1", "out": "out", "in": "in"}
 
 
-def _is_computed(block: str) -> bool:
-    """Return whether a block is made of the features of others, or of rings' sizes."""
-    return block.partition(".")[0] not in ("own", "labels", "edges", "adjacency")
+def _some_columns(matrix: CSR, columns: NDArray[np.int64]) -> CSR:
+    """Return some columns of a matrix, which are ascending, [m, k]."""
+    place = np.full(matrix.shape[1], -1, dtype=np.int32)
+    place[columns] = np.arange(len(columns), dtype=np.int32)
+    to = place[matrix.indices]
+    kept = to >= 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+    shape = (matrix.shape[0], len(columns))
+    return CSR((matrix.data[kept], to[kept], ends), shape=shape)
 
 
 def _key(block: str, key: Hashable) -> Hashable:
@@ -773,7 +888,7 @@ class SomeRows:
         if len(steps) == 2:
             second, ends = _compact(self._rows(steps[1], members))
             matrices.append(second)
-        everyone = np.union1d(ends, index)
+        everyone = distinct(np.concatenate([ends, index]), self._near.n)
         place = np.searchsorted(everyone, ends)
         last = matrices[-1]
         parts = (last.data, place[last.indices], last.indptr)

@@ -11,6 +11,7 @@ from .exact import (
     ring_sizes as ring_sizes,
     row_starts as row_starts,
     sampled_ring as sampled_ring,
+    sampled_rows as sampled_rows,
 )
 from .footprint import (
     RING_CAP as RING_CAP,
@@ -44,4 +45,5 @@ from .vicinity import (
     RowOperator as RowOperator,
     RowRule as RowRule,
     Vicinity as Vicinity,
+    distinct as distinct,
 )

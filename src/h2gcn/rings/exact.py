@@ -47,6 +47,7 @@ __all__ = [
     "row_blocks",
     "row_starts",
     "sampled_ring",
+    "sampled_rows",
 ]
 
 MAX_HOPS = 1000
@@ -205,9 +206,13 @@ def _kernel_form(adj: CSR) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
 
 def _walks(adj: CSR, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return how many walks of length two leave each of the nodes."""
-    rows = adj if len(nodes) == adj.shape[0] else adj[nodes]
-    walks: NDArray[np.float64] = rows @ np.diff(adj.indptr).astype(np.float64)
-    return walks
+    if len(nodes) == adj.shape[0]:
+        walks: NDArray[np.float64] = adj @ np.diff(adj.indptr).astype(np.float64)
+        return walks
+    rows = adj[nodes]  # of some nodes, no more is looked at than they need
+    degrees = adj.indptr[rows.indices + 1] - adj.indptr[rows.indices]
+    counts = CSR((degrees.astype(np.float64), rows.indices, rows.indptr), rows.shape)
+    return np.asarray(counts.sum(axis=1)).reshape(-1)
 
 
 def _binary(adj: CSR) -> CSR:
@@ -394,23 +399,49 @@ def sampled_ring(adj: CSR, cap: int, *, hop: int = 2, seed: int = 0) -> CSR:
         Of the draw.
     """
     check_integer("sampled_ring", "cap", cap, 1)
-    columns, starts, sizes = _drawn(adj, cap, hop, seed)
+    return sampled_rows(adj, cap, hop=hop, seed=seed)[0]
+
+
+def sampled_rows(
+    adj: CSR,
+    cap: int,
+    nodes: NDArray[np.int64] | None = None,
+    *,
+    hop: int = 2,
+    seed: int = 0,
+) -> tuple[CSR, NDArray[np.int64]]:
+    """Return the rows of `sampled_ring` of some nodes, and how large their rings are.
+
+    Parameters
+    ----------
+    adj, cap, hop, seed
+        As of `sampled_ring`.
+    nodes
+        Which rows; default all.
+
+    Returns
+    -------
+    tuple[CSR, NDArray]
+        [m, n], and the true sizes, [m].
+    """
+    columns, starts, sizes = _drawn(adj, cap, hop, seed, nodes)
     stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
     values = np.repeat(stands_for, np.diff(starts))
-    return CSR((values, columns, narrow(starts, starts[-1])), shape=adj.shape)
+    shape = (len(sizes), adj.shape[1])
+    return CSR((values, columns, narrow(starts, starts[-1])), shape=shape), sizes
 
 
 def _drawn(
-    adj: CSR, cap: int, hop: int, seed: int
+    adj: CSR, cap: int, hop: int, seed: int, nodes: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return the drawn columns, where each row begins, and the rings' true sizes."""
-    sizes = ring_sizes(adj, hop)
+    sizes = ring_sizes(adj, hop, nodes)
     starts = row_starts(np.minimum(sizes, cap))
     columns = np.empty(starts[-1], dtype=np.int32)
     for first, last in row_blocks(sizes, DRAW_BLOCK):
-        nodes, to = np.arange(first, last), starts[first : last + 1]
-        ring, rows = ring_pattern(adj, hop, nodes, sizes[first:last])
-        _draw(ring, rows, nodes, cap, seed, to, columns)
+        some = np.arange(first, last) if nodes is None else nodes[first:last]
+        ring, rows = ring_pattern(adj, hop, some, sizes[first:last])
+        _draw(ring, rows, some, cap, seed, starts[first : last + 1], columns)
     return columns, starts, sizes
 
 
@@ -485,6 +516,7 @@ ONE = np.uint64(1)
 LOW = np.uint64(63)
 SIX = np.uint64(6)
 TWELVE = np.uint64(12)
+EIGHTEEN = np.uint64(18)
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 SHIFT = np.uint64(58)
 THIRTY_TWO, GOLDEN = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
@@ -561,6 +593,7 @@ def _fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore
     queue = np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     summary = np.zeros(n // 4096 + 1, np.uint64)
+    summaries = np.zeros(n // 262144 + 1, np.uint64)
     for i in range(len(nodes)):
         first, last = _search(starts, neighbours, nodes[i], hop, i, seen, queue)
         for place in range(first, last):
@@ -568,26 +601,31 @@ def _fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore
                 reached = np.uint64(neighbours[at])
                 bits[reached >> SIX] |= ONE << (reached & LOW)
                 summary[reached >> TWELVE] |= ONE << ((reached >> SIX) & LOW)
+                summaries[reached >> EIGHTEEN] |= ONE << ((reached >> TWELVE) & LOW)
         for place in range(last):
             nearer = np.uint64(queue[place])
             bits[nearer >> SIX] &= ~(ONE << (nearer & LOW))
         at = row_starts[i]
-        for block in range(len(summary)):
-            word = summary[block]
-            if word == 0:
-                continue
-            summary[block] = 0
-            while word != 0:
-                lowest = word & (~word + ONE)
-                place = block * 64 + LOWEST[(lowest * DE_BRUIJN) >> SHIFT]
-                word ^= lowest
-                x = bits[place]
-                bits[place] = 0
-                while x != 0:
-                    bit = x & (~x + ONE)
-                    out[at] = place * 64 + LOWEST[(bit * DE_BRUIJN) >> SHIFT]
-                    at += 1
-                    x ^= bit
+        for top in range(len(summaries)):
+            blocks = summaries[top]
+            summaries[top] = 0
+            while blocks != 0:
+                first_block = blocks & (~blocks + ONE)
+                block = top * 64 + LOWEST[(first_block * DE_BRUIJN) >> SHIFT]
+                blocks ^= first_block
+                word = summary[block]
+                summary[block] = 0
+                while word != 0:
+                    lowest = word & (~word + ONE)
+                    place = block * 64 + LOWEST[(lowest * DE_BRUIJN) >> SHIFT]
+                    word ^= lowest
+                    x = bits[place]
+                    bits[place] = 0
+                    while x != 0:
+                        bit = x & (~x + ONE)
+                        out[at] = place * 64 + LOWEST[(bit * DE_BRUIJN) >> SHIFT]
+                        at += 1
+                        x ^= bit
 
 
 @compiled

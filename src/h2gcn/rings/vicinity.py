@@ -23,10 +23,13 @@ from h2gcn.rings.exact import (
 )
 from h2gcn.sparse import Operator
 
-__all__ = ["RowOperator", "RowRule", "Vicinity"]
+__all__ = ["RowOperator", "RowRule", "Vicinity", "distinct"]
 
 BACK = {"ring": "ring", "out": "in", "in": "out"}
 """The way along which a node is seen by those that it sees."""
+
+MARKED = 32
+"""So many times fewer than all, some nodes are sorted rather than marked."""
 
 Pattern = tuple[NDArray[np.integer], NDArray[np.int64]]
 """Columns of some rows, sorted in each, and where each row begins."""
@@ -135,15 +138,12 @@ class Vicinity:
                 self._sizes[key] = np.full(self.n, -1, dtype=np.int32)
         sizes = self._sizes[key]
         if hop > 1:
-            wanted = np.zeros(self.n, dtype=bool)
-            wanted[index] = True
-            wanted &= sizes < 0
+            unknown = distinct(index[sizes[index] < 0], self.n)
             base = self._before()
-            if base is not None and wanted.any():
-                same = np.flatnonzero(wanted & ~self._differ(way, hop))
+            if base is not None and unknown.size:
+                differ = self._differ(way, hop)[unknown]
+                same, unknown = unknown[~differ], unknown[differ]
                 sizes[same] = base.sizes(way, hop, same)[same]
-                wanted[same] = False
-            unknown = np.flatnonzero(wanted)
             if unknown.size:
                 sizes[unknown] = ring_sizes(self.matrix(way), hop, unknown)
         return sizes
@@ -230,6 +230,24 @@ class Vicinity:
             found[near] = True
             self._own[way, hop] = found
         return self._own[way, hop]
+
+
+def distinct(nodes: NDArray[np.integer], n: int) -> NDArray[np.int64]:
+    """Return some nodes, each once and ascending: many are marked, few are sorted.
+
+    Parameters
+    ----------
+    nodes
+        In any order, [m].
+    n
+        How many nodes there are in all.
+    """
+    if MARKED * len(nodes) < n:
+        ascending = np.sort(nodes).astype(np.int64, copy=False)
+        return ascending[np.diff(ascending, prepend=-1) > 0]
+    inside = np.zeros(n, dtype=bool)
+    inside[nodes] = True
+    return np.flatnonzero(inside)
 
 
 def _nothing() -> None:

@@ -19,6 +19,7 @@ from .memory import (
 )
 from .operator import (
     DroppedOperator as DroppedOperator,
+    LaidOut as LaidOut,
     LinearMap as LinearMap,
     Operator as Operator,
     Target as Target,

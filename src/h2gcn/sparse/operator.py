@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import mmap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -37,6 +37,7 @@ from h2gcn.sparse.memory import private_pages
 
 __all__ = [
     "DroppedOperator",
+    "LaidOut",
     "LargeMatrix",
     "LinearMap",
     "Matrix",
@@ -323,6 +324,54 @@ class LargeMatrix:
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:
             list(pool.map(write, self._parts))
         return result
+
+
+class LaidOut:
+    """A dense matrix that lies where it is quickly multiplied, for several products.
+
+    Each column of a product is summed as if it were alone, whatever their number.
+
+    Parameters
+    ----------
+    numbers
+        In huge pages, [n, c].
+    """
+
+    def __init__(self, numbers: NDArray[np.float32]) -> None:
+        self.numbers = numbers
+        self.shape: tuple[int, int] = numbers.shape
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls,
+        shape: tuple[int, int],
+        pieces: Iterable[tuple[slice, NDArray[np.float32]]],
+    ) -> Iterator[LaidOut]:
+        """Lay a matrix out that comes some rows at a time; it is gone at the end.
+
+        Parameters
+        ----------
+        shape
+            n and c.
+        pieces
+            Rows, and what is in them; together all.
+        """
+        with workspace(shape[0] * shape[1]) as lent:
+            numbers = lent.reshape(shape)
+            for rows, values in pieces:
+                numbers[rows] = values
+            yield cls(numbers)
+
+    def times(self, matrix: CSR) -> NDArray[np.float32]:
+        """Return the product of a sparse matrix, [m, n], and this one, [m, c]."""
+        parts = csr_tensor(
+            torch.from_numpy(matrix.indptr),
+            torch.from_numpy(matrix.indices),
+            torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
+            matrix.shape,
+        )
+        return LargeMatrix(parts)._write(torch.from_numpy(self.numbers)).numpy()
 
 
 HUGE_PAGE = 2**21

@@ -669,7 +669,7 @@ class ZooBP(_WithClassPrior, LinBP):
         epsilon = 1.0
         if norm := self._residual_norm():
             epsilon = self._reach(operators) * self._edge(operators) / norm
-        explicit = LinBP._explicit(self, labels, operators)
+        explicit = super()._explicit(labels, operators)
         explicit[(labels == 0).all(dim=1)] = epsilon * self._class_lead()
         return explicit
 
@@ -680,7 +680,7 @@ class ZooBP(_WithClassPrior, LinBP):
         rounding of numbers that large.
         """
         a, d = operators
-        own = explicit.norm(dim=1, keepdim=True)
+        own: Tensor = torch.linalg.vector_norm(explicit, dim=1, keepdim=True)
         e = self._reach(operators)
         heard = own
         for _ in range(self.steps):
@@ -692,7 +692,7 @@ class ZooBP(_WithClassPrior, LinBP):
     def _reach(self, operators: Sequence[LinearMap]) -> float:
         """Return e, the norm of ρ(A) Ĥ: at most that of ρ(A) (H − 1/|Y|)."""
         whole = self._residual_norm() / self._edge(operators)
-        return min(self.scale * self._bound(operators), whole)
+        return min(super()._reach(operators), whole)
 
     def _edge(self, operators: Sequence[LinearMap]) -> float:
         """Return what an edge weighs in A/ρ(A), the mean by weight: 1/ρ(A) if alike."""

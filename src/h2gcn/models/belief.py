@@ -350,8 +350,11 @@ class _WithClassPrior(_Coupled):
     def _take_class_prior(self, owner: str, class_prior: float) -> None:
         """Check how much of the shares is taken, and make room for them."""
         self.class_prior = check_real(owner, "class_prior", class_prior, "[0, 1]")
-        equal = torch.full((self.out_channels,), 1 / self.out_channels)
-        self.register_buffer("class_shares", equal)
+        self.register_buffer("class_shares", self._equal_shares())
+
+    def _equal_shares(self) -> Tensor:
+        """Return the shares of classes that are all as common, [|Y|]."""
+        return torch.full((self.out_channels,), 1 / self.out_channels)
 
     def initialise(
         self,
@@ -367,13 +370,13 @@ class _WithClassPrior(_Coupled):
 
     def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
         """Return why tensors of a file are not its own; shares may be missing."""
-        return super().state_problem({"class_shares": self.class_shares, **state})
+        return super().state_problem({"class_shares": self._equal_shares(), **state})
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *rest: Any
     ) -> None:
         """Take the state; without shares, the prior stays uniform."""
-        state_dict.setdefault(f"{prefix}class_shares", self.class_shares)
+        state_dict.setdefault(f"{prefix}class_shares", self._equal_shares())
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _class_lead(self) -> Tensor:

@@ -402,11 +402,11 @@ class LinBP(_Coupled):
         \hat B^{(0)} = \hat E, \quad \hat B^{(t+1)} = \hat E + A \hat B^{(t)} \hat H
         - D \hat B^{(t)} \hat H^2, \quad \hat H = \varepsilon (H - 1/|Y|)
 
-    Ê are the training labels, one-hot less 1/|Y|, with zero rows for all other nodes.
-    H[i, j] is the share of class i's neighbours that are of class j, so labels help
-    where neighbours are alike and where they differ. The last term takes back the
-    echo, what a node hears of itself from its neighbours; without it this is the
-    paper's LinBP*.
+    Ê are the training labels, one-hot less 1/|Y|, with zero rows for all other nodes: a
+    uniform prior, as the paper has it (`ZooBP` has another one, too). H[i, j] is the
+    share of class i's neighbours that are of class j, so labels help where neighbours
+    are alike and where they differ. The last term takes back the echo, what a node
+    hears of itself from its neighbours; without it this is the paper's LinBP*.
 
     With :math:`e = \rho(A) \lVert\hat H\rVert_2` the iteration without echo
     cancellation converges for e < 1; for a symmetric H that is the paper's exact
@@ -744,8 +744,9 @@ class BeliefPropagation(_WithClassPrior):
     The same H estimated from edges is LinBP's, which is this for weak compatibilities,
     linearised. What edges weigh is not looked at.
 
-    Classes whose belief is largest up to rounding are equal. A node that no label
-    reaches has equal logits. What a training node cannot be has a belief of 1e-12.
+    Classes whose belief is largest up to rounding are equal. With a uniform prior, a
+    node that no label reaches has equal logits. What a training node cannot be has a
+    belief of 1e-12.
 
     Parameters
     ----------

@@ -375,6 +375,10 @@ def test_a_state_without_shares_of_the_classes_is_that_of_a_uniform_prior(
     module = model(3, 3)
     assert module.state_problem(state) is None
     assert module.state_problem({}) == "compatibility is missing"
+    assert (
+        module.state_problem({**state, "class_shares": torch.tensor([1.0, 0.0, 0.0])})
+        == "class_shares has numbers that are not positive"
+    )
     module.load_state_dict(state)
     x = one_hot(6, {0: 1, 2: 0})
     assert torch.equal(module(x, operators(SIX)), before(x, operators(SIX)))

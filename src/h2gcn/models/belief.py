@@ -370,7 +370,11 @@ class _WithClassPrior(_Coupled):
 
     def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
         """Return why tensors of a file are not its own; shares may be missing."""
-        return super().state_problem({"class_shares": self._equal_shares(), **state})
+        whole = {"class_shares": self._equal_shares(), **state}
+        problem = super().state_problem(whole)
+        if problem is None and not bool((whole["class_shares"] > 0).all()):
+            return "class_shares has numbers that are not positive"
+        return problem
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *rest: Any

@@ -765,7 +765,7 @@ def test_options_of_generate_out_of_range(
 NOT_TRAINED = {
     "label-propagation": "alpha, steps",
     "linbp": "compatibility, echo, scale, steps",
-    "bp": "compatibility, coupling, damping, prior, steps, tolerance",
+    "bp": "class_prior, compatibility, coupling, damping, prior, steps, tolerance",
     "decoupled-smoothing": "steps, tolerance, variance",
 }
 

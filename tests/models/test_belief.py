@@ -68,10 +68,19 @@ def cycle(n: int) -> sp.csr_array:
     return adjacency(n, [(v, (v + 1) % n) for v in range(n)])
 
 
-def marginals(adj: sp.csr_array, x: Tensor, psi: Matrix, prior: float = 1.0) -> Matrix:
-    """Return what each node is, by summing over all labellings of the graph."""
+def marginals(
+    adj: sp.csr_array,
+    x: Tensor,
+    psi: Matrix,
+    prior: float = 1.0,
+    others: Matrix | None = None,
+) -> Matrix:
+    """Return what each node is, by summing over all labellings of the graph.
+
+    `others` is what nodes without a label are likely to be, before they hear of any.
+    """
     n, c = x.shape
-    phi = np.full((n, c), 1 / c)
+    phi = np.tile(np.full(c, 1 / c) if others is None else others, (n, 1))
     for node, row in enumerate(x.numpy()):
         if row.any():
             phi[node] = np.where(row > 0, prior, (1 - prior) / (c - 1))
@@ -86,6 +95,14 @@ def marginals(adj: sp.csr_array, x: Tensor, psi: Matrix, prior: float = 1.0) -> 
     return total / total.sum(axis=1, keepdims=True)
 
 
+def with_shares(module: Any, operators: Any, counts: list[int]) -> Any:
+    """Return the module, told of so many training nodes in each class."""
+    labels = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    nothing = torch.zeros(operators[0].shape[0], len(counts))
+    module.initialise(nothing, operators, labels, torch.arange(len(labels)))
+    return module
+
+
 def psi_of(module: BeliefPropagation) -> Matrix:
     h = module.compatibility.double().numpy()
     return 1 / len(h) + module.coupling * (h - 1 / len(h))
@@ -93,6 +110,12 @@ def psi_of(module: BeliefPropagation) -> Matrix:
 
 def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matrix:
     return module(x, operators_of(adj)).double().exp().numpy()
+
+
+BOTH = pytest.mark.parametrize(
+    ("model", "operators"),
+    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
+)
 
 
 # --------------------------------------------------------------- belief propagation
@@ -119,6 +142,31 @@ def test_on_trees_beliefs_are_the_exact_marginals(
     np.testing.assert_allclose(
         found, marginals(tree, x, psi_of(module), prior), atol=2e-5
     )
+
+
+@not_settled
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(2, 7),
+    prior=st.sampled_from([1.0, 0.8]),
+    class_prior=st.sampled_from([1.0, 0.3, 0.0]),
+)
+def test_on_trees_beliefs_are_exact_with_classes_that_are_not_as_common(
+    seed: int, n: int, prior: float, class_prior: float
+) -> None:
+    tree, rng = random_tree(n, seed), np.random.default_rng(seed)
+    known = {int(v): int(rng.integers(3)) for v in rng.choice(n, n // 3, replace=False)}
+    h = rng.random((3, 3)) + 0.02
+    module = BeliefPropagation(
+        3, 3, compatibility=h, prior=prior, class_prior=class_prior, **EXACT
+    )
+    counts = [1, *rng.integers(n, size=2).tolist()]
+    with_shares(module, operators_of(NAMED["no edges"]), counts)
+    more = np.array(counts) + 1
+    others = class_prior * more / more.sum() + (1 - class_prior) / 3
+    x = one_hot(n, known)
+    exact = marginals(tree, x, psi_of(module), prior, others)
+    np.testing.assert_allclose(beliefs_of(module, x, tree), exact, atol=2e-5)
 
 
 def test_with_the_defaults_a_tree_is_exact_up_to_the_tolerance() -> None:
@@ -230,10 +278,7 @@ def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
     assert reached == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize(
-    ("model", "operators"),
-    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
-)
+@BOTH
 @pytest.mark.parametrize("h", [None, [[1, 1], [1, 1]]])
 def test_a_uniform_compatibility_passes_nothing_on(
     model: Any, operators: Any, h: list[list[float]] | None
@@ -245,10 +290,7 @@ def test_a_uniform_compatibility_passes_nothing_on(
     assert module.reached(x, operators(SIX)).tolist() == [True] + [False] * 5
 
 
-@pytest.mark.parametrize(
-    ("model", "operators"),
-    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
-)
+@BOTH
 def test_the_compatibility_is_estimated_from_edges_between_training_nodes(
     model: Any, operators: Any
 ) -> None:
@@ -281,6 +323,67 @@ def test_a_given_compatibility_is_made_symmetric(model: Any) -> None:
     np.testing.assert_allclose(module.compatibility, h, atol=1e-7)
 
 
+@BOTH
+def test_shares_of_the_classes_are_those_of_the_training_nodes_and_one_more(
+    model: Any, operators: Any
+) -> None:
+    module = model(3, 3)
+    np.testing.assert_allclose(module.class_shares, 1 / 3)
+    with_shares(module, operators(NAMED["no edges"]), [2, 0, 1])
+    np.testing.assert_allclose(module.class_shares, [3 / 6, 1 / 6, 2 / 6])
+
+
+@BOTH
+@pytest.mark.parametrize("h", [None, np.ones((3, 3))])
+def test_where_edges_say_nothing_the_common_class_is_predicted(
+    model: Any, operators: Any, h: Matrix | None
+) -> None:
+    # Classes that do not depend on edges: half of all nodes are of class 1.
+    n, rng = 400, np.random.default_rng(0)
+    upper = np.triu(rng.random((n, n)) < 4 / n, 1)
+    graph = operators(sp.csr_array((upper | upper.T).astype(np.float32)))
+    y = torch.from_numpy(rng.choice(3, n, p=[0.3, 0.5, 0.2]))
+    known, unknown = torch.arange(200), torch.arange(200, n)
+    x = one_hot(n, dict(zip(known.tolist(), y[known].tolist(), strict=True)))
+
+    def share_of_common_class(class_prior: float) -> float:
+        module = model(3, 3, compatibility=h, class_prior=class_prior)
+        module.initialise(x, graph, y[known], known)
+        return float((module(x, graph)[unknown].argmax(dim=1) == 1).float().mean())
+
+    assert share_of_common_class(1.0) > (0.9 if h is None else 0.999)
+    assert share_of_common_class(0.0) < 0.5
+
+
+@BOTH
+def test_classes_that_are_as_common_are_equal_where_edges_say_nothing(
+    model: Any, operators: Any
+) -> None:
+    module = model(3, 3, compatibility=[[3, 3, 1], [3, 3, 1], [1, 1, 5]])
+    with_shares(module, operators(NAMED["no edges"]), [4, 4, 1])
+    logits = module(one_hot(6, {}), operators(SIX))
+    assert (logits[:, 0] == logits[:, 1]).all()
+    assert (logits[:, 0] > logits[:, 2]).all()
+
+
+@BOTH
+def test_a_state_without_shares_of_the_classes_is_that_of_a_uniform_prior(
+    model: Any, operators: Any
+) -> None:
+    before = model(3, 3, compatibility=MIXED, class_prior=0.0)
+    state = {"compatibility": before.compatibility}
+    module = model(3, 3)
+    assert module.state_problem(state) is None
+    assert module.state_problem({}) == "compatibility is missing"
+    assert (
+        module.state_problem({**state, "class_shares": torch.tensor([1.0, 0.0, 0.0])})
+        == "class_shares has numbers that are not positive"
+    )
+    module.load_state_dict(state)
+    x = one_hot(6, {0: 1, 2: 0})
+    assert torch.equal(module(x, operators(SIX)), before(x, operators(SIX)))
+
+
 def test_neighbours_that_differ_are_predicted() -> None:
     n = 40
     y = torch.arange(n) % 2
@@ -291,10 +394,7 @@ def test_neighbours_that_differ_are_predicted() -> None:
     assert (module(x, operators_of(cycle(n))).argmax(dim=1) == y).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "operators"),
-    [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
-)
+@BOTH
 def test_renumbering_the_nodes_renumbers_the_logits(model: Any, operators: Any) -> None:
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((60, 60)) < 0.05, 1)
@@ -325,7 +425,12 @@ def test_a_graph_without_edges_has_nothing_to_say() -> None:
 # ----------------------------------------------------------------------------- ZooBP
 
 
-GRAPHS = {**NAMED, "six": SIX, "star": adjacency(9, [(0, v) for v in range(1, 9)])}
+GRAPHS = {
+    **NAMED,
+    "six": SIX,
+    "pair": path(2),
+    "star": adjacency(9, [(0, v) for v in range(1, 9)]),
+}
 
 
 def bound(adj: sp.csr_array) -> float:
@@ -336,14 +441,17 @@ def bound(adj: sp.csr_array) -> float:
     return float(max(np.roots([m, 1, -1]).real)) if m else 1.0
 
 
-def persona(adj: sp.csr_array, h: Matrix, scale: float) -> tuple[Matrix, Matrix]:
+def epsilon_of(adj: sp.csr_array, h: Matrix, scale: float) -> float:
+    """Return `scale` times the bound on ε, were it not at most 1."""
+    radius = np.abs(np.linalg.eigvalsh(adj.toarray().astype(float))).max() or 1
+    return float(scale * bound(adj) / (radius * np.linalg.norm(h - 1 / len(h), 2)))
+
+
+def persona(adj: sp.csr_array, h: Matrix, epsilon: float) -> tuple[Matrix, Matrix]:
     """Return P and Q of the paper, with a row for each class of each node."""
     a = adj.toarray().astype(float)
     c = len(h)
     r = c * h - 1
-    radius = np.abs(np.linalg.eigvalsh(a)).max()
-    norm = np.linalg.norm(r, 2)
-    epsilon = scale * bound(adj) * c / (radius * norm) if radius * norm else 0.0
     p = np.kron(a, epsilon / c * r)
     q = np.kron(np.diag(a.sum(axis=1)), (epsilon / c) ** 2 * r @ r.T)
     return p, q
@@ -351,15 +459,22 @@ def persona(adj: sp.csr_array, h: Matrix, scale: float) -> tuple[Matrix, Matrix]
 
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
 @pytest.mark.parametrize("scale", [0.3, 0.9])
+@pytest.mark.parametrize("counts", [None, [5, 0, 2]], ids=["uniform", "prior"])
 def test_beliefs_are_the_solution_of_the_linear_system(
-    graph: str, scale: float
+    graph: str, scale: float, counts: list[int] | None
 ) -> None:
     adj = GRAPHS[graph]
     n = adj.shape[0]
     x = one_hot(n, {0: 1, n - 1: 2})
     module = ZooBP(3, 3, compatibility=MIXED, scale=scale, steps=5000, tolerance=0.0)
-    p, q = persona(adj, np.array(MIXED), scale)
-    e = np.array([row - 1 / 3 if row.any() else row for row in x.double().numpy()])
+    lead = np.zeros(3)
+    if counts is not None:
+        with_shares(module, linear_operators(adjacency(7, [])), counts)
+        lead = np.array([6, 1, 3]) / 10 - 1 / 3
+    epsilon = min(epsilon_of(adj, np.array(MIXED), scale), 1)
+    p, q = persona(adj, np.array(MIXED), epsilon)
+    labels = x.double().numpy()
+    e = np.array([row - 1 / 3 if row.any() else epsilon * lead for row in labels])
     b = np.linalg.solve(np.eye(3 * n) - p + q, e.reshape(-1)).reshape(n, 3)
     logits = module(x, linear_operators(adj)).double().numpy()
     size = (b * logits).sum() / (b * b).sum()  # one number for the whole graph
@@ -367,14 +482,25 @@ def test_beliefs_are_the_solution_of_the_linear_system(
     np.testing.assert_allclose(logits, size * b, atol=2e-4)
 
 
+def test_compatibility_is_never_made_stronger_than_it_is() -> None:
+    pair, weak = path(2), np.array([[0.52, 0.48], [0.48, 0.52]])
+    assert epsilon_of(pair, weak, 0.5) > 5
+    module = ZooBP(2, 2, compatibility=weak)
+    logits = module(one_hot(2, {0: 0}, 2), linear_operators(pair))
+    # What node 1 hears is H - 1/2 times what node 0 is, up to the echo.
+    ratio = float(logits[1, 0] / logits[0, 0])
+    assert ratio == pytest.approx(0.04, rel=0.01)
+
+
 @pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
 def test_the_iteration_converges_up_to_the_bound(graph: str) -> None:
-    p, q = persona(GRAPHS[graph], np.array(MIXED), 0.999)
+    adj, h = GRAPHS[graph], np.array(MIXED)
+    p, q = persona(adj, h, epsilon_of(adj, h, 0.999))
     assert np.abs(np.linalg.eigvals(p - q)).max(initial=0) < 1
     # The norms of both sum to one at the bound, as the sufficient condition says.
-    p, q = persona(GRAPHS[graph], np.array(MIXED), 1.0)
+    p, q = persona(adj, h, epsilon_of(adj, h, 1.0))
     total = np.linalg.norm(p, 2) + np.linalg.norm(q, 2)
-    assert total == pytest.approx(1 if GRAPHS[graph].nnz else 0)
+    assert total == pytest.approx(1 if adj.nnz else 0)
 
 
 def test_the_bound_is_linbps_on_a_star_and_wider_elsewhere() -> None:
@@ -426,7 +552,7 @@ def test_what_is_heard_for_and_against_bounds_the_beliefs() -> None:
     module = ZooBP(3, 3, compatibility=MIXED)
     labels = x - x.mean(dim=1, keepdim=True)
     beliefs = module._spread(labels, operators)
-    heard = module._heard(x, operators)
+    heard = module._heard(labels, operators)
     assert (beliefs.norm(dim=1, keepdim=True) <= heard + 1e-6).all()
 
 
@@ -452,6 +578,12 @@ LABELS = r"must be out_channels, 2: it takes labels, one column a class, not fea
         (ZooBP, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
         (BeliefPropagation, {"coupling": 0}, r"'coupling' .* in \(0, 1\]\. Got 0 "),
         (BeliefPropagation, {"prior": 1.5}, r"'prior' .* in \(0, 1\]\. Got 1\.5 "),
+        (
+            BeliefPropagation,
+            {"class_prior": 2},
+            r"'class_prior' .* in \[0, 1\]\. Got 2",
+        ),
+        (ZooBP, {"class_prior": -1}, r"'class_prior' .* in \[0, 1\]\. Got -1 "),
         (BeliefPropagation, {"damping": 1}, r"'damping' .* in \[0, 1\)\. Got 1 "),
         (BeliefPropagation, {"steps": 0}, f"'steps' .* {BP_STEPS}"),
         (BeliefPropagation, {"tolerance": -1}, r"'tolerance' .* in \[0, 1\)\. Got -1"),

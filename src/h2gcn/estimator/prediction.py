@@ -416,8 +416,8 @@ def warn_of_unreached(reached: Tensor) -> None:
     if count:
         nodes, them = ("node", "it") if count == 1 else ("nodes", "them")
         warnings.warn(
-            f"{count:,} {nodes} cannot be reached from any labelled one: all classes "
-            f"are equally likely for {them}",
+            f"{count:,} {nodes} cannot be reached from any labelled one: what is "
+            f"predicted for {them} is a guess",
             H2GCNWarning,
             stacklevel=3,
         )

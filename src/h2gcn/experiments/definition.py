@@ -510,8 +510,8 @@ _GRAPH_ONLY: dict[str, list[Axes]] = {
     "label-propagation": [{"alpha": (0.1, 0.5, 0.9, 0.99)}],
     "label-propagation-2hop": [{"alpha": (0.1, 0.5, 0.9, 0.99)}],
     "linbp": [{"scale": (0.1, 0.5, 0.9)}],
-    "bp": [{"coupling": (1.0, 0.5, 0.1)}],
-    "zoobp": [{"scale": (0.5, 0.1, 0.9)}],
+    "bp": [{"coupling": (1.0, 0.5, 0.1), "class_prior": (1.0, 0.0)}],
+    "zoobp": [{"scale": (0.5, 0.1, 0.9), "class_prior": (1.0, 0.0)}],
     "decoupled-smoothing": [{"variance": ("degree", "equal")}],
 }
 _CORRECT_AND_SMOOTH: list[Axes] = [

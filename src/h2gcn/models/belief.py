@@ -9,7 +9,8 @@ models that propagate by it, and so must find a value for every entry.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +22,7 @@ from torch.nn import functional
 from h2gcn._validation import check_bool, check_integer, check_real, quoted
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule
+from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
 from h2gcn.models.label_propagation import (
     FLOOR,
     TIE,
@@ -327,6 +328,66 @@ class _Coupled(NodeModule):
         return norm if norm >= UNIFORM else 0.0
 
 
+class _WithClassPrior(_Coupled):
+    """A coupled module in which nodes without a label begin with a class prior.
+
+    An estimated H is doubly stochastic: it does not know which classes are common. So
+    where edges say nothing, and the prior is uniform, every class is as likely.
+
+    Attributes
+    ----------
+    class_prior
+        How much of the training nodes' shares of the classes the prior takes; the rest
+        is uniform.
+    class_shares
+        Those shares with one more node in each class, [|Y|]; uniform until
+        `initialise`, and in files of models from before there were any.
+    """
+
+    class_shares: Tensor
+    class_prior: float
+
+    def _take_class_prior(self, owner: str, class_prior: float) -> None:
+        """Check how much of the shares is taken, and make room for them."""
+        self.class_prior = check_real(owner, "class_prior", class_prior, "[0, 1]")
+        self.register_buffer("class_shares", self._equal_shares())
+
+    def _equal_shares(self) -> Tensor:
+        """Return the shares of classes that are all as common, [|Y|]."""
+        return torch.full((self.out_channels,), 1 / self.out_channels)
+
+    def initialise(
+        self,
+        x: Input,
+        operators: Sequence[LinearMap],
+        labels: Tensor,
+        index: Tensor,
+    ) -> None:
+        """Count the training nodes of each class, and estimate the compatibility."""
+        super().initialise(x, operators, labels, index)
+        counts = torch.bincount(labels, minlength=self.out_channels) + 1
+        self.class_shares.copy_(counts / counts.sum())
+
+    def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
+        """Return why tensors of a file are not its own; shares may be missing."""
+        whole = {"class_shares": self._equal_shares(), **state}
+        problem = super().state_problem(whole)
+        if problem is None and not bool((whole["class_shares"] > 0).all()):
+            return "class_shares has numbers that are not positive"
+        return problem
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, *rest: Any
+    ) -> None:
+        """Take the state; without shares, the prior stays uniform."""
+        state_dict.setdefault(f"{prefix}class_shares", self._equal_shares())
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def _class_lead(self) -> Tensor:
+        """Return the class prior less 1/|Y|, [|Y|]."""
+        return self.class_prior * (self.class_shares - 1 / self.out_channels)
+
+
 def _symmetric(owner: str, matrix: ArrayLike | None, n_classes: int) -> Tensor | None:
     """Return a given compatibility matrix made symmetric and doubly stochastic.
 
@@ -345,11 +406,11 @@ class LinBP(_Coupled):
         \hat B^{(0)} = \hat E, \quad \hat B^{(t+1)} = \hat E + A \hat B^{(t)} \hat H
         - D \hat B^{(t)} \hat H^2, \quad \hat H = \varepsilon (H - 1/|Y|)
 
-    Ê are the training labels, one-hot less 1/|Y|, with zero rows for all other nodes.
-    H[i, j] is the share of class i's neighbours that are of class j, so labels help
-    where neighbours are alike and where they differ. The last term takes back the
-    echo, what a node hears of itself from its neighbours; without it this is the
-    paper's LinBP*.
+    Ê are the training labels, one-hot less 1/|Y|, with zero rows for all other nodes: a
+    uniform prior, as the paper has it (`ZooBP` has another one, too). H[i, j] is the
+    share of class i's neighbours that are of class j, so labels help where neighbours
+    are alike and where they differ. The last term takes back the echo, what a node
+    hears of itself from its neighbours; without it this is the paper's LinBP*.
 
     With :math:`e = \rho(A) \lVert\hat H\rVert_2` the iteration without echo
     cancellation converges for e < 1; for a symmetric H that is the paper's exact
@@ -420,10 +481,17 @@ class LinBP(_Coupled):
     ) -> Tensor:
         """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
         labels = as_labels(x, self.out_channels)
-        explicit = labels - labels.mean(dim=1, keepdim=True)
-        beliefs = self._spread(explicit, operators)
+        beliefs = self._spread(self._explicit(labels, operators), operators)
         beliefs = beliefs / self._size(beliefs, labels, operators)
         return beliefs if target is None else beliefs[target.index]
+
+    def _explicit(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+        """Return what each node is believed to be before it hears of others, [n, |Y|].
+
+        Less 1/|Y|: zeros where there is no label.
+        """
+        del operators
+        return labels - labels.mean(dim=1, keepdim=True)
 
     def _spread(self, explicit: Tensor, operators: Sequence[LinearMap]) -> Tensor:
         """Return the beliefs after all steps: they are linear in the labels."""
@@ -458,7 +526,7 @@ class LinBP(_Coupled):
         The number that all beliefs are divided by is taken as it is.
         """
         labels = as_labels(x, self.out_channels)
-        explicit = labels - labels.mean(dim=1, keepdim=True)
+        explicit = self._explicit(labels, operators)
         with torch.enable_grad():
             given = explicit.clone().requires_grad_()
             beliefs = self._spread(given, operators)
@@ -469,19 +537,25 @@ class LinBP(_Coupled):
         size = self._size(beliefs.detach(), labels, operators)
         effect = torch.stack([(explicit * of).sum(dim=1) for of in of_class], dim=1)
         by_node = (effect / size).cpu().numpy().astype(np.float64)
+        known = (labels != 0).any(dim=1).cpu().numpy()
+        parts = of_labels(by_node * known[:, None], node)
+        if (prior := by_node[~known].sum(axis=0)).any():
+            parts += (Summand(prior, "how common each class is"),)
         how = (
             "exact by labelled node: beliefs are linear in the labels; the one number "
             "that they are all divided by is taken as it is"
         )
-        return ExactSum(of_labels(by_node, node), how)
+        return ExactSum(parts, how)
 
     def _coupling(self, operators: Sequence[LinearMap]) -> Tensor:
         """Return ρ(A) Ĥ, for operators that are divided by ρ(A), [|Y|, |Y|]."""
         residual = self.compatibility - 1 / self.out_channels
         norm = self._residual_norm()
-        if not norm:
-            return torch.zeros_like(residual)
-        return residual * (self.scale * self._bound(operators) / norm)
+        return residual * (self._reach(operators) / norm if norm else 0.0)
+
+    def _reach(self, operators: Sequence[LinearMap]) -> float:
+        """Return e, the norm of ρ(A) Ĥ."""
+        return self.scale * self._bound(operators)
 
     def _bound(self, operators: Sequence[LinearMap]) -> float:
         """Return the e up to which the iteration converges."""
@@ -489,7 +563,7 @@ class LinBP(_Coupled):
         return ECHO_BOUND if self.echo else 1.0
 
 
-class ZooBP(LinBP):
+class ZooBP(_WithClassPrior, LinBP):
     r"""ZooBP (Eswaran et al., PVLDB 2017), for one type of nodes and one of edges.
 
     .. math::
@@ -497,24 +571,37 @@ class ZooBP(LinBP):
         P = A \otimes \frac{\varepsilon}{|Y|} R, \quad
         Q = D \otimes (\frac{\varepsilon}{|Y|} R)^2, \quad R = |Y| H - 1
 
-    e are the training labels, one-hot less 1/|Y|, one row of classes after the other,
-    with zeros for all other nodes. R is the residual of the compatibility: how much
-    likelier than by chance two classes are next to each other. Its rows and columns sum
-    to zero, and it is symmetric, for an edge has no direction. Q takes the echo back.
+    e are the training labels, one-hot less 1/|Y|, one row of classes after the other;
+    of any other node it is ε (π − 1/|Y|) with a class prior π, by `class_prior` between
+    uniform and the training nodes' shares of the classes. R is the residual of the
+    compatibility: how much likelier than by chance two classes are next to each other.
+    Its rows and columns sum to zero, and it is symmetric, for an edge has no direction.
+    Q takes the echo back.
 
     The paper has several types of nodes and of edges, each pair with a matrix of its
     own, and P and Q are then made of blocks. Here operators are made of one matrix of
     a graph, so all edges are of one type. With one type, :math:`\varepsilon R / |Y|` is
-    LinBP's :math:`\hat H`, and both have the same solution for the same ε. Three things
-    differ: the system is solved, where LinBP takes a few steps; a given matrix is made
-    symmetric, where LinBP takes it as it is; and ε has a bound of its own.
+    LinBP's :math:`\hat H`, and both have the same solution for the same ε and a uniform
+    prior. Four things differ: the system is solved, where LinBP takes a few steps; a
+    given matrix is made symmetric, where LinBP takes it as it is; ε has a bound of its
+    own; and there is a class prior.
 
     The iteration converges if and only if ρ(P − Q) < 1, and it does if the norms of P
     and Q sum to less than 1. In spectral norms that is e + m e² < 1 with
     :math:`e = \varepsilon \rho(A) \lVert R \rVert_2 / |Y|` and m = max D / ρ(A)²: the
     bound is e = (√(1 + 4m) − 1) / 2m. It is LinBP's (√5 − 1)/2 on a star, where m is
-    1, and near 1 where no degree is large against ρ(A)². ε is `scale` times the bound;
-    the paper's program takes a fixed ε, such as 1e-4.
+    1, and near 1 where no degree is large against ρ(A)². ε is `scale` times the bound,
+    but at most 1: that is H itself, and more would only make its errors larger. (Of
+    edges with weights, ε is that of a typical one.) The paper's program takes a fixed
+    ε, such as 1e-4.
+
+    In the paper's program a node without a label has e = 0, a uniform prior, which is
+    `class_prior` 0. H does not know which classes are common, so where edges say little
+    every class is then predicted about as often as any other. ε makes what neighbours
+    say weaker, so that the iteration converges, and the prior as much, so that both
+    weigh as they would at ε = 1. What comes from further away, ε² and less, weighs less
+    against it: where labels are far and neighbours alike, a uniform prior is the better
+    one.
 
     The logits are beliefs over their typical size, as LinBP's. Classes that a node
     hears best and equally well, up to rounding, are equal.
@@ -530,6 +617,9 @@ class ZooBP(LinBP):
         until then it is uniform, and labels stay where they are.
     scale
         Share of the bound on convergence that ε takes.
+    class_prior
+        How much of the training nodes' shares of the classes (one more node in each)
+        the prior takes, the rest is uniform.
     steps
         Number of iterations, at most.
     tolerance
@@ -539,7 +629,7 @@ class ZooBP(LinBP):
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the two operators [n, n] each (see
     `belief_operators`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There
-    are no weights; the state is the buffer `compatibility`.
+    are no weights; the state is the buffers `compatibility` and `class_shares`.
     """
 
     def __init__(
@@ -549,12 +639,14 @@ class ZooBP(LinBP):
         *,
         compatibility: ArrayLike | None = None,
         scale: float = 0.5,
+        class_prior: float = 1.0,
         steps: int = 100,
         tolerance: float = 1e-6,
     ) -> None:
         check_label_channels("ZooBP", in_channels, out_channels)
         matrix = _symmetric("ZooBP", compatibility, out_channels)
         _Coupled.__init__(self, in_channels, out_channels, matrix)
+        self._take_class_prior("ZooBP", class_prior)
         self.scale = check_real("ZooBP", "scale", scale, "(0, 1)")
         self.steps = check_integer("ZooBP", "steps", steps, 1, MAX_STEPS)
         self.tolerance = check_real("ZooBP", "tolerance", tolerance, "[0, 1)")
@@ -568,29 +660,53 @@ class ZooBP(LinBP):
     ) -> Tensor:
         """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
         labels = as_labels(x, self.out_channels)
-        explicit = labels - labels.mean(dim=1, keepdim=True)
+        explicit = self._explicit(labels, operators)
         beliefs = self._spread(explicit, operators)
         best = beliefs.amax(dim=1, keepdim=True)
-        rounding = TIE * self._heard(labels, operators)
+        rounding = TIE * self._heard(explicit, operators)
         levelled = torch.where(beliefs >= best - rounding, best, beliefs)
         levelled = levelled / self._size(beliefs, labels, operators)
         return levelled if target is None else levelled[target.index]
 
-    def _heard(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+    def _explicit(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+        """Return what each node is believed to be before it hears of others, [n, |Y|].
+
+        Less 1/|Y|: of nodes without a label, what the class prior says.
+        """
+        epsilon = 1.0
+        if norm := self._residual_norm():
+            epsilon = self._reach(operators) * self._edge(operators) / norm
+        explicit = super()._explicit(labels, operators)
+        explicit[(labels == 0).all(dim=1)] = epsilon * self._class_lead()
+        return explicit
+
+    def _heard(self, explicit: Tensor, operators: Sequence[LinearMap]) -> Tensor:
         """Return how much each node hears, whatever it says, [n, 1].
 
         What is heard for and against a class may cancel out, and what is left is then
         rounding of numbers that large.
         """
         a, d = operators
-        known = (labels != 0).any(dim=1, keepdim=True).to(labels.dtype)
-        e = self.scale * self._bound(operators) if self._residual_norm() else 0.0
-        heard = known
+        own: Tensor = torch.linalg.vector_norm(explicit, dim=1, keepdim=True)
+        e = self._reach(operators)
+        heard = own
         for _ in range(self.steps):
-            before, heard = heard, known + e * (a @ heard) + e * e * (d @ heard)
+            before, heard = heard, own + e * (a @ heard) + e * e * (d @ heard)
             if float((heard - before).abs().max()) <= self.tolerance:
                 break
         return heard
+
+    def _reach(self, operators: Sequence[LinearMap]) -> float:
+        """Return e, the norm of ρ(A) Ĥ: at most that of ρ(A) (H − 1/|Y|)."""
+        whole = self._residual_norm() / self._edge(operators)
+        return min(super()._reach(operators), whole)
+
+    def _edge(self, operators: Sequence[LinearMap]) -> float:
+        """Return what an edge weighs in A/ρ(A), the mean by weight: 1/ρ(A) if alike."""
+        a, d = operators
+        ones = torch.ones(a.shape[0], 1, device=a.device)
+        total = float((a @ ones).sum())
+        return float((d @ ones).sum()) / total if total else 1.0
 
     def _bound(self, operators: Sequence[LinearMap]) -> float:
         """Return the e for which e + m e² is one, with m = max D / ρ(A)²."""
@@ -601,7 +717,7 @@ class ZooBP(LinBP):
         return ((1 + 4 * m) ** 0.5 - 1) / (2 * m) if m > 0 else 1.0
 
 
-class BeliefPropagation(_Coupled):
+class BeliefPropagation(_WithClassPrior):
     r"""Loopy belief propagation (Pearl 1988; Yedidia et al. 2003), sums of products.
 
     .. math::
@@ -618,7 +734,12 @@ class BeliefPropagation(_Coupled):
     settle, and a warning says so.
 
     φ of a training node is one for its label and zero elsewhere (or less sure, by
-    `prior`), of any other node uniform. ψ = 1/|Y| + `coupling` (H − 1/|Y|) of the
+    `prior`). Of any other node it is a class prior, by `class_prior` between uniform
+    and the training nodes' shares of the classes: H is doubly stochastic and does not
+    know which classes are common, so where edges say nothing a uniform prior makes
+    every class as likely. (The prior is that of a node without edges. One with edges to
+    nodes without labels hears from them which classes go with common ones.)
+    ψ = 1/|Y| + `coupling` (H − 1/|Y|) of the
     compatibility matrix H. All messages are sent at once, each divided by its sum, and
     products at hubs by their largest share on the way, so that none underflows. A
     message is a mean of the new and, by `damping`, the last one; where all settle is
@@ -627,8 +748,9 @@ class BeliefPropagation(_Coupled):
     The same H estimated from edges is LinBP's, which is this for weak compatibilities,
     linearised. What edges weigh is not looked at.
 
-    Classes whose belief is largest up to rounding are equal. A node that no label
-    reaches has equal logits. What a training node cannot be has a belief of 1e-12.
+    Classes whose belief is largest up to rounding are equal. With a uniform prior, a
+    node that no label reaches has equal logits. What a training node cannot be has a
+    belief of 1e-12.
 
     Parameters
     ----------
@@ -644,6 +766,9 @@ class BeliefPropagation(_Coupled):
     prior
         How likely a training node's label is, before it hears of others; 1 holds it
         fast. The other classes share the rest.
+    class_prior
+        How much of the training nodes' shares of the classes (one more node in each)
+        the prior of other nodes takes, the rest is uniform.
     damping
         Share of the last message in each new one.
     steps
@@ -655,8 +780,10 @@ class BeliefPropagation(_Coupled):
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric and binary,
     logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There are no weights; the
-    state is the buffer `compatibility`. It is computed on the processor, in double
-    precision; a step takes |Y|² multiplications for each direction of each edge.
+    state is the buffers `compatibility` and `class_shares`. It is computed on the
+    processor, in double precision. What a label that is held fast says never changes
+    and nothing changes it: a step takes |Y|² multiplications for each direction of each
+    edge between other nodes.
     """
 
     def __init__(
@@ -667,6 +794,7 @@ class BeliefPropagation(_Coupled):
         compatibility: ArrayLike | None = None,
         coupling: float = 1.0,
         prior: float = 1.0,
+        class_prior: float = 1.0,
         damping: float = 0.5,
         steps: int = 200,
         tolerance: float = 1e-6,
@@ -677,6 +805,7 @@ class BeliefPropagation(_Coupled):
         super().__init__(in_channels, out_channels, matrix)
         self.coupling = check_real(owner, "coupling", coupling, "(0, 1]")
         self.prior = check_real(owner, "prior", prior, "(0, 1]")
+        self._take_class_prior(owner, class_prior)
         self.damping = check_real(owner, "damping", damping, "[0, 1)")
         self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
         self.tolerance = check_real(owner, "tolerance", tolerance, "[0, 1)")
@@ -707,24 +836,41 @@ class BeliefPropagation(_Coupled):
         """Return log φ of each node, [n, |Y|]."""
         other = (1 - self.prior) / max(self.out_channels - 1, 1)
         priors = np.where(labels > 0, self.prior, other)
-        priors[~labels.any(axis=1)] = 1 / self.out_channels
+        lead = self._class_lead().cpu().numpy().astype(np.float64)
+        priors[~labels.any(axis=1)] = 1 / self.out_channels + lead
         with np.errstate(divide="ignore"):  # of a label that is held fast
             return np.asarray(np.log(priors))
 
     def _settle(self, adj: CSR, priors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the logarithms of the beliefs, up to a number for each node, [n, C].
 
+        What nodes that are held fast say becomes part of their neighbours' priors.
+        """
+        uniform = 1 / self.out_channels
+        h = self.compatibility.cpu().numpy().astype(np.float64)
+        psi = np.maximum(uniform + self.coupling * (h - uniform), FLOOR)
+        is_held = np.isneginf(priors).any(axis=1)
+        held, free = np.flatnonzero(is_held), np.flatnonzero(~is_held)
+        of_free = CSR(adj[free])
+        said = np.log(psi)[priors[held].argmax(axis=1)]
+        known = priors[free] + of_free[:, held] @ said
+        beliefs = priors.copy()
+        beliefs[free] = known + self._heard(CSR(of_free[:, free]), known, psi)
+        return beliefs
+
+    def _heard(
+        self, adj: CSR, priors: NDArray[np.float64], psi: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of the logarithms of what each node hears, [n, C].
+
         Entry e of row u, column v, is the message that u hears of v; `reverse` says
         which entry is the one that v hears of u.
         """
         adj.sort_indices()
         reverse = np.argsort(adj.indices, kind="stable")
-        uniform = 1 / self.out_channels
-        h = self.compatibility.cpu().numpy().astype(np.float64)
-        psi = np.maximum(uniform + self.coupling * (h - uniform), FLOOR)
-        heard = np.full((adj.nnz, self.out_channels), uniform)
+        heard = np.full((adj.nnz, self.out_channels), 1 / self.out_channels)
         sent, starts = np.empty_like(heard), adj.indptr.astype(np.int64)
-        shares = np.exp(priors)
+        shares = np.exp(priors - priors.max(axis=1, keepdims=True))
         change = 0.0
         for _ in range(self.steps):
             change = _send_messages(
@@ -741,10 +887,11 @@ class BeliefPropagation(_Coupled):
                 H2GCNWarning,
                 stacklevel=2,
             )
-        beliefs = priors.copy()
-        rows = np.repeat(np.arange(len(priors)), np.diff(starts))
-        np.add.at(beliefs, rows, np.log(heard))
-        return beliefs
+        by_row = CSR(
+            (np.ones(adj.nnz), np.arange(adj.nnz), starts),
+            shape=(len(priors), adj.nnz),
+        )
+        return np.asarray(by_row @ np.log(heard))
 
 
 @compiled

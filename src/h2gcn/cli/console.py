@@ -19,6 +19,7 @@ from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -348,23 +349,25 @@ def runs_bar(title: str, *, show: bool) -> Iterator[Callable[[TuneProgress], Non
 
 
 @contextmanager
-def parts_bar(title: str, *, show: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show parts done and the time left on a terminal."""
+def parts_bar(
+    *titles: str, show: bool
+) -> Iterator[tuple[Callable[[int, int], None] | None, ...]]:
+    """Show parts done and the time left on a terminal: a line for each title."""
     if not show or not sys.stderr.isatty():
-        yield None
+        yield (None,) * len(titles)
         return
     from rich.progress import TimeRemainingColumn
 
     parts_done = "part {task.completed:.0f}/{task.total:.0f}"
     with estimator.live_bar(parts_done, TimeRemainingColumn()) as bar:
-        tasks: list[TaskID] = []
+        tasks: dict[str, TaskID] = {}
 
-        def update(done: int, total: int) -> None:
-            if not tasks:
-                tasks.append(bar.add_task(printable(title), total=total))
-            bar.update(tasks[0], completed=done)
+        def update(title: str, done: int, total: int) -> None:
+            if title not in tasks:
+                tasks[title] = bar.add_task(printable(title), total=total)
+            bar.update(tasks[title], completed=done)
 
-        yield update
+        yield tuple(partial(update, title) for title in titles)
 
 
 def show_card(card: Mapping[str, Any]) -> None:

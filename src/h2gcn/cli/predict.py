@@ -336,11 +336,11 @@ def _predict_by_workers(
     from h2gcn.cluster import Cluster, join_parts, predict_parts
 
     folder = out.with_name(f"{out.name}.parts") if one_file else out
-    with Cluster(place) as cluster, parts_bar(graph.name, show=show) as on_part:
+    titles = ("ring table", graph.name)
+    with Cluster(place) as cluster, parts_bar(*titles, show=show) as (table, part):
+        given |= {"on_table": table, "on_part": part}
         try:
-            made = predict_parts(
-                cluster, classifier, graph, folder, nodes, on_part=on_part, **given
-            )
+            made = predict_parts(cluster, classifier, graph, folder, nodes, **given)
         except KeyboardInterrupt:
             say(f"interrupted; the same command goes on from what is in {folder}")
             raise

@@ -61,21 +61,20 @@ def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
     """
     if matrix.nnz < MANY:
         return CSR(matrix[:, index])
-    wanted = np.zeros(matrix.shape[1], dtype=bool)
-    wanted[index] = True
-    place = np.cumsum(wanted, dtype=np.int32) - np.int32(1)
+    place = np.full(matrix.shape[1], -1, dtype=np.int32)
+    place[index] = np.arange(len(index), dtype=np.int32)
     lengths = np.diff(matrix.indptr)
     sizes = np.zeros(matrix.shape[0], dtype=np.int64)
 
     def count(part: slice) -> None:
         starts = matrix.indptr[part.start : part.stop + 1]
-        _count_columns(starts, matrix.indices, wanted, sizes[part])
+        _count_columns(starts, matrix.indices, place, sizes[part])
 
     in_threads(count, lengths)
 
     def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
         given = matrix.indptr[part.start : part.stop + 1], matrix.indices, matrix.data
-        _copy_columns(*given, wanted, place, columns, values)
+        _copy_columns(*given, place, columns, values)
 
     return _written(copy, row_starts(sizes), matrix, (matrix.shape[0], len(index)))
 
@@ -137,25 +136,30 @@ def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore
 
 
 @compiled
-def _count_columns(starts, columns, wanted, sizes):  # type: ignore[no-untyped-def]
-    """Count the wanted columns of each row."""
+def _count_columns(starts, columns, place, sizes):  # type: ignore[no-untyped-def]
+    """Count the columns of each row that have a place."""
     for i in range(len(sizes)):
         size = 0
         for at in range(starts[i], starts[i + 1]):
-            size += wanted[columns[at]]
+            size += place[columns[at]] >= 0
         sizes[i] = size
 
 
 @compiled
-def _copy_columns(starts, columns, values, wanted, place, out, out_values):  # type: ignore[no-untyped-def]
-    """Write the wanted columns of each row, by their new numbers."""
+def _copy_columns(starts, columns, values, place, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the columns that have a place, by it, one row after the other.
+
+    Each is written, and written over if it has none: whether it has, the processor
+    cannot guess.
+    """
     to = 0
     for at in range(starts[0], starts[-1]):
-        column = columns[at]
-        if wanted[column]:
-            out[to] = place[column]
-            out_values[to] = values[at]
-            to += 1
+        if to == len(out):
+            break
+        new = place[columns[at]]
+        out[to] = new
+        out_values[to] = values[at]
+        to += new >= 0
 
 
 # ---------------------------------------------------------------------- rows in threads

@@ -891,7 +891,7 @@ def row_keys(matrix: Features) -> NDArray[np.uint64]:
     numbers = np.random.PCG64(_SEED).random_raw(2 * entries.shape[1]).reshape(2, -1)
     # Sums wrap around on purpose.
     words = CSR((bits, entries.indices, entries.indptr), shape=entries.shape)
-    return np.stack([words @ own for own in numbers])
+    return np.stack([np.asarray(words @ own) for own in numbers])
 
 
 def equal_groups(*keys: NDArray[np.generic]) -> NDArray[np.int64]:

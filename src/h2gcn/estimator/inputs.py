@@ -38,7 +38,13 @@ from h2gcn.graph import (
 from h2gcn.io import Count, conform, listed
 from h2gcn.ring_table import Blocks, Input, Schema, TableMaker, farthest_ring
 from h2gcn.rings import RING_CAP, forecast_ring
-from h2gcn.sparse import MappedFeatures, available_memory, gigabytes, to_tensor
+from h2gcn.sparse import (
+    MappedFeatures,
+    available_memory,
+    gigabytes,
+    in_threads,
+    to_tensor,
+)
 
 __all__ = [
     "Drawn",
@@ -399,14 +405,21 @@ class Scaler:
 def _standardise(
     x: NDArray[np.float32], mean: NDArray[np.float32], deviation: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        scaled = (x - mean) / deviation
-        for rows in row_slices(x.shape):
-            # Differences of numbers near the largest do not fit 32 bits.
-            lost = ~np.isfinite(scaled[rows])
-            if lost.any():
-                exact = (x[rows].astype(np.float64) - mean) / deviation
-                np.copyto(scaled[rows], exact, casting="same_kind", where=lost)
+    scaled = np.empty_like(x, subok=False)
+
+    def scale(part: slice) -> None:
+        given, found = x[part], scaled[part]
+        with np.errstate(over="ignore"):
+            np.subtract(given, mean, out=found)
+            np.divide(found, deviation, out=found)
+            for rows in row_slices(found.shape):
+                # Differences of numbers near the largest do not fit 32 bits.
+                lost = ~np.isfinite(found[rows])
+                if lost.any():
+                    exact = (given[rows].astype(np.float64) - mean) / deviation
+                    np.copyto(found[rows], exact, casting="same_kind", where=lost)
+
+    in_threads(scale, np.full(len(x), x.shape[1]))
     return scaled
 
 

@@ -902,7 +902,11 @@ def equal_groups(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
     >>> equal_groups(np.array([5, 5, 7]), np.array([1, 1, 1]))
     array([0, 0, 1])
     """
-    order = np.lexsort(keys)
+    order = np.argsort(keys[0])
+    # Where the first key is like no other, nothing else need be looked at.
+    alike = keys[0][order[1:]] == keys[0][order[:-1]]
+    some = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+    order[some] = order[some][np.lexsort([key[order[some]] for key in keys[::-1]])]
     starts = np.zeros(len(order), dtype=bool)
     for key in keys:
         ordered = key[order]

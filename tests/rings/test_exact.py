@@ -359,6 +359,20 @@ def test_compiled_rows_are_those_of_a_search_by_breadth(
     assert np.array_equal(columns, np.nonzero(wanted)[1])
 
 
+@pytest.mark.parametrize("hop", [2, 3])
+def test_a_graph_that_cannot_be_written_to(
+    hop: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rings_module, "FEW_WALKS", 0)
+    adj = random_adjacency(2)
+    columns, rows = ring_pattern(adj, hop)
+    adj.indices.flags.writeable = adj.indptr.flags.writeable = False
+    for sizes in (None, ring_sizes(adj, hop)):
+        found = ring_pattern(adj, hop, sizes=sizes)
+        assert np.array_equal(found[0], columns)
+        assert np.array_equal(found[1], rows)
+
+
 def test_bitmaps_of_many_words() -> None:
     """Nodes far apart: several words of the bitmap, and of its summary."""
     n = 10_000

@@ -208,6 +208,8 @@ def _found_and_joined(
 
     in_threads(find, most)
     rows = row_starts(sizes)
+    if len(found) == 1:
+        return found[0], rows
     columns = reserve(int(rows[-1]), np.int32)
 
     def join(part: slice) -> None:
@@ -604,25 +606,27 @@ def _fill_rows(starts, neighbours, nodes, hop, out, sizes):  # type: ignore[no-u
     """
     n = len(starts) - 1
     seen = np.full(n if hop > 2 else 0, -1, np.int32)
-    queue = np.empty(n if hop > 2 else 0, np.int32)
+    queue = np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     summary = np.zeros(n // 4096 + 1, np.uint64)
     at = 0
     for i in range(len(nodes)):
         node = nodes[i]
-        # Of two steps, the first has been taken: there is nothing to search for.
-        rim = nearer = neighbours[starts[node] : starts[node + 1]]
         if hop > 2:
             first, last = _search(starts, neighbours, node, hop, i, seen, queue)
-            rim, nearer = queue[first:last], queue[:last]
-        for place in range(len(rim)):
-            for step in range(starts[rim[place]], starts[rim[place] + 1]):
+        else:  # one step is the graph's own row, and there is nothing to search for
+            first, last = 0, 0
+            for step in range(starts[node], starts[node + 1]):
+                queue[last] = neighbours[step]
+                last += 1
+        for place in range(first, last):
+            for step in range(starts[queue[place]], starts[queue[place] + 1]):
                 reached = np.uint64(neighbours[step])
                 bits[reached >> SIX] |= ONE << (reached & LOW)
                 summary[reached >> TWELVE] |= ONE << ((reached >> SIX) & LOW)
-        for place in range(len(nearer)):
-            known = np.uint64(nearer[place])
-            bits[known >> SIX] &= ~(ONE << (known & LOW))
+        for place in range(last):
+            nearer = np.uint64(queue[place])
+            bits[nearer >> SIX] &= ~(ONE << (nearer & LOW))
         own = np.uint64(node)
         bits[own >> SIX] &= ~(ONE << (own & LOW))
         begun = at

@@ -93,7 +93,7 @@ def measure(n: int, dropout: float, chosen: Any) -> dict[str, Any]:
     keep_freed_memory()  # as the command line does
     torch.set_num_threads(chosen.threads)
     settings: dict[str, Any] = {"dropout": dropout, "random_state": 0}
-    NodeClassifier(chosen.model, epochs=2, **settings).fit(random_graph(2_000))
+    NodeClassifier(chosen.model, epochs=2, **settings).fit(random_graph(10_000))
     start = time.perf_counter()
     graph = random_graph(n, train=chosen.train)
     generated = time.perf_counter() - start

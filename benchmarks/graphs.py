@@ -13,7 +13,7 @@ from h2gcn.graph import CSR, stratified_split
 from h2gcn.io import adjacency_from_edges
 
 CLASSES = 10
-FRACTIONS = (0.6, 0.2, 0.2)
+VAL = 0.2
 UNEVENNESS = 0.6
 """Squared coefficient of variation of the expected degrees. A node of average degree d
 has then about 1.6·d² neighbours at distance two."""
@@ -27,12 +27,13 @@ def random_graph(
     degree: int = 10,
     homophily: float = 0.3,
     n_features: int = 64,
+    train: float = 0.6,
     seed: int = 0,
 ) -> Graph:
     """Return a graph of ten equal classes with Gaussian features and a split.
 
-    The split is that of `NodeClassifier` for data that bring none: of each class 60 %
-    to train on, 20 % to choose by, 20 % to test on.
+    The split is by default that of `NodeClassifier` for data that bring none: of each
+    class 60 % to train on, 20 % to choose by, 20 % to test on.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def random_graph(
         Share of the edges whose ends are of one class, at least 0.1.
     n_features
         Number of features; x is the mean of the class, plus noise.
+    train
+        Share of the nodes to train on; a fifth is to choose by, the rest to test on.
     seed
         The same seed gives the same graph.
     """
@@ -55,7 +58,7 @@ def random_graph(
     means = SIGNAL * rng.standard_normal((CLASSES, n_features), dtype=np.float32)
     for label, mean in enumerate(means):  # one after the other: no second x in memory
         x[y == label] += mean
-    split = stratified_split(y, FRACTIONS, seed)
+    split = stratified_split(y, (train, VAL, 1 - VAL - train), seed)
     return Graph(x=x, adj=adj, y=y, splits=(split,), name=f"random-{n_nodes}")
 
 

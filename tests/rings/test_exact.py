@@ -312,13 +312,19 @@ def test_a_normalised_ring_is_symmetric_with_spectrum_in_one(
     assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
 
 
-def test_normalising_in_chunks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_compiled_code_normalises_to_the_same_bits(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ring = exact_rings(random_adjacency(3))[1]
-    whole = normalise(ring)
-    monkeypatch.setattr(rings_module, "CHUNK", 5)
-    chunked = normalise(ring)
-    assert np.array_equal(whole.data, chunked.data)
-    assert np.shares_memory(chunked.indices, ring.indices)
+    plain = normalise(ring)
+    monkeypatch.setattr(rings_module, "FEW_ENTRIES", 0)
+    monkeypatch.setattr("h2gcn.sparse.rows.SMALL_WORK", 0)
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    shared = normalise(ring)
+    assert np.array_equal(plain.data, shared.data)
+    assert shared.data.dtype == plain.data.dtype
+    assert np.shares_memory(shared.indices, ring.indices)
 
 
 # --------------------------------------------------------------------------- rows
@@ -336,6 +342,37 @@ def test_rows_of_any_nodes(adj: sp.csr_array, hop: int, data: st.DataObject) -> 
     assert all((np.diff(row) > 0).all() for row in np.split(rows.indices, rows.indptr))
 
 
+@settings(max_examples=60, deadline=None)
+@given(adjacencies(), st.integers(2, 4), st.booleans(), st.integers(1, 3), st.data())
+def test_compiled_rows_are_those_of_a_search_by_breadth(
+    adj: sp.csr_array, hop: int, counted: bool, threads: int, data: st.DataObject
+) -> None:
+    nodes = data.draw(st.lists(st.integers(0, adj.shape[0] - 1), max_size=12))
+    wanted = distances(adj)[nodes] == hop
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rings_module, "FEW_WALKS", 0)
+        patch.setattr(rings_module, "MANY_WALKS", 0 if counted else np.inf)
+        patch.setattr("h2gcn.sparse.rows.SMALL_WORK", 0)
+        patch.setattr("torch.get_num_threads", lambda: threads)
+        columns, rows = ring_pattern(adj, hop, np.array(nodes, dtype=np.int64))
+    assert np.array_equal(rows, np.append(0, np.cumsum(wanted.sum(axis=1))))
+    assert np.array_equal(columns, np.nonzero(wanted)[1])
+
+
+@pytest.mark.parametrize("hop", [2, 3])
+def test_a_graph_that_cannot_be_written_to(
+    hop: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rings_module, "FEW_WALKS", 0)
+    adj = random_adjacency(2)
+    columns, rows = ring_pattern(adj, hop)
+    adj.indices.flags.writeable = adj.indptr.flags.writeable = False
+    for sizes in (None, ring_sizes(adj, hop)):
+        found = ring_pattern(adj, hop, sizes=sizes)
+        assert np.array_equal(found[0], columns)
+        assert np.array_equal(found[1], rows)
+
+
 def test_bitmaps_of_many_words() -> None:
     """Nodes far apart: several words of the bitmap, and of its summary."""
     n = 10_000
@@ -351,8 +388,9 @@ def test_bitmaps_of_many_words() -> None:
 def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     adj = random_adjacency(seed)
     alone = exact_rings(adj, hops=3)
-    monkeypatch.setattr(rings_module, "SMALL_WORK", 0)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
+    monkeypatch.setattr(rings_module, "FEW_WALKS", 0)
+    monkeypatch.setattr("h2gcn.sparse.rows.SMALL_WORK", 0)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
     for one, other in zip(alone, exact_rings(adj, hops=3), strict=True):
         assert np.array_equal(one.indices, other.indices)
         assert np.array_equal(one.indptr, other.indptr)

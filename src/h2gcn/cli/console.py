@@ -660,8 +660,7 @@ def sigterm_as_ctrl_c() -> Iterator[list[float]]:
         waiting = _importing(frame)
         if waiting:
             # torch drops an exception that comes while it is being imported.
-            tries = (_SECONDS_TO_TRY_AGAIN, interrupt_main, [signal.SIGTERM])
-            timer = threading.Timer(*tries)
+            timer = threading.Timer(_SECONDS_TO_TRY_AGAIN, _terminate_main)
             timer.daemon = True
             timer.start()
             return
@@ -678,6 +677,16 @@ def sigterm_as_ctrl_c() -> Iterator[list[float]]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate_main() -> None:
+    """Send the main thread SIGTERM, which also ends what it may be waiting for."""
+    if hasattr(signal, "pthread_kill"):
+        main = threading.main_thread().ident
+        assert main is not None  # it has begun
+        signal.pthread_kill(main, signal.SIGTERM)
+    else:  # Windows, where a wait goes on to its end
+        interrupt_main(signal.SIGTERM)
 
 
 def _importing(frame: FrameType | None) -> bool:

@@ -34,8 +34,8 @@ from h2gcn.graph import CSR, Features, Graph, slices
 from h2gcn.io import ArrayFile, atomic_write, cannot_write
 from h2gcn.models import find_model
 from h2gcn.ring_table import Blocks, RingRows, computed_blocks, far_rings, is_one_step
-from h2gcn.rings import forecast_ring, row_starts
-from h2gcn.sparse import LaidOut
+from h2gcn.rings import forecast_ring
+from h2gcn.sparse import LaidOut, row_starts
 
 __all__ = ["FOLDER", "TableFiles", "plan_table_files"]
 

@@ -1,5 +1,9 @@
 from .advice import QuickFit as QuickFit, QuickScore as QuickScore, likeness as likeness
-from .auditing import LARGE_RINGS as LARGE_RINGS, audit as audit
+from .auditing import (
+    LARGE_RINGS as LARGE_RINGS,
+    audit as audit,
+    misleading as misleading,
+)
 from .diagnosing import (
     ClassShare as ClassShare,
     Diagnosis as Diagnosis,

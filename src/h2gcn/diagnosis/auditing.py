@@ -48,6 +48,7 @@ __all__ = [
     "first",
     "label_features",
     "large_rings",
+    "misleading",
 ]
 
 FEW = 100
@@ -239,23 +240,52 @@ def audit(graph: Graph, split: Split | Sequence[Split] | None = None) -> Audit:
                 f"{graph.n_nodes} nodes."
             )
     twins = find_twins(graph, splits)
-    shares = [
-        len(found) / len(part.test)
-        for found, part in zip(twins, splits, strict=True)
-        if part.test.size
-    ]
-    share = float(np.mean(shares)) if shares else None
     findings = [
-        *_leakage(graph, splits),
-        *_label_features(graph),
-        *_twins(graph, twins, share or 0.0),
+        *_misleading(graph, splits, twins),
         *_unlabelled(graph, splits),
         *_missing_classes(graph, splits),
         *_small_classes(graph),
         *_isolated(graph),
         *_features(graph),
     ]
+    share = _twin_share(splits, twins)
     return Audit(graph.name, len(splits), share, _gravest_first(findings))
+
+
+def misleading(graph: Graph, split: Split) -> tuple[Finding, ...]:
+    """Return the findings of the audit that make scores look better than they are.
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    split
+        Of its nodes.
+    """
+    return _gravest_first(_misleading(graph, [split], find_twins(graph, [split])))
+
+
+def _misleading(
+    graph: Graph, splits: Sequence[Split], twins: Sequence[NDArray[np.int64]]
+) -> list[Finding]:
+    share = _twin_share(splits, twins) or 0.0
+    return [
+        *_leakage(graph, splits),
+        *_label_features(graph),
+        *_twins(graph, twins, share),
+    ]
+
+
+def _twin_share(
+    splits: Sequence[Split], twins: Sequence[NDArray[np.int64]]
+) -> float | None:
+    """Return which share of the test nodes has a twin, on average; None without any."""
+    shares = [
+        len(found) / len(part.test)
+        for found, part in zip(twins, splits, strict=True)
+        if part.test.size
+    ]
+    return float(np.mean(shares)) if shares else None
 
 
 def _gravest_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -311,11 +341,9 @@ def _twins(
 
 
 def _leakage(graph: Graph, splits: Sequence[Split]) -> list[Finding]:
-    shared = []
-    for split in splits:
-        parts = [np.unique(index) for index in split.parts.values()]
-        nodes, times = np.unique(np.concatenate(parts), return_counts=True)
-        shared.append(_flags(nodes[times > 1], graph.n_nodes))
+    n = graph.n_nodes
+    parts = ([_flags(p, n) for p in split.parts.values()] for split in splits)
+    shared = [np.sum(flags, axis=0) > 1 for flags in parts]
     where = "in more than one part of the same split"
     texts = f"node is {where}", f"nodes are {where}"
     return by_split("leakage", "error", texts, graph.node_ids, shared)

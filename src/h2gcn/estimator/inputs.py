@@ -43,6 +43,7 @@ from h2gcn.sparse import (
     MappedFeatures,
     available_memory,
     gigabytes,
+    in_threads,
     sums_by_column,
     to_tensor,
 )
@@ -435,14 +436,21 @@ class Scaler:
 def _standardise(
     x: NDArray[np.float32], mean: NDArray[np.float32], deviation: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        scaled = (x - mean) / deviation
-        for rows in row_slices(x.shape):
-            # Differences of numbers near the largest do not fit 32 bits.
-            lost = ~np.isfinite(scaled[rows])
-            if lost.any():
-                exact = (x[rows].astype(np.float64) - mean) / deviation
-                np.copyto(scaled[rows], exact, casting="same_kind", where=lost)
+    scaled = np.empty_like(x, subok=False)
+
+    def scale(part: slice) -> None:
+        given, found = x[part], scaled[part]
+        with np.errstate(over="ignore"):
+            np.subtract(given, mean, out=found)
+            np.divide(found, deviation, out=found)
+            for rows in row_slices(found.shape):
+                # Differences of numbers near the largest do not fit 32 bits.
+                lost = ~np.isfinite(found[rows])
+                if lost.any():
+                    exact = (given[rows].astype(np.float64) - mean) / deviation
+                    np.copyto(found[rows], exact, casting="same_kind", where=lost)
+
+    in_threads(scale, np.full(len(x), x.shape[1]))
     return scaled
 
 

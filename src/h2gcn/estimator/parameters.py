@@ -31,7 +31,7 @@ from h2gcn._validation import (
     nearest,
     quoted,
 )
-from h2gcn.diagnosis import audit
+from h2gcn.diagnosis import misleading
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import (
     Features,
@@ -695,15 +695,16 @@ def check_split(graph: Graph, split: Split) -> Split:
             f"{graph.n_nodes} nodes"
         )
     for part, index in split.parts.items():
-        if len(np.unique(index)) < len(index):
+        if np.bincount(index, minlength=1).max() > 1:
             raise InputError(f"the split's '{part}' part names a node twice")
-    nodes, times = np.unique(everything, return_counts=True)
-    if (times > 1).any():
+    times = np.bincount(everything, minlength=graph.n_nodes)
+    shared = np.flatnonzero(times > 1)
+    if shared.size:
         raise InputError(
-            f"the split has {int((times > 1).sum())} nodes in two parts, such as "
-            f"{graph.node_ids[nodes[times > 1][0]]!s}"
+            f"the split has {shared.size} nodes in two parts, such as "
+            f"{graph.node_ids[shared[0]]!s}"
         )
-    unlabelled = nodes[graph.y[nodes] < 0]
+    unlabelled = np.flatnonzero((times > 0) & (graph.y < 0))
     if unlabelled.size:
         warnings.warn(
             f"{unlabelled.size} nodes of the split have no label and are left out",
@@ -804,6 +805,8 @@ def choose_cap(
     """
     if not isinstance(cap, str):
         return cap
+    if cap == "exact" and not tell:
+        return None
     if int((graph.degrees**2).sum()) < WALKS:  # they bound the entries of ring 2
         return None
     forecast = forecast_ring(graph.adj, hops=hops)
@@ -822,8 +825,6 @@ def choose_cap(
     return found
 
 
-MISLEADING = {"leakage", "label_features", "twins"}
-"""Findings of the audit that make scores look better than they are."""
 _LOOKED_AT: WeakSet[Graph] = WeakSet()
 """Graphs that have been through the audit: it is told once."""
 
@@ -852,8 +853,8 @@ def warn_of_findings(graph: Graph, split: Split) -> None:
     if graph in _LOOKED_AT:
         return
     _LOOKED_AT.add(graph)
-    for finding in audit(graph, split).findings:
-        if finding.kind in MISLEADING and finding.severity != "note":
+    for finding in misleading(graph, split):
+        if finding.severity != "note":
             warnings.warn(
                 f"{graph.name}: {finding.message}", H2GCNWarning, stacklevel=3
             )

@@ -888,14 +888,10 @@ def row_keys(matrix: Features) -> NDArray[np.uint64]:
         return np.hstack([np.empty((2, 0), dtype=np.uint64), *keys])
     entries = canonical(matrix)
     bits = entries.data.astype(np.float32).view(np.uint32).astype(np.uint64)
-    draws = np.random.PCG64(_SEED).random_raw(2 * entries.shape[1])
-    keys = []
-    for numbers in draws.reshape(2, -1):
-        # Sums wrap around on purpose; differences of running sums undo that.
-        sums = np.zeros(entries.nnz + 1, dtype=np.uint64)
-        np.cumsum(numbers[entries.indices] * bits, out=sums[1:])
-        keys.append(np.diff(sums[entries.indptr]))
-    return np.stack(keys)
+    numbers = np.random.PCG64(_SEED).random_raw(2 * entries.shape[1]).reshape(2, -1)
+    # Sums wrap around on purpose.
+    words = CSR((bits, entries.indices, entries.indptr), shape=entries.shape)
+    return np.stack([np.asarray(words @ own) for own in numbers])
 
 
 def equal_groups(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
@@ -906,7 +902,11 @@ def equal_groups(*keys: NDArray[np.generic]) -> NDArray[np.int64]:
     >>> equal_groups(np.array([5, 5, 7]), np.array([1, 1, 1]))
     array([0, 0, 1])
     """
-    order = np.lexsort(keys)
+    order = np.argsort(keys[0])
+    # Where the first key is like no other, nothing else need be looked at.
+    alike = keys[0][order[1:]] == keys[0][order[:-1]]
+    some = np.flatnonzero(np.append(alike, False) | np.append(False, alike))
+    order[some] = order[some][np.lexsort([key[order[some]] for key in keys[::-1]])]
     starts = np.zeros(len(order), dtype=bool)
     for key in keys:
         ordered = key[order]

@@ -20,8 +20,8 @@ from h2gcn._validation import check_choice, check_integer, check_real, check_typ
 from h2gcn.graph import CSR, EdgeColumns, Graph, check_is_graph, slices
 from h2gcn.models.base import OperatorMaker
 from h2gcn.models.gcn import GCN
-from h2gcn.rings import in_threads, narrow, row_starts
-from h2gcn.sparse import compiled
+from h2gcn.rings import narrow
+from h2gcn.sparse import compiled, in_threads, row_starts
 
 __all__ = ["GDC", "KERNELS", "SPARSIFIERS", "Diffusion", "diffused"]
 

@@ -357,9 +357,9 @@ def _power_scale(adj: CSR, extra: int = 0) -> NDArray[np.float64]:
 
 def _binary(matrix: CSR) -> CSR:
     """Return ones where a matrix has entries, none on the diagonal."""
-    if matrix.has_canonical_format and (matrix.data == 1).all():
-        if not matrix.diagonal().any():
-            return matrix
+    ones = matrix.has_canonical_format and bool((matrix.data == 1).all())
+    if ones and not matrix.diagonal().any():
+        return matrix
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     kept = (rows != matrix.indices) & (matrix.data != 0)
     found = CSR(

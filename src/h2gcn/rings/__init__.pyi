@@ -1,7 +1,6 @@
 from .exact import (
     drawn_pattern as drawn_pattern,
     exact_rings as exact_rings,
-    in_threads as in_threads,
     is_weighted as is_weighted,
     narrow as narrow,
     normalise as normalise,
@@ -9,7 +8,6 @@ from .exact import (
     ring_blocks as ring_blocks,
     ring_rows as ring_rows,
     ring_sizes as ring_sizes,
-    row_starts as row_starts,
     sampled_ring as sampled_ring,
     sampled_rows as sampled_rows,
 )

@@ -13,10 +13,7 @@ and Python's lock is given up: threads take rows of their own.
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -27,13 +24,12 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer, quoted
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.sparse import compiled, mix, reserve
+from h2gcn.sparse import compiled, in_threads, mix, reserve, row_starts, sorted_csr
 
 __all__ = [
     "capped_ring",
     "drawn_pattern",
     "exact_rings",
-    "in_threads",
     "is_weighted",
     "narrow",
     "normalise",
@@ -45,15 +41,14 @@ __all__ = [
     "ring_scale",
     "ring_sizes",
     "row_blocks",
-    "row_starts",
     "sampled_ring",
     "sampled_rows",
 ]
 
 MAX_HOPS = 1000
 """The largest distance: a list of rings has a matrix for each."""
-CHUNK = 2**22
-"""How many entries are normalised at once."""
+FEW_ENTRIES = 2**20
+"""Below which a ring is normalised before compiled code is loaded."""
 
 
 def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
@@ -63,9 +58,8 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
     diagonal, symmetric, disjoint from the other rings. Of a matrix that is not
     symmetric, the distance is the one along the edges, and no ring need be symmetric.
 
-    Each row is found by a breadth-first search, twice: once to count it, once to
-    write it to its place, so that nothing larger than the ring is ever made. Threads
-    share the rows.
+    Each row is found by a breadth-first search. Threads share the rows, and nothing
+    larger than the ring is ever written.
 
     Parameters
     ----------
@@ -163,17 +157,68 @@ def ring_pattern(
     if hop == 2 and walks.sum() < FEW_WALKS:
         ring = _second_ring(adj, nodes)
         return ring.indices.astype(np.int32), ring.indptr.astype(np.int64)
+    starts, neighbours = _kernel_form(adj)
+    most = np.minimum(walks, adj.shape[1])
+    if sizes is None and hop == 2 and most.sum() < MANY_WALKS:
+        return _found_and_joined(starts, neighbours, nodes, most)
     if sizes is None:
         sizes = ring_sizes(adj, hop, nodes)
     rows = row_starts(sizes)
-    starts, neighbours = _kernel_form(adj)
     columns = reserve(int(rows[-1]), np.int32)
 
     def fill(part: slice) -> None:
-        places = rows[part.start : part.stop + 1]
-        _fill_rows(starts, neighbours, nodes[part], hop, places, columns)
+        own = columns[rows[part.start] : rows[part.stop]]
+        counted = np.empty(part.stop - part.start, dtype=np.int64)
+        _fill_rows(starts, neighbours, nodes[part], hop, own, counted)
 
     in_threads(fill, walks)
+    return columns, rows
+
+
+MANY_WALKS = 2**30
+"""Of length two, from which on rows are counted before they are written."""
+
+
+def _found_and_joined(
+    starts: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
+    nodes: NDArray[np.int32],
+    most: NDArray[np.float64],
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the columns of ring 2 and where each row begins, by a single search.
+
+    Each thread has room for as many as its rows can have at most. What it does not
+    write to is never given to the process; what it found goes as soon as it is joined.
+
+    Parameters
+    ----------
+    starts, neighbours
+        Of the graph.
+    nodes
+        Which rows.
+    most
+        Columns of each of them, at most.
+    """
+    sizes = np.zeros(len(nodes), dtype=np.int64)
+    found: dict[int, NDArray[np.int32]] = {}
+
+    def find(part: slice) -> None:
+        room = reserve(int(most[part].sum()), np.int32)
+        count = _fill_rows(starts, neighbours, nodes[part], 2, room, sizes[part])
+        found[part.start] = room[:count]
+
+    in_threads(find, most)
+    rows = row_starts(sizes)
+    if len(found) == 1:
+        return found[0], rows
+    columns = reserve(int(rows[-1]), np.int32)
+
+    def join(part: slice) -> None:
+        for first in [first for first in found if part.start <= first < part.stop]:
+            own = found.pop(first)
+            columns[rows[first] : rows[first] + len(own)] = own
+
+    in_threads(join, most)
     return columns, rows
 
 
@@ -316,18 +361,21 @@ def _with_diagonal(
 
 
 def _normalised(columns: NDArray[Any], starts: NDArray[Any]) -> CSR:
-    """Return the normalised matrix of a symmetric pattern, [n, n]."""
+    """Return the normalised matrix of a symmetric pattern, sorted, [n, n]."""
     degrees = np.diff(starts)
     scale = ring_scale(degrees)
-    values = reserve(len(columns), np.float32)
-    # A chunk at a time, and the pattern shared: temporaries would be the peak.
-    for a, b in row_blocks(degrees, CHUNK):
-        part = slice(starts[a], starts[b])
-        values[part] = np.repeat(scale[a:b], degrees[a:b])
-        values[part] *= scale[columns[part]]
-    return CSR(
-        (values, columns, narrow(starts, starts[-1])), shape=(len(scale), len(scale))
-    )
+    n = len(scale)
+    if len(columns) < FEW_ENTRIES:
+        values = np.repeat(scale, degrees) * scale[columns]
+    else:
+        values = reserve(len(columns), np.float32)
+
+        def write(part: slice) -> None:
+            own = starts[part.start : part.stop + 1]
+            _write_scaled(own, columns, scale[part], scale, values)
+
+        in_threads(write, degrees)
+    return sorted_csr(values, columns, narrow(starts, starts[-1]), (n, n))
 
 
 def ring_scale(degrees: NDArray[Any]) -> NDArray[np.float32]:
@@ -582,30 +630,40 @@ def _count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untyp
 
 
 @compiled
-def _fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore[no-untyped-def]
+def _fill_rows(starts, neighbours, nodes, hop, out, sizes):  # type: ignore[no-untyped-def]
     """Write the nodes at distance `hop` of each of `nodes`, sorted, into `out`.
 
-    The row of nodes[i] is out[row_starts[i] : row_starts[i + 1]], as long as
-    `_count_rows` says.
+    One row after the other, how many there are in each into `sizes`; return how many
+    there are in all.
     """
     n = len(starts) - 1
-    seen = np.full(n, -1, np.int32)
+    seen = np.full(n if hop > 2 else 0, -1, np.int32)
     queue = np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     summary = np.zeros(n // 4096 + 1, np.uint64)
     summaries = np.zeros(n // 262144 + 1, np.uint64)
+    at = 0
     for i in range(len(nodes)):
-        first, last = _search(starts, neighbours, nodes[i], hop, i, seen, queue)
+        node = nodes[i]
+        if hop > 2:
+            first, last = _search(starts, neighbours, node, hop, i, seen, queue)
+        else:  # one step is the graph's own row, and there is nothing to search for
+            first, last = 0, 0
+            for step in range(starts[node], starts[node + 1]):
+                queue[last] = neighbours[step]
+                last += 1
         for place in range(first, last):
-            for at in range(starts[queue[place]], starts[queue[place] + 1]):
-                reached = np.uint64(neighbours[at])
+            for step in range(starts[queue[place]], starts[queue[place] + 1]):
+                reached = np.uint64(neighbours[step])
                 bits[reached >> SIX] |= ONE << (reached & LOW)
                 summary[reached >> TWELVE] |= ONE << ((reached >> SIX) & LOW)
                 summaries[reached >> EIGHTEEN] |= ONE << ((reached >> TWELVE) & LOW)
         for place in range(last):
             nearer = np.uint64(queue[place])
             bits[nearer >> SIX] &= ~(ONE << (nearer & LOW))
-        at = row_starts[i]
+        own = np.uint64(node)
+        bits[own >> SIX] &= ~(ONE << (own & LOW))
+        begun = at
         for top in range(len(summaries)):
             blocks = summaries[top]
             summaries[top] = 0
@@ -626,6 +684,16 @@ def _fill_rows(starts, neighbours, nodes, hop, row_starts, out):  # type: ignore
                         out[at] = place * 64 + LOWEST[(bit * DE_BRUIJN) >> SHIFT]
                         at += 1
                         x ^= bit
+        sizes[i] = at - begun
+    return at
+
+
+@compiled
+def _write_scaled(starts, columns, rows, scale, values):  # type: ignore[no-untyped-def]
+    """Write the product of the scales of row and column as each entry's value."""
+    for i in range(len(rows)):
+        for at in range(starts[i], starts[i + 1]):
+            values[at] = rows[i] * scale[columns[at]]
 
 
 @compiled
@@ -669,17 +737,7 @@ def _draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type:
             out[to + place] = keys[place]
 
 
-# ---------------------------------------------------------------------- rows in threads
-
-SMALL_WORK = 2_000_000
-"""Costs below which one thread is as quick as several."""
-
-
-def row_starts(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where rows of the given sizes begin, and where the last one ends."""
-    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    return starts
+# ---------------------------------------------------------------------- blocks of rows
 
 
 def narrow(indices: NDArray[Any], largest: int) -> NDArray[Any]:
@@ -693,36 +751,3 @@ def row_blocks(sizes: NDArray[np.int64], entries: int) -> list[tuple[int, int]]:
     starts = row_starts(sizes)
     bounds = np.searchsorted(starts, np.arange(entries, starts[-1], entries)).tolist()
     return list(pairwise(sorted({0, *bounds, len(sizes)})))
-
-
-def in_threads(work: Callable[[slice], None], costs: NDArray[Any]) -> None:
-    """Call `work` on slices of rows that cost about the same, side by side.
-
-    As many threads as torch uses, where it is loaded: one where one was asked for.
-
-    Parameters
-    ----------
-    work
-        Gives up Python's lock, or threads would wait for each other.
-    costs
-        Of each row, [m]; a unit is some nanoseconds.
-    """
-    total = np.cumsum(costs + 1)
-    threads = _count_threads()
-    if threads == 1 or not len(total) or total[-1] < SMALL_WORK:
-        work(slice(0, len(costs)))
-        return
-    bounds = np.linspace(0, total[-1], 8 * threads + 1)[1:-1]
-    ends = sorted({0, *np.searchsorted(total, bounds).tolist(), len(costs)})
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, [slice(*pair) for pair in pairwise(ends)]))
-
-
-def _count_threads() -> int:
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        return int(torch.get_num_threads())
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdecimal() and int(asked):
-        return int(asked)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -44,7 +44,7 @@ MAX_INT32 = 2**31 - 1
 SLACK = 1.2
 """What the allocator takes beside what it hands out, measured on trainings."""
 SCRATCH = 2**22
-"""Entries of a ring that are normalised at once."""
+"""Entries for which there is something beside them while a ring is made."""
 
 
 def operator_bytes(

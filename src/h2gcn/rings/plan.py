@@ -36,7 +36,6 @@ from h2gcn.rings.exact import (
     ring_scale,
     ring_sizes,
     row_blocks,
-    row_starts,
 )
 from h2gcn.rings.footprint import (
     RING_CAP,
@@ -52,7 +51,14 @@ from h2gcn.rings.footprint import (
     piece_bytes,
     piece_size,
 )
-from h2gcn.sparse import Operator, available_memory, csr_tensor, gigabytes, product
+from h2gcn.sparse import (
+    Operator,
+    available_memory,
+    csr_tensor,
+    gigabytes,
+    product,
+    row_starts,
+)
 
 __all__ = [
     "BlockedRing",

@@ -19,9 +19,8 @@ from h2gcn.rings.exact import (
     ring_pattern,
     ring_scale,
     ring_sizes,
-    row_starts,
 )
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, row_starts
 
 __all__ = ["RowOperator", "RowRule", "Vicinity", "distinct"]
 

@@ -31,3 +31,8 @@ from .operator import (
     to_tensor as to_tensor,
     weighted_sums as weighted_sums,
 )
+from .rows import (
+    in_threads as in_threads,
+    row_starts as row_starts,
+    sorted_csr as sorted_csr,
+)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol
@@ -34,6 +34,7 @@ from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse.dropping import dropout
 from h2gcn.sparse.memory import private_pages
+from h2gcn.sparse.rows import take_columns, take_rows
 
 __all__ = [
     "DroppedOperator",
@@ -476,6 +477,8 @@ class Operator:
         Whether S = Sᵀ.
     device
         Where it lives.
+    turned
+        Returns the transpose, where it is quicker found than by transposing.
     """
 
     def __init__(
@@ -484,10 +487,12 @@ class Operator:
         *,
         symmetric: bool = False,
         device: torch.device | str = "cpu",
+        turned: Callable[[], CSR] | None = None,
     ) -> None:
         self.scipy = narrow_indices(matrix)
         self.symmetric = symmetric
         self.device = torch.device(device)
+        self._turned = turned
         self.matrix = to_matrix(self.scipy, self.device)
 
     @property
@@ -500,7 +505,9 @@ class Operator:
         """The transpose, in the same form."""
         if self.symmetric:
             return self.matrix
-        return to_matrix(CSR(self.scipy.T), self.device)
+        found = CSR(self.scipy.T) if self._turned is None else self._turned()
+        self._turned = None  # and what it holds, which may be a larger matrix
+        return to_matrix(found, self.device)
 
     @cached_property
     def transposed_order(self) -> Tensor:
@@ -550,11 +557,14 @@ class Operator:
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""
-        return CSR(self.scipy[index])
+        return take_rows(self.scipy, index)
 
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
-        return Operator(self.take(index), device=self.device)
+        turned = None
+        if self.symmetric and (index[1:] > index[:-1]).all():
+            turned = partial(take_columns, self.scipy, index)
+        return Operator(self.take(index), device=self.device, turned=turned)
 
     def dropout(self, probability: float) -> DroppedOperator:
         """Return the operator with each entry dropped at random, the rest scaled."""

@@ -1,0 +1,208 @@
+"""Rows of sparse matrices that threads share: cut out, and looked through for columns.
+
+Nothing is summed: whoever takes a row, and in whatever order, finds the same.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from h2gcn.graph import CSR
+from h2gcn.sparse.kernels import compiled
+from h2gcn.sparse.memory import reserve
+
+__all__ = ["in_threads", "row_starts", "sorted_csr", "take_columns", "take_rows"]
+
+MANY = 2**20
+"""Entries from which on threads and compiled code are worth it."""
+
+
+def take_rows(matrix: CSR, index: NDArray[np.integer]) -> CSR:
+    """Return the rows `index` of a matrix, [len(index), n].
+
+    Parameters
+    ----------
+    matrix
+        [m, n], sorted in each row.
+    index
+        In any order, also repeatedly.
+    """
+    if matrix.nnz < MANY:
+        return CSR(matrix[index])
+    starts = row_starts(np.diff(matrix.indptr)[index])
+
+    def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
+        given = matrix.indptr, matrix.indices, matrix.data
+        _copy_rows(*given, index[part], columns, values)
+
+    return _written(copy, starts, matrix, (len(index), matrix.shape[1]))
+
+
+def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
+    """Return the columns `index` of a matrix, [m, len(index)].
+
+    Of a symmetric matrix they are the transpose of the rows `index`, found without
+    moving an entry to another row.
+
+    Parameters
+    ----------
+    matrix
+        [m, n], sorted in each row.
+    index
+        Ascending.
+    """
+    if matrix.nnz < MANY:
+        return CSR(matrix[:, index])
+    place = np.full(matrix.shape[1], -1, dtype=np.int32)
+    place[index] = np.arange(len(index), dtype=np.int32)
+    lengths = np.diff(matrix.indptr)
+    sizes = np.zeros(matrix.shape[0], dtype=np.int64)
+
+    def count(part: slice) -> None:
+        starts = matrix.indptr[part.start : part.stop + 1]
+        _count_columns(starts, matrix.indices, place, sizes[part])
+
+    in_threads(count, lengths)
+
+    def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
+        given = matrix.indptr[part.start : part.stop + 1], matrix.indices, matrix.data
+        _copy_columns(*given, place, columns, values)
+
+    return _written(copy, row_starts(sizes), matrix, (matrix.shape[0], len(index)))
+
+
+def _written(
+    write: Callable[[slice, NDArray[Any], NDArray[Any]], None],
+    starts: NDArray[np.int64],
+    like: CSR,
+    shape: tuple[int, int],
+) -> CSR:
+    """Return a matrix whose rows are written by threads, each to its place.
+
+    Parameters
+    ----------
+    write
+        Is given some rows, and the columns and values of these to be written.
+    starts
+        Of the rows, [m + 1].
+    like
+        What has the types of its parts.
+    shape
+        [m, n].
+    """
+    columns = reserve(int(starts[-1]), like.indices.dtype)
+    values = reserve(int(starts[-1]), like.data.dtype)
+
+    def fill(part: slice) -> None:
+        own = slice(starts[part.start], starts[part.stop])
+        write(part, columns[own], values[own])
+
+    in_threads(fill, np.diff(starts))
+    return sorted_csr(values, columns, starts.astype(like.indptr.dtype), shape)
+
+
+def sorted_csr(
+    values: NDArray[Any],
+    columns: NDArray[Any],
+    starts: NDArray[Any],
+    shape: tuple[int, int],
+) -> CSR:
+    """Return a matrix of its parts, of which it is known that each row is sorted.
+
+    scipy would look through all of them to find out.
+    """
+    matrix = CSR((values, columns, starts), shape=shape)
+    matrix.has_sorted_indices = True
+    return matrix
+
+
+@compiled
+def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the rows `index` one after the other."""
+    to = 0
+    for i in range(len(index)):
+        for at in range(starts[index[i]], starts[index[i] + 1]):
+            out[to] = columns[at]
+            out_values[to] = values[at]
+            to += 1
+
+
+@compiled
+def _count_columns(starts, columns, place, sizes):  # type: ignore[no-untyped-def]
+    """Count the columns of each row that have a place."""
+    for i in range(len(sizes)):
+        size = 0
+        for at in range(starts[i], starts[i + 1]):
+            size += place[columns[at]] >= 0
+        sizes[i] = size
+
+
+@compiled
+def _copy_columns(starts, columns, values, place, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the columns that have a place, by it, one row after the other.
+
+    Each is written, and written over if it has none: whether it has, the processor
+    cannot guess.
+    """
+    to = 0
+    for at in range(starts[0], starts[-1]):
+        if to == len(out):
+            break
+        new = place[columns[at]]
+        out[to] = new
+        out_values[to] = values[at]
+        to += new >= 0
+
+
+# ---------------------------------------------------------------------- rows in threads
+
+SMALL_WORK = 2_000_000
+"""Costs below which one thread is as quick as several."""
+
+
+def row_starts(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where rows of the given sizes begin, and where the last one ends."""
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def in_threads(work: Callable[[slice], None], costs: NDArray[Any]) -> None:
+    """Call `work` on slices of rows that cost about the same, side by side.
+
+    As many threads as torch uses, where it is loaded: one where one was asked for.
+
+    Parameters
+    ----------
+    work
+        Gives up Python's lock, or threads would wait for each other.
+    costs
+        Of each row, [m]; a unit is some nanoseconds.
+    """
+    total = np.cumsum(costs + 1)
+    threads = _count_threads()
+    if threads == 1 or not len(total) or total[-1] < SMALL_WORK:
+        work(slice(0, len(costs)))
+        return
+    bounds = np.linspace(0, total[-1], 8 * threads + 1)[1:-1]
+    ends = sorted({0, *np.searchsorted(total, bounds).tolist(), len(costs)})
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, [slice(*pair) for pair in pairwise(ends)]))
+
+
+def _count_threads() -> int:
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return int(torch.get_num_threads())
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked):
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -63,12 +63,13 @@ def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
         return CSR(matrix[:, index])
     place = np.full(matrix.shape[1], -1, dtype=np.int32)
     place[index] = np.arange(len(index), dtype=np.int32)
+    wanted = place >= 0  # a byte each: a quarter of the cache that places take
     lengths = np.diff(matrix.indptr)
     sizes = np.zeros(matrix.shape[0], dtype=np.int64)
 
     def count(part: slice) -> None:
         starts = matrix.indptr[part.start : part.stop + 1]
-        _count_columns(starts, matrix.indices, place, sizes[part])
+        _count_columns(starts, matrix.indices, wanted, sizes[part])
 
     in_threads(count, lengths)
 
@@ -136,12 +137,12 @@ def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore
 
 
 @compiled
-def _count_columns(starts, columns, place, sizes):  # type: ignore[no-untyped-def]
-    """Count the columns of each row that have a place."""
+def _count_columns(starts, columns, wanted, sizes):  # type: ignore[no-untyped-def]
+    """Count the wanted columns of each row."""
     for i in range(len(sizes)):
         size = 0
         for at in range(starts[i], starts[i + 1]):
-            size += place[columns[at]] >= 0
+            size += wanted[columns[at]]
         sizes[i] = size
 
 

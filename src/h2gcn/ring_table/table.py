@@ -140,6 +140,44 @@ class LabelCounts:
 
 
 @dataclass(frozen=True, eq=False)
+class GivenLabels:
+    """The nodes whose labels are given, of a graph in which they are few.
+
+    Parameters
+    ----------
+    nodes
+        Ascending, [k].
+    place
+        Where each node of the graph is among them, k where it is not, [n].
+    """
+
+    nodes: NDArray[np.int64]
+    place: NDArray[np.int32]
+    _ends: dict[str, CSR] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, nodes: NDArray[np.int64], n: int) -> GivenLabels:
+        """Return some nodes of a graph of n."""
+        place = np.full(n, len(nodes), dtype=np.int32)
+        place[nodes] = np.arange(len(nodes), dtype=np.int32)
+        return cls(nodes, place)
+
+    def columns(self, matrix: CSR) -> CSR:
+        """Return their columns of a matrix [m, n], and an empty one, [m, k + 1]."""
+        to = self.place[matrix.indices]
+        kept = to < len(self.nodes)
+        ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+        shape = (matrix.shape[0], len(self.nodes) + 1)
+        return CSR((matrix.data[kept], to[kept], ends), shape=shape)
+
+    def ends(self, name: str, matrix: CSR) -> CSR:
+        """Return the same of a matrix of all nodes; it is kept by its name."""
+        if name not in self._ends:
+            self._ends[name] = self.columns(matrix)
+        return self._ends[name]
+
+
+@dataclass(frozen=True, eq=False)
 class TableInput:
     """A table of nodes, or of some of them.
 
@@ -272,6 +310,7 @@ class TableMaker:
     seed: int = 0
     _near: Neighbourhoods = field(init=False)
     _kept: dict[Hashable, Features] = field(init=False, default_factory=dict)
+    _given: GivenLabels | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         # A copy has the same arrays: whoever keeps makers by graph lets the graph go.
@@ -478,18 +517,16 @@ class TableMaker:
         if missing:
             made = makes.blocks(missing)
             self._kept.update({names[block]: made[block] for block, _ in missing})
-        n = len(classes)
-        labelled = distinct(np.concatenate([nodes, np.flatnonzero(classes >= 0)]), n)
-        known = torch.zeros(len(labelled), len(schema.classes), device=device)
-        given = np.flatnonzero(classes[labelled] >= 0)
-        known[given, classes[labelled[given]]] = 1.0
+        given = self._given_labels(classes)
+        known = torch.zeros(len(given.nodes) + 1, len(schema.classes), device=device)
+        known[np.arange(len(given.nodes)), classes[given.nodes]] = 1.0
         blocks: dict[str, Tensor | Operator] = {}
         counted_labels: dict[str, LabelCounts] = {}
         values: Features
         for block, width in pairs:
             kind, _, place = block.partition(".")
             if kind == "labels":
-                counts = self._counts(place, nodes, labelled, device)
+                counts = self._counts(place, nodes, given, device)
                 blocks[block] = counts.columns(known)
                 if maskable:
                     counted_labels[block] = counts
@@ -505,44 +542,54 @@ class TableMaker:
             else:
                 values = self._kept[names[block]]
             blocks[block] = to_tensor(values, device)
-        return TableInput(blocks, counted_labels, known, nodes, (labelled, n))
+        among = np.append(given.nodes, 0)  # nobody's row stays zero, whoever's it is
+        return TableInput(blocks, counted_labels, known, nodes, (among, len(classes)))
+
+    def _given_labels(self, classes: NDArray[np.int64]) -> GivenLabels:
+        """Return whose labels are given; those asked for last are kept."""
+        nodes = np.flatnonzero(classes >= 0)
+        if self._given is None or not np.array_equal(self._given.nodes, nodes):
+            self._given = GivenLabels.of(nodes, len(classes))
+        return self._given
 
     def _counts(
         self,
         place: str,
         nodes: NDArray[np.int64],
-        labelled: NDArray[np.int64],
+        given: GivenLabels,
         device: torch.device,
     ) -> LabelCounts:
-        """Return how labels of some nodes are counted for some; no other ring is found.
+        """Return how labels are counted for some nodes; no other's ring is found.
 
         Parameters
         ----------
         place
             The neighbourhood.
         nodes
-            Whose neighbourhoods, all of them among the labelled, [m].
-        labelled
-            Whose labels are given, ascending, [k].
+            Whose neighbourhoods, [m].
+        given
+            Whose labels there are.
         device
             Where labels are counted.
         """
         first, *others = place.split("-")
-        steps = [self._near.rows(first, nodes)]
+        rows = self._near.rows(first, nodes)
+        steps: tuple[CSR, ...] = (rows,)
         closed, many = torch.zeros(len(nodes)), False
         if others:
             (second,) = self._near.steps(others[0])
             reached = np.diff(second.indptr).astype(np.float64)
-            many = bool((steps[0] @ reached).max(initial=0) > WHOLE)
-            back = CSR(second.tocsc()[:, nodes].T)
-            both = np.asarray(steps[0].multiply(back).sum(axis=1), dtype=np.float32)
+            many = bool((rows @ reached).max(initial=0) > WHOLE)
+            back = self._near.rows(_REVERSED[others[0]], nodes)
+            both = np.asarray(rows.multiply(back).sum(axis=1), dtype=np.float32)
             closed = torch.from_numpy(both.reshape(-1))
-            steps.append(second)
-        steps[-1] = _some_columns(steps[-1], labelled)
+            steps = (rows, given.ends(others[0], second))
+        else:
+            steps = (given.columns(rows),)
         return LabelCounts(
             tuple(Operator(step, device=device) for step in steps),
             closed.to(device),
-            torch.from_numpy(np.searchsorted(labelled, nodes)).to(device),
+            torch.from_numpy(given.place[nodes].astype(np.int64)).to(device),
             many,
         )
 
@@ -704,17 +751,7 @@ class TableMaker:
 
 
 _ADJACENCY = {"all": "ring1", "out": "out", "in": "in"}
-
-
-def _some_columns(matrix: CSR, columns: NDArray[np.int64]) -> CSR:
-    """Return some columns of a matrix, which are ascending, [m, k]."""
-    place = np.full(matrix.shape[1], -1, dtype=np.int32)
-    place[columns] = np.arange(len(columns), dtype=np.int32)
-    to = place[matrix.indices]
-    kept = to >= 0
-    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    shape = (matrix.shape[0], len(columns))
-    return CSR((matrix.data[kept], to[kept], ends), shape=shape)
+_REVERSED = {"out": "in", "in": "out"}
 
 
 def _key(block: str, key: Hashable) -> Hashable:

@@ -44,17 +44,16 @@ from h2gcn.training.checkpoint import (
 )
 from h2gcn.training.crew import ALONE, Crew
 from h2gcn.training.metrics import METRICS, score
+from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 
 __all__ = [
     "CLASS_WEIGHTS",
-    "OPTIMIZERS",
     "Epoch",
     "TrainConfig",
     "TrainResult",
     "class_weights",
     "fit_module",
     "is_small",
-    "make_optimizer",
     "node_loss",
     "threads_for",
     "train",
@@ -118,40 +117,6 @@ def node_loss(
     if weights is not None:
         losses = losses * weights[labels].to(losses.dtype)
     return losses.mean() if count == len(labels) else losses.sum() / count
-
-
-OPTIMIZERS: dict[str, type[torch.optim.Adam] | type[torch.optim.SGD]] = {
-    "adam": torch.optim.Adam,
-    "sgd": torch.optim.SGD,
-}
-"""What `optimizer` takes."""
-
-
-def make_optimizer(
-    name: str, model: NodeModule, learning_rate: float, l2: float
-) -> torch.optim.Optimizer:
-    """Return a new optimizer of a model's weights by its name.
-
-    Parameters
-    ----------
-    name
-        One of `OPTIMIZERS`.
-    model
-        `model.regularised()` names the weights that the penalty acts on.
-    learning_rate
-        The optimizer's.
-    l2
-        Weight w of the penalty w·‖W‖².
-    """
-    penalised = model.regularised()
-    names = {id(weight) for weight in penalised}
-    free = [weight for weight in model.parameters() if id(weight) not in names]
-    # The gradient of w·‖W‖² is 2w·W, and torch's weight_decay adds weight_decay·W.
-    groups: list[dict[str, Any]] = [{"params": penalised, "weight_decay": 2 * l2}]
-    if free:
-        groups.append({"params": free, "weight_decay": 0.0})
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return OPTIMIZERS[name](groups, lr=learning_rate, fused=fused)
 
 
 PRIOR_EPOCHS = 400

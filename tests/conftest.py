@@ -45,6 +45,7 @@ SAME_EVERYWHERE = (
     *("datasets/test_loading.py", "datasets/test_raw_files.py"),
     *("datasets/test_planetoid.py", "datasets/test_readers.py", "test_validation.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
+    "sparse/test_compiling.py",
     *("experiments/test_figures.py", "experiments/test_graphs.py"),
     *("experiments/test_ray_pool.py", "experiments/test_report_in_browser.py"),
     *("cluster/test_connection.py", "cluster/test_prediction.py"),

@@ -153,9 +153,7 @@ def needs_quotes(values: NDArray[Any]) -> bool:
     if values.dtype.kind not in "OU":
         return False
     return any(
-        pc.any(
-            pc.match_substring_regex(_as_arrow(values[part]), r'[",\r\n]')
-        ).as_py()
+        pc.any(pc.match_substring_regex(_as_arrow(values[part]), r'[",\r\n]')).as_py()
         for part in slices(len(values), ROWS)
     )
 

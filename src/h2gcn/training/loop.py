@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, replace
 from math import inf
 from threading import Lock, local
-from typing import Any
 
 import numpy as np
 import torch

@@ -1,8 +1,8 @@
 """Optimizers by name: torch's own, without the compiler that they load.
 
-torch has its optimizers ask its compiler to leave them alone, and loads it for that: 1.6
-seconds before the first epoch. Nothing is compiled here, so the methods are taken as
-they were before they were wrapped. The steps are the same to the bit.
+torch has its optimizers ask its compiler to leave them alone, and loads it for that,
+which takes longer than torch itself. Nothing is compiled here, so their methods are
+taken as they were before they were wrapped. The steps are the same to the bit.
 """
 
 from __future__ import annotations

@@ -1,20 +1,14 @@
 """What stopping early saves, and what it loses, next to training to the end.
 
 Models are trained with the settings that one's own data get, to the last epoch. From
-the history it follows what each rule would have trained and kept: the best validation
-score, the latest on a tie, as `stopping="score"` has it. The test score of a choice
-is that of a training which ends with the epoch that was chosen: up to there it is the
-same training.
-
-A rule waits so many epochs for the score to rise. Where ties count, it begins to wait
-anew with each epoch that is as good as the best; "as long again" waits at least as
-many epochs as came before the best.
+the history it follows what each rule would have trained and kept. The test score of a
+choice is that of a training which ends with the epoch that was chosen: up to there it
+is the same training.
 
     python benchmarks/stopping.py texas --models h2gcn-1 --splits 2
 """
 
 import itertools
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -25,24 +19,15 @@ from common import parser, publish
 
 from h2gcn import NodeClassifier, load_dataset
 from h2gcn.training import Epoch
-
-
-class Rule(NamedTuple):
-    """How long to wait for a better epoch."""
-
-    patience: float
-    ties: bool = False
-    as_long_again: bool = False
-
+from h2gcn.training.checkpoint import make_rule
 
 RULES = {
-    "patience 100": Rule(100),
-    "patience 200": Rule(200),
-    "patience 500": Rule(500),
-    "patience 200, ties count": Rule(200, ties=True),
-    "as long again, ties count": Rule(200, ties=True, as_long_again=True),
+    "score, patience 100": ("score", 100),
+    "score, patience 200": ("score", 200),
+    "score, patience 500": ("score", 500),
+    "settled, patience 200": ("settled", 200),
 }
-TO_THE_END = Rule(math.inf)
+TO_THE_END = ("score", None)
 
 
 class Choice(NamedTuple):
@@ -52,17 +37,13 @@ class Choice(NamedTuple):
     kept: Epoch
 
 
-def choose(history: Sequence[Epoch], rule: Rule) -> Choice:
+def choose(history: Sequence[Epoch], stopping: str, patience: int | None) -> Choice:
     """Return what a rule makes of a training."""
-    kept = since = history[0]
+    rule, kept = make_rule(stopping, patience), history[0]
     for epoch in history:
-        if epoch.val_score > kept.val_score:
-            kept = since = epoch
-        elif epoch.val_score == kept.val_score:
-            kept = epoch
-            since = epoch if rule.ties else since
-        again = since.number if rule.as_long_again else 0
-        if epoch.number - since.number >= max(rule.patience, again):
+        decision = rule(epoch)
+        kept = epoch if decision.keep else kept
+        if decision.stop:
             return Choice(epoch.number, kept)
     return Choice(len(history), kept)
 
@@ -112,8 +93,8 @@ def train(name: str, model: str, split: int, epochs: int) -> Run:
 
 def row(name: str, rule: str, runs: Sequence[Run]) -> dict[str, Any]:
     """Return what a rule saves and loses on a graph."""
-    ends = [choose(run.history, TO_THE_END) for run in runs]
-    made = [choose(run.history, RULES[rule]) for run in runs]
+    ends = [choose(run.history, *TO_THE_END) for run in runs]
+    made = [choose(run.history, *RULES[rule]) for run in runs]
     pairs = list(zip(made, ends, strict=True))
     tests = [
         run.test(one.kept.number) - run.test(end.kept.number)
@@ -128,8 +109,8 @@ def row(name: str, rule: str, runs: Sequence[Run]) -> dict[str, Any]:
         "with the rule": mean(one.epochs for one in made),
         "same epoch": sum(one.kept == end.kept for one, end in pairs),
         "same score": scores.count(0),
-        "val, points": 100 * mean(scores),
-        "test, points": 100 * mean(tests),
+        "val, points": round(100 * mean(scores), 2),
+        "test, points": round(100 * mean(tests), 2),
     }
 
 

@@ -143,7 +143,10 @@ class TrainConfig:
         "adam" or "sgd" (no momentum).
     stopping
         "score" keeps the best validation score, and stops when it has not risen for
-        `patience` epochs; "loss" does so by the validation loss. "loss-mean" (GCN's
+        `patience` epochs. "settled" keeps the same, and waits `patience` epochs and as
+        many as there were so far for another that is as good: nearly always the choice
+        of a training to the end. "loss" keeps the least validation loss, and stops when
+        it has not fallen for `patience` epochs. "loss-mean" (GCN's
         program) keeps the last weights, and stops when the validation loss is above
         its mean over the last `patience` epochs. "loss-or-score" (GAT's) keeps the
         weights when neither is worse than ever, and stops when both have been for

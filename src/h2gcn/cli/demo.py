@@ -71,7 +71,7 @@ def command(
             scores = []
             for number, graph in enumerate(drawn):
                 clf = NodeClassifier(
-                    model, epochs=500, patience=100, dropout=0.0, random_state=seed
+                    model, epochs=500, patience=40, dropout=0.0, random_state=seed
                 )
                 title = f"{model} h={h} graph {number}"
                 with progress_bar(title, clf.epochs, show=not quiet) as on_epoch:

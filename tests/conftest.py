@@ -49,6 +49,7 @@ SAME_EVERYWHERE = (
     *("datasets/test_loading.py", "datasets/test_raw_files.py"),
     *("datasets/test_planetoid.py", "datasets/test_readers.py", "test_validation.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
+    "sparse/test_compiling.py",
     *("experiments/test_figures.py", "experiments/test_graphs.py"),
     *("experiments/test_ray_pool.py", "experiments/test_report_in_browser.py"),
     *("cluster/test_connection.py", "cluster/test_prediction.py"),
@@ -86,7 +87,9 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
         code = main([str(argument) for argument in arguments])
         said = capsys.readouterr()
-        return code, said.out, said.err
+        # Which test is the first to compile a kernel is up to the machine.
+        notes = said.err.splitlines(keepends=True)
+        return code, said.out, "".join(n for n in notes if "compiling kernels" not in n)
 
     return call
 

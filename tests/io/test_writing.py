@@ -1,16 +1,20 @@
 """Predictions and graphs as tables come back."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
     atomic_write,
+    prediction_table,
     read_graph,
     write_prediction_blocks,
     write_predictions,
@@ -44,6 +48,26 @@ def test_predictions_as_parquet(tmp_path: Path) -> None:
         "p_3": [0.75, 0.5],
         "p_4": [0.25, 0.5],
     }
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(["", "ä\N{GRINNING FACE}", "z"]),
+        np.array(["x", 3, None], dtype=object),
+        np.array([1, -2, 3], dtype=np.int16),
+        np.array([1.5, -2.0, 3.0], dtype=">f8"),
+        np.arange(6)[::2],
+        np.array([True, False, True]),
+    ],
+)
+def test_a_column_is_what_arrow_makes_of_it(labels: NDArray[Any]) -> None:
+    nobody = np.zeros((3, 0), dtype=np.float32)
+    found = prediction_table(np.arange(3), labels, nobody, np.array([]))["label"]
+    texts = labels.astype(str) if labels.dtype.kind == "O" else labels
+    wanted = pa.array(texts.astype(texts.dtype.newbyteorder("=")))
+    found.validate(full=True)
+    assert found.combine_chunks().equals(wanted)
 
 
 def test_predictions_call_the_ids_as_asked(tmp_path: Path) -> None:

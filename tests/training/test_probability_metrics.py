@@ -94,6 +94,14 @@ def test_pr_auc_is_scikit_learns(n_classes: int) -> None:
     assert pr_auc(y, shares) == pytest.approx(whole)
 
 
+def test_equal_probabilities_are_found_together() -> None:
+    y, shares = random_case(3, 2)
+    coarse = shares.round(1)
+    expected = reference.average_precision_score(y == 1, coarse[:, 1])
+    assert len(np.unique(coarse[:, 1])) < len(y)
+    assert average_precision(y, coarse)[1] == pytest.approx(expected)
+
+
 def test_a_class_without_nodes_has_no_area_and_does_not_count() -> None:
     y, shares = np.array([0, 1]), np.array([[0.6, 0.3, 0.1], [0.1, 0.8, 0.1]])
     found = average_precision(y, shares)

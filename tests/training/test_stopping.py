@@ -54,6 +54,25 @@ def test_score_waits_for_a_rise_and_a_tie_is_none() -> None:
     assert stopped(decisions("score", 2, [0.5, 0.4, 0.6, 0.4, 0.3])) == [5]
 
 
+def test_settled_keeps_what_score_keeps() -> None:
+    scores = [0.5, 0.4, 0.5, 0.6, 0.5, 0.6]
+    assert kept(decisions("settled", 2, scores)) == kept(
+        decisions("score", None, scores)
+    )
+
+
+def test_settled_waits_for_a_tie_too() -> None:
+    assert stopped(decisions("settled", 2, [0.5, 0.6, 0.6, 0.6])) == []
+    assert stopped(decisions("settled", 2, [0.5, 0.4, 0.4])) == [3]
+
+
+def test_settled_waits_as_long_again() -> None:
+    rising = [0.1, 0.2, 0.3, 0.4, 0.5]
+    made = decisions("settled", 2, [*rising, 0.4, 0.4, 0.4, 0.4, 0.4])
+    assert stopped(made) == [10]
+    assert stopped(decisions("settled", 6, [*rising, *[0.4] * 6])) == [11]
+
+
 def test_loss_mean_keeps_every_epoch() -> None:
     assert kept(decisions("loss-mean", 2, losses=[3, 2, 4, 1])) == [1, 2, 3, 4]
 

@@ -8,6 +8,7 @@ import typer
 
 from h2gcn.cli.console import progress_bar, table, tell
 from h2gcn.cli.options import in_range
+from h2gcn.exceptions import H2GCNWarning
 
 __all__ = ["command"]
 
@@ -31,6 +32,7 @@ def command(
     At h = 0.1 one link in ten joins nodes of the same class, at h = 0.7 seven do.
     """
     import time
+    import warnings
 
     import numpy as np
     import torch
@@ -39,6 +41,8 @@ def command(
     from h2gcn.estimator import NodeClassifier
     from h2gcn.experiments import published
 
+    if quiet:
+        warnings.simplefilter("ignore", H2GCNWarning)
     start = time.perf_counter()
     torch.set_num_threads(1)  # threads cost more than they give on so small a graph
     graphs = {
@@ -67,7 +71,7 @@ def command(
             scores = []
             for number, graph in enumerate(drawn):
                 clf = NodeClassifier(
-                    model, epochs=500, patience=100, dropout=0.0, random_state=seed
+                    model, epochs=500, patience=40, dropout=0.0, random_state=seed
                 )
                 title = f"{model} h={h} graph {number}"
                 with progress_bar(title, clf.epochs, show=not quiet) as on_epoch:

@@ -45,6 +45,7 @@ from h2gcn.cli.console import (
     tell,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.sparse import told_of_compiling
 
 __all__ = ["app", "entry_point", "main"]
 
@@ -135,6 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         speaking(command, arguments),
         sigterm_as_ctrl_c() as received,
         warnings.catch_warnings(),
+        told_of_compiling(_note_compiling),
     ):
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said()
@@ -152,6 +154,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if result in (INTERRUPTED, KEPT):
         return 128 + signal.SIGTERM if received else INTERRUPTED
     return result if isinstance(result, int) else 0
+
+
+def _note_compiling(kept: bool) -> None:
+    """Say why nothing seems to happen, and whether it will be so the next time."""
+    when = "once on this machine"
+    if not kept:
+        when = "at each start: no folder can keep them (NUMBA_CACHE_DIR names one)"
+    warnings.warn(
+        f"compiling kernels, a few seconds, {when}", H2GCNWarning, stacklevel=2
+    )
 
 
 def entry_point() -> None:

@@ -144,7 +144,9 @@ def command(
     ] = None,
     stopping: Annotated[
         str | None,
-        _setting("Chooses the epoch: score, loss, loss-mean or loss-or-score."),
+        _setting(
+            "Chooses the epoch: score, settled, loss, loss-mean or loss-or-score."
+        ),
     ] = None,
     optimizer: Annotated[str | None, _setting("adam or sgd.")] = None,
     learning_rate: Annotated[

@@ -119,24 +119,41 @@ class TableWriter:
 def _as_table(columns: Columns) -> pa.Table:
     import pyarrow as pa
 
-    arrays = [
-        pa.array(column.astype(str) if column.dtype.kind == "O" else column)
-        for column in columns.values()
-    ]
-    return pa.table(arrays, names=list(columns))
+    return pa.table(list(map(_as_arrow, columns.values())), names=list(columns))
+
+
+def _as_arrow(values: NDArray[Any]) -> pa.Array:
+    """Return texts or numbers as Arrow has them, [n].
+
+    `pa.array` would load pandas, where it is installed, to ask if they are of its kind.
+    """
+    import pyarrow as pa
+
+    if values.dtype.kind in "OU":
+        texts = [str(text).encode() for text in values.tolist()]
+        ends = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=ends[1:])
+        short = ends[-1] < 2**31
+        kind = pa.string() if short else pa.large_string()
+        parts = [ends.astype(np.int32) if short else ends, b"".join(texts)]
+    elif values.dtype.kind in "iuf":
+        native = values.dtype.newbyteorder("=")
+        kind = pa.from_numpy_dtype(native)
+        parts = [np.ascontiguousarray(values, dtype=native)]
+    else:
+        return pa.array(values)
+    buffers = [None, *map(pa.py_buffer, parts)]
+    return pa.Array.from_buffers(kind, len(values), buffers)
 
 
 def needs_quotes(values: NDArray[Any]) -> bool:
     """Tell whether a text among the values holds what CSV gives a meaning to, [n]."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if values.dtype.kind not in "OU":
         return False
     return any(
-        pc.any(
-            pc.match_substring_regex(pa.array(values[part].astype(str)), r'[",\r\n]')
-        ).as_py()
+        pc.any(pc.match_substring_regex(_as_arrow(values[part]), r'[",\r\n]')).as_py()
         for part in slices(len(values), ROWS)
     )
 

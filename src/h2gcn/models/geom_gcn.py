@@ -18,7 +18,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.linalg import eigsh
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_real
@@ -190,6 +189,8 @@ def _leading(kernel: Floats) -> tuple[Floats, Floats]:
     """
     n = len(kernel)
     if n > SMALL:
+        from scipy.sparse.linalg import eigsh
+
         start = np.random.default_rng(0).uniform(-1, 1, n)
         values, vectors = eigsh(kernel, 3, which="LA", v0=start)
     else:

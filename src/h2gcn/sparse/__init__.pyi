@@ -1,3 +1,4 @@
+from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (
     dropout as dropout,
     dropout_linear as dropout_linear,
@@ -6,7 +7,7 @@ from .dropping import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .kernels import compiled as compiled, mix as mix
+from .kernels import mix as mix
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,

@@ -1,63 +1,10 @@
-"""Compiled functions: how they are made, products of far-apart rows, random draws."""
-
-from collections.abc import Callable
-from types import FunctionType
-from typing import Any
+"""Products of far-apart rows and random draws, compiled."""
 
 import numpy as np
 
-__all__ = ["compiled", "mix", "write_kept", "write_products"]
+from h2gcn.sparse.compiling import compiled
 
-
-class Compiled:
-    """A function that is compiled when it is first called.
-
-    What was compiled is kept beside the module, or in the user's cache folder; where
-    neither can be written, each process compiles anew. numba itself is imported then
-    and not before: who never calls such a function does not wait for it.
-
-    Parameters
-    ----------
-    function
-        It may call others that are compiled, by their names in its module.
-    """
-
-    def __init__(self, function: FunctionType) -> None:
-        self._function, self._made = function, None
-        self.__doc__, self.__name__ = function.__doc__, function.__name__
-
-    def __call__(self, *given: Any) -> Any:
-        made = self._made
-        return (self.made() if made is None else made)(*given)
-
-    def made(self) -> Any:
-        """Return what numba made of it."""
-        if self._made is None:
-            import numba
-
-            options = {"nogil": True, "fastmath": {"contract"}}
-            function = self._resolved()
-            try:
-                self._made = numba.njit(cache=True, **options)(function)
-            except RuntimeError:  # no place for the cache
-                self._made = numba.njit(**options)(function)
-        return self._made
-
-    def _resolved(self) -> FunctionType:
-        """Return the function with what numba made of those that it calls."""
-        of, known = self._function, dict(self._function.__globals__)
-        for name in of.__code__.co_names:
-            if isinstance(known.get(name), Compiled):
-                known[name] = known[name].made()
-        copy = FunctionType(of.__code__, known, of.__name__, of.__defaults__)
-        copy.__module__, copy.__qualname__ = of.__module__, of.__qualname__
-        return copy
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Return a function as numba compiles it, when it is first called."""
-    assert isinstance(function, FunctionType)
-    return Compiled(function)
+__all__ = ["mix", "write_kept", "write_products"]
 
 
 @compiled

@@ -147,6 +147,28 @@ class BestScore:
         return Decision(keep, self._patience is not None and waited >= self._patience)
 
 
+class SettledScore:
+    """Keep the best score, the latest of them on a tie, as training to the end does.
+
+    Stop when no epoch has been as good for `patience` epochs, and for as many as there
+    were up to the last that was.
+    """
+
+    def __init__(self, patience: int | None) -> None:
+        self._patience = patience
+        self._best, self._kept = -math.inf, 0
+
+    def __call__(self, epoch: Epoch) -> Decision:
+        keep = epoch.val_score >= self._best
+        if keep:
+            self._best, self._kept = epoch.val_score, epoch.number
+        waited = epoch.number - self._kept
+        enough = self._patience is not None and waited >= max(
+            self._patience, self._kept
+        )
+        return Decision(keep, enough)
+
+
 class BestLoss:
     """Keep the least validation loss; stop when it has not fallen for `patience`."""
 
@@ -199,10 +221,9 @@ class LossOrScore:
         return Decision(score and loss, stop)
 
 
-RULES: dict[
-    str, type[BestScore] | type[BestLoss] | type[MeanLoss] | type[LossOrScore]
-] = {
+RULES: dict[str, Callable[[int | None], Rule]] = {
     "score": BestScore,
+    "settled": SettledScore,
     "loss": BestLoss,
     "loss-mean": MeanLoss,
     "loss-or-score": LossOrScore,

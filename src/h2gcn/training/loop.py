@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import InitVar, dataclass, replace
 from math import inf
 from threading import Lock, local
-from typing import Any
 
 import numpy as np
 import torch
@@ -44,17 +43,16 @@ from h2gcn.training.checkpoint import (
 )
 from h2gcn.training.crew import ALONE, Crew
 from h2gcn.training.metrics import METRICS, score
+from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 
 __all__ = [
     "CLASS_WEIGHTS",
-    "OPTIMIZERS",
     "Epoch",
     "TrainConfig",
     "TrainResult",
     "class_weights",
     "fit_module",
     "is_small",
-    "make_optimizer",
     "node_loss",
     "threads_for",
     "train",
@@ -120,40 +118,6 @@ def node_loss(
     return losses.mean() if count == len(labels) else losses.sum() / count
 
 
-OPTIMIZERS: dict[str, type[torch.optim.Adam] | type[torch.optim.SGD]] = {
-    "adam": torch.optim.Adam,
-    "sgd": torch.optim.SGD,
-}
-"""What `optimizer` takes."""
-
-
-def make_optimizer(
-    name: str, model: NodeModule, learning_rate: float, l2: float
-) -> torch.optim.Optimizer:
-    """Return a new optimizer of a model's weights by its name.
-
-    Parameters
-    ----------
-    name
-        One of `OPTIMIZERS`.
-    model
-        `model.regularised()` names the weights that the penalty acts on.
-    learning_rate
-        The optimizer's.
-    l2
-        Weight w of the penalty w·‖W‖².
-    """
-    penalised = model.regularised()
-    names = {id(weight) for weight in penalised}
-    free = [weight for weight in model.parameters() if id(weight) not in names]
-    # The gradient of w·‖W‖² is 2w·W, and torch's weight_decay adds weight_decay·W.
-    groups: list[dict[str, Any]] = [{"params": penalised, "weight_decay": 2 * l2}]
-    if free:
-        groups.append({"params": free, "weight_decay": 0.0})
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return OPTIMIZERS[name](groups, lr=learning_rate, fused=fused)
-
-
 PRIOR_EPOCHS = 400
 """How long a prior is trained on its own, as in CPGNN's program."""
 
@@ -179,7 +143,10 @@ class TrainConfig:
         "adam" or "sgd" (no momentum).
     stopping
         "score" keeps the best validation score, and stops when it has not risen for
-        `patience` epochs; "loss" does so by the validation loss. "loss-mean" (GCN's
+        `patience` epochs. "settled" keeps the same, and waits `patience` epochs and as
+        many as there were so far for another that is as good: nearly always the choice
+        of a training to the end. "loss" keeps the least validation loss, and stops when
+        it has not fallen for `patience` epochs. "loss-mean" (GCN's
         program) keeps the last weights, and stops when the validation loss is above
         its mean over the last `patience` epochs. "loss-or-score" (GAT's) keeps the
         weights when neither is worse than ever, and stops when both have been for

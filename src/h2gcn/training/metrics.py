@@ -78,8 +78,6 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     of pairs of both classes that are in the right order, equal ones counted half,
     found by ranks.
     """
-    from scipy.stats import rankdata
-
     if scores.shape[1] != 2:
         raise InputError(
             f"the metric roc_auc is for two classes; this graph has {scores.shape[1]}."
@@ -89,7 +87,10 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     n_pairs = n_ones * (len(y) - n_ones)
     if not n_pairs:
         return float("nan")
-    ranks = rankdata(scores[:, 1] - scores[:, 0])
+    _, place, equal = np.unique(
+        scores[:, 1] - scores[:, 0], return_inverse=True, return_counts=True
+    )
+    ranks = (np.cumsum(equal) - (equal - 1) / 2)[place]
     return float((ranks[ones].sum() - n_ones * (n_ones + 1) / 2) / n_pairs)
 
 
@@ -203,14 +204,20 @@ def average_precision(
     It is the area under the curve of precision over recall, summed by steps; always
     guessing gives the class's share of the nodes. NaN of a class without nodes.
     """
-    from sklearn.metrics import average_precision_score
-
     return [
-        float(average_precision_score(y == c, probabilities[:, c]))
+        _average_precision(y == c, probabilities[:, c])
         if (y == c).any()
         else float("nan")
         for c in range(probabilities.shape[1])
     ]
+
+
+def _average_precision(of_class: NDArray[np.bool_], shares: Probabilities) -> float:
+    """Return the mean over the nodes of a class of the precision at their share."""
+    _, place, told = np.unique(-shares, return_inverse=True, return_counts=True)
+    right = np.bincount(place[of_class], minlength=len(told))
+    precision = np.cumsum(right) / np.cumsum(told)
+    return float((right * precision).sum() / right.sum())
 
 
 def rarer_class(counts: Sequence[int] | NDArray[np.integer]) -> int:

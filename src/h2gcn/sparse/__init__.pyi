@@ -30,3 +30,4 @@ from .operator import (
     to_tensor as to_tensor,
     weighted_sums as weighted_sums,
 )
+from .rounds import Paths as Paths

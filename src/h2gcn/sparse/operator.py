@@ -36,6 +36,8 @@ from h2gcn.sparse.dropping import dropout
 from h2gcn.sparse.memory import private_pages
 
 __all__ = [
+    "FOUR",
+    "LARGE",
     "DroppedOperator",
     "LargeMatrix",
     "LinearMap",
@@ -104,7 +106,7 @@ class Multiplies(Protocol):
         ...
 
 
-EIGHT = 8
+FOUR, EIGHT = 4, 8
 """Columns that a processor multiplies together: three take longer than these."""
 LONG = 16
 """Entries of a row, on average, from which on it pays to fill up to eight columns."""
@@ -114,17 +116,25 @@ def _multiplied(matrix: Multiplies, dense: Tensor) -> Tensor:
     """Return matrix·dense, without the zeros that torch writes and copies before."""
     if not isinstance(matrix, Tensor) or matrix.device.type != "cpu":
         return matrix @ dense.contiguous()
-    (rows, given), width, entries = matrix.shape, dense.shape[1], matrix._nnz()
-    if not (dense.numel() and entries):  # torch would write nothing
+    if not (dense.numel() and matrix._nnz()):  # torch would write nothing
         return matrix @ dense.contiguous()
-    over = width % EIGHT
-    if over and width < EIGHT * EIGHT and entries > LONG * (rows + given):
-        filled = dense.new_zeros(given, width - over + EIGHT)
+    rows, width = matrix.shape[0], dense.shape[1]
+    if not _at_once(matrix, dense):
+        filled = dense.new_zeros(len(dense), width + -width % EIGHT)
         filled[:, :width] = dense
         found = filled.new_empty(rows, filled.shape[1])
         return found.addmm_(matrix, filled, beta=0)[:, :width].contiguous()
     found = dense.new_empty(rows, width)
     return found.addmm_(matrix, dense.contiguous(), beta=0)
+
+
+def _at_once(matrix: Tensor, dense: Tensor) -> bool:
+    """Return whether it is quickest to multiply as it is, without further columns."""
+    width, entries = dense.shape[1], matrix._nnz()
+    if not (dense.numel() and entries):
+        return False
+    few = width % FOUR and width < EIGHT * EIGHT
+    return not few or entries <= LONG * sum(matrix.shape)
 
 
 class _CsrProduct(torch.autograd.Function):
@@ -498,6 +508,38 @@ class Operator:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
+
+    def multiplied(self, dense: Tensor) -> Tensor:
+        """Return the product, of which no gradient is taken."""
+        return _multiplied(self._forward, dense)
+
+    def write(
+        self,
+        dense: Tensor,
+        out: Tensor,
+        *,
+        add: bool = False,
+        transposed: bool = False,
+    ) -> None:
+        """Write the product to a place, of which no gradient is taken.
+
+        Parameters
+        ----------
+        dense
+            The other factor, [n, c].
+        out
+            The place, [m, c], some columns of a matrix too.
+        add
+            Whether it is added to what is there.
+        transposed
+            Whether it is that of the transpose; `dense` is then [m, c], `out` [n, c].
+        """
+        matrix = self._backward if transposed else self._forward
+        if isinstance(matrix, Tensor) and _at_once(matrix, dense):
+            out.addmm_(matrix, dense, beta=1 if add else 0)
+            return
+        found = _multiplied(matrix, dense)
+        _ = out.add_(found) if add else out.copy_(found)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""

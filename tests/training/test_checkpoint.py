@@ -31,7 +31,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
 from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, make_rule
-from h2gcn.training.loop import OPTIMIZERS, make_optimizer
+from h2gcn.training.objective import OPTIMIZERS, make_optimizer
 from support.graphs import one_way
 
 ONE = torch.ones(1, 3)

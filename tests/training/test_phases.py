@@ -17,7 +17,7 @@ from h2gcn.models.gmnn import GMNN
 from h2gcn.sparse import Operator
 from h2gcn.training import Epoch, TrainConfig, TrainResult, loop, train
 from h2gcn.training.checkpoint import RULES, Decision, PhasedRule, make_rule
-from h2gcn.training.loop import make_optimizer
+from h2gcn.training.objective import make_optimizer
 from support.graphs import NAMED
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))

@@ -333,7 +333,7 @@ class H2GCN(NodeModule):
         kept = self._kept
         if kept is None:
             return made()
-        versions = [weight._version for weight in self.parameters()]
+        versions = [w._version for w in (self.embedding, self.classifier)]
         at, before, found = kept.get(name, (None, None, None))
         if found is None or at is not given or before != versions:
             with torch.enable_grad():

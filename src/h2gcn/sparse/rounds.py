@@ -341,9 +341,9 @@ class _Inner(torch.autograd.Function):
             for op, part in zip(operators, level.chunk(len(operators), 1), strict=True):
                 op.write(total, part, transposed=True)
             total = level.contiguous()
-        blocks = (r.t() @ whole).view(len(by_path), sum(paths.counts), -1)
-        read = blocks[:, paths.order, : ctx.shape[1]].transpose(0, 1)
-        return whole @ by_path.t(), read.reshape(ctx.shape), None, None
+        blocks = (whole.t() @ r).view(sum(paths.counts), -1, r.shape[1])
+        read = blocks[paths.order, : ctx.shape[1]].transpose(1, 2)
+        return whole @ by_path.t().contiguous(), read.reshape(ctx.shape), None, None
 
 
 class _Outer(torch.autograd.Function):

@@ -338,9 +338,10 @@ class _Inner(torch.autograd.Function):
         level.copy_(grads[1])
         total = grads[1]
         for level in levels:
+            total = total.contiguous()
             for op, part in zip(operators, level.chunk(len(operators), 1), strict=True):
                 op.write(total, part, transposed=True)
-            total = level.contiguous()
+            total = level
         blocks = (whole.t() @ r).view(sum(paths.counts), -1, r.shape[1])
         read = blocks[paths.order, : ctx.shape[1]].transpose(1, 2)
         return whole @ by_path.t().contiguous(), read.reshape(ctx.shape), None, None

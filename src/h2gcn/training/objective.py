@@ -89,7 +89,7 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor) -> Tensor:
-        powers = logits.t().contiguous()
+        powers = logits.t().clone(memory_format=torch.contiguous_format)
         powers -= powers.amax(dim=0)
         own = powers.gather(0, labels[None])
         sums = powers.exp_().sum(dim=0)

@@ -284,13 +284,12 @@ class H2GCN(NodeModule):
         last = tuple(operators) if target is None else target.operators
         index = None if target is None else target.index
         names = None if target is None else target.names
-        drops = self.training and self.dropout > 0
         if self.nonlinear or self.final[-1] == 0:
             blocks = self._embedded_rounds(self._embedded(x), operators, last, index)
             return dropout_linear(
                 blocks, self.classifier, self.dropout, self.training, names
             )
-        if drops:
+        if self.training and self.dropout > 0:
             return self._rounds.dropped(
                 self._embedded(x),
                 self.classifier,

@@ -1,12 +1,13 @@
 """A model on a graph, with an epoch of ours and of each reference to be timed.
 
 An epoch is a training step on the training nodes, then the loss and the accuracy of the
-validation nodes. All programs share one set of weights and one fused Adam.
+validation nodes. All programs share one set of weights. Ours has the loss and the Adam
+of our training, the references those of torch, whose Adam is the fused one too.
 """
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training import threads_for
 from h2gcn.training.batches import Subgraph, WholeGraph
+from h2gcn.training.objective import node_loss
+from h2gcn.training.optimizers import OPTIMIZERS
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")
@@ -75,7 +78,8 @@ class Case:
         renumber = module.renumbers
         feed = WholeGraph(x, operators, self.split, CPU, renumber=renumber)
         self._train, self._val = next(feed.steps(1)), next(feed.validation())
-        self._optimiser = torch.optim.Adam(module.parameters(), fused=True)
+        self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
+        self._theirs = torch.optim.Adam(module.parameters(), fused=True)
         self._remembering = ExitStack()
 
     @cached_property
@@ -135,7 +139,9 @@ class Case:
             return out
 
         with threads_for([self._train.x, *self._train.operators]):  # as in training
-            self._epoch(self.module, logits)
+            self._epoch(
+                self.module, logits, self._ours, partial(node_loss, weights=None)
+            )
 
     def _forget(self) -> None:
         """Have our module remember nothing of weights that others have changed."""
@@ -153,21 +159,32 @@ class Case:
     def _whole_epoch(self, module: LiteralH2GCN) -> None:
         x = self._plain_x
         self._forget()
-        self._epoch(module, lambda piece: module(x)[torch.from_numpy(piece.nodes)])
+
+        def logits(piece: Subgraph) -> Tensor:
+            out: Tensor = module(x)[torch.from_numpy(piece.nodes)]
+            return out
+
+        self._epoch(module, logits, self._theirs, functional.cross_entropy)
 
     @cached_property
     def _plain_x(self) -> Tensor:
         return to_torch(self.features, self.layout)
 
-    def _epoch(self, module: nn.Module, logits: Callable[[Subgraph], Tensor]) -> None:
+    def _epoch(
+        self,
+        module: nn.Module,
+        logits: Callable[[Subgraph], Tensor],
+        optimiser: torch.optim.Optimizer,
+        loss: Callable[[Tensor, Tensor], Tensor],
+    ) -> None:
         y = torch.from_numpy(self.graph.y)
         train, val = self._train, self._val
         module.train()
-        self._optimiser.zero_grad(set_to_none=True)
-        functional.cross_entropy(logits(train), y[train.nodes]).backward()
-        self._optimiser.step()
+        optimiser.zero_grad(set_to_none=True)
+        loss(logits(train), y[train.nodes]).backward()
+        optimiser.step()
         module.eval()
         with torch.no_grad():
             out, wanted = logits(val), y[val.nodes]
-            functional.cross_entropy(out, wanted).item()
+            loss(out, wanted).item()
             (out.argmax(dim=1) == wanted).float().mean().item()

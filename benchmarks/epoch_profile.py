@@ -1,8 +1,9 @@
 """Where the time of an epoch goes: torch's profiler on ours and on the literal one.
 
 Each operation counts for the outermost thing that it belongs to: a sparse product
-forwards, the same backwards, a dense product, dropout, the optimiser; all else, and
-what Python does between the operations, is the rest. The profiler slows short
+forwards, the same backwards, a dense product, dropout, the loss, the optimiser; all
+else, and what Python does between the operations, is the rest. Beside the shares stands
+how many operations of torch an epoch asks for. The profiler slows short
 operations down: on small graphs the shares say more than the milliseconds.
 
     python benchmarks/epoch_profile.py cora pubmed --models h2gcn-2 --operations 12
@@ -22,21 +23,23 @@ import torch
 from cases import MODELS, Case, load
 from common import parser, publish
 from literal import LAYOUTS
+from torch import Tensor
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from h2gcn.models import h2gcn as ours
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, operator
+from h2gcn.sparse.dropping import Draw
 
 GROUPS = {
     "sparse forward": r"sparse product|aten::_sparse_mm",
-    "sparse backward": r"_ProductBackward|Sparse\w*Backward\d",
-    "dropout": r"(aten::)?dropout|(\w*Dropout|_Dropped\w*|Mul)Backward0?",
+    "sparse backward": r"sparse product, transposed|Sparse\w*Backward\d",
+    "dropout": r"(aten::)?dropout|(\w*Dropout|Mul)Backward0?",
     "dense products": r"aten::(mm|addmm|bmm|matmul)|(Mm|Addmm|Bmm)Backward0",
-    "optimiser": r"Optimizer\..*",
+    "loss": r"aten::cross_entropy_loss|(NllLoss|LogSoftmax)Backward0|_CrossEntropy\w*",
+    "optimiser": r"Optimizer\..*|aten::_fused_adam_|aten::_foreach_add_",
 }
-"""Which names of operations make a group. Our dropout includes the product with W_c. A
-backward node without a digit at its end is not torch's own but one of ours."""
+"""Which names of operations make a group. Our dropout is the draw alone: its products
+with W_c are dense ones."""
 PREFIX = "autograd::engine::evaluate_function: "
 MICROSECONDS = 1e3
 
@@ -69,18 +72,35 @@ def main() -> None:
                     print(f"{name}, {model}, dropout {dropout}, {program}")
                     print(operations(profiler, chosen.operations))
                 row = {"graph": name, "model": model, "dropout": dropout}
-                spent = milliseconds(list(profiler.events()), chosen.epochs)
-                rows.append(row | {"program": program} | shares(spent))
+                events = list(profiler.events())
+                spent = milliseconds(events, chosen.epochs)
+                calls = sum(map(is_call, events)) // chosen.epochs
+                rows.append(
+                    row | {"program": program} | shares(spent) | {"calls": calls}
+                )
     publish("epoch_profile", rows, folder=chosen.out, threads=chosen.threads)
 
 
 @contextmanager
 def named_parts() -> Iterator[None]:
     """Give our sparse products and our dropout a name that the profiler shows."""
-    product, dropout = Operator.__matmul__, vars(ours)["dropout_linear"]
+    write, multiplied, draw = Operator.write, operator._multiplied, Draw.drop
+
+    def written(self: Operator, *given: Any, **named: Any) -> None:
+        back = ", transposed" if named.get("transposed") else ""
+        with record_function(f"sparse product{back}"):
+            write(self, *given, **named)
+
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
+        with record_function("sparse product, transposed"):
+            return None, None, multiplied(ctx.transpose(), grad)
+
+    forward = _recorded("sparse product", multiplied)
     with (
-        patch.object(Operator, "__matmul__", _recorded("sparse product", product)),
-        patch.object(ours, "dropout_linear", _recorded("dropout", dropout)),
+        patch.object(Operator, "write", written),
+        patch.object(operator, "_multiplied", forward),
+        patch.object(operator._CsrProduct, "backward", staticmethod(backward)),
+        patch.object(Draw, "drop", _recorded("dropout", draw)),
     ):
         yield
 
@@ -112,6 +132,13 @@ def milliseconds(events: list[FunctionEvent], epochs: int) -> dict[str, float]:
     for event in events:
         spent[group_of(event)] += event.self_cpu_time_total / MICROSECONDS / epochs
     return spent
+
+
+def is_call(event: FunctionEvent) -> bool:
+    """Return whether an event is an operation of torch that no other one asked for."""
+    above = event.cpu_parent
+    inside = above is not None and above.name.startswith("aten::")
+    return event.name.startswith("aten::") and not inside
 
 
 def group_of(event: FunctionEvent) -> str:

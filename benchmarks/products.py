@@ -2,27 +2,34 @@
 
 A product of the second ring, 64 columns wide unless told otherwise: as torch writes it
 and without the zeros before; with nodes in the order of the data, and neighbours close
-to each other; five columns, and the same filled up to eight. Then the gradient of
-sparse features, whole and strip by strip; and dropout with its product, forward and
-backward, next to the same through torch's own functions.
+to each other; five columns, and the same filled up to eight; torch's product, and that
+whose sums stay in registers; the training nodes' rows as they were drawn, and close to
+each other. Then the gradient of sparse features, whole and strip by strip; dropout with
+its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; the loss;
+a step of Adam: each forward and backward, next to the same by torch's own functions.
 
     python benchmarks/products.py cora chameleon pubmed
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from common import medians_in_turns, parser, publish
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from h2gcn import Graph, load_dataset
-from h2gcn.models.h2gcn import ring_operators
-from h2gcn.sparse import Operator, dropout_linear
-from h2gcn.sparse.operator import STRIP, Strips
+from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear
+from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
 from h2gcn.training.batches import renumbered
+from h2gcn.training.objective import node_loss
+from h2gcn.training.optimizers import OPTIMIZERS
 
 WIDTH, FEW, ROUNDS = 64, 5, 7
 """Columns of an embedding, of few classes, and blocks of H2GCN-2's representation."""
@@ -61,9 +68,9 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
     rings = [Operator(ring, symmetric=True) for ring in ring_operators(graph.adj)]
     ring, n = rings[1].matrix, graph.n_nodes
     assert isinstance(ring, Tensor)
-    dense, few = torch.randn(n, WIDTH), torch.randn(n, FEW)
+    dense, few, some = (torch.randn(n, columns) for columns in (WIDTH, FEW, 16))
     filled = functional.pad(few, (0, -FEW % 8))
-    _, moved, _ = renumbered(dense, rings)
+    _, moved, place = renumbered(dense, rings)
     close = moved[1].matrix  # type: ignore[attr-defined]
 
     def into(matrix: Tensor, given: Tensor) -> Tensor:
@@ -76,7 +83,20 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
             lambda: into(ring, few),
             lambda: into(ring, filled),
         ),
+        "sums in registers": (
+            lambda: into(ring, dense),
+            lambda: TiledMatrix(ring) @ dense,
+        ),
+        "sums in registers, 16 columns": (
+            lambda: into(ring, some),
+            lambda: TiledMatrix(ring) @ some,
+        ),
+        "rows of training nodes close": rows_of(graph, moved[1], place, dense),
         "dropout and its product": dropped(graph),
+        "rounds by hand, dropout": rounds(graph, 0.5),
+        "rounds by hand": rounds(graph, 0.0),
+        "loss": losses(graph),
+        "Adam": steps(graph),
     }
     if not isinstance(graph.x, Tensor) and hasattr(graph.x, "tocsr"):
         x = Operator(graph.x)
@@ -88,6 +108,68 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
                 lambda: strips @ dense,
             )
     return found
+
+
+def rows_of(
+    graph: Graph, ring: LinearMap, place: NDArray[np.int64], dense: Tensor
+) -> Pair:
+    """Return a product of the training nodes' rows, in two orders."""
+    train = place[graph.splits[0].train]
+    drawn, close = ring.rows(train), ring.rows(np.sort(train))
+    return (lambda: drawn @ dense, lambda: close @ dense)
+
+
+@dataclass
+class Elsewhere:
+    """An operator of which nothing is known but its products: torch differentiates."""
+
+    operator: LinearMap
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return self.operator @ dense
+
+
+def rounds(graph: Graph, probability: float) -> Pair:
+    """Return all that H2GCN-2 does after its embedding, both ways."""
+    train, paths = graph.splits[0].train, Paths(2, (0, 1, 2))
+    rings = [Operator(ring, symmetric=True) for ring in ring_operators(graph.adj)]
+    target = Target.of(rings, np.sort(train))
+    r = torch.randn(graph.n_nodes, WIDTH, requires_grad=True)
+    weight = torch.randn(ROUNDS * WIDTH, graph.n_classes, requires_grad=True)
+    grad = torch.randn(len(train), graph.n_classes)
+
+    def run(ops: Sequence[Any], last: Sequence[Any]) -> None:
+        if probability:
+            more = ops, last, target.index, target.index
+            logits = paths.dropped(r, weight, probability, *more)
+        else:
+            inner = paths.inner(r, weight, ops)
+            logits = paths.outer(*inner, last, target.index)[:, : graph.n_classes]
+        torch.autograd.grad(logits, [r, weight], grad)
+
+    others = [Elsewhere(ring) for ring in rings]
+    ends = [Elsewhere(ring) for ring in target.operators]
+    return (lambda: run(others, ends), lambda: run(rings, target.operators))
+
+
+def losses(graph: Graph) -> Pair:
+    """Return the loss of the training nodes, both ways."""
+    train = torch.from_numpy(graph.splits[0].train)
+    labels = torch.from_numpy(graph.y)[train]
+    logits = torch.randn(len(train), graph.n_classes, requires_grad=True)
+    return (
+        lambda: torch.autograd.grad(functional.cross_entropy(logits, labels), logits),
+        lambda: torch.autograd.grad(node_loss(logits, labels, None), logits),
+    )
+
+
+def steps(graph: Graph) -> Pair:
+    """Return a step of the optimiser."""
+    module = H2GCN(graph.n_features, graph.n_classes)
+    for weight in module.parameters():
+        weight.grad = torch.randn_like(weight)
+    theirs = torch.optim.Adam(module.parameters(), fused=True)
+    return theirs.step, OPTIMIZERS["adam"](module.parameters(), fused=True).step
 
 
 def dropped(graph: Graph) -> Pair:

@@ -753,13 +753,18 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
     operators = operators_of("h2gcn-2", adj)
     target, _ = target_of(operators, 12)
     products: list[int] = []
-    whole = Operator.__matmul__
 
-    def counted(self: Operator, dense: Tensor) -> Tensor:
-        products.append(self.shape[0])
-        return whole(self, dense)
+    def counted(name: str) -> None:
+        whole = getattr(Operator, name)
 
-    monkeypatch.setattr(Operator, "__matmul__", counted)
+        def call(self: Operator, *given: Tensor, **more: bool) -> Tensor:
+            products.append(self.shape[0])
+            return whole(self, *given, **more)
+
+        monkeypatch.setattr(Operator, name, call)
+
+    counted("__matmul__")
+    counted("write")
     x = Operator(sp.csr_array(features(12).numpy()))
     module = build("h2gcn-2", dropout=dropout)
 

@@ -14,8 +14,9 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS, NodeModule, build_model, find_model
 from h2gcn.sparse import Operator, seeded
 from h2gcn.training import Epoch, TrainConfig, checkpoint, fit_module, loop
-from h2gcn.training.loop import TrainResult, class_weights, node_loss, train
+from h2gcn.training.loop import TrainResult, train
 from h2gcn.training.metrics import accuracy
+from h2gcn.training.objective import class_weights, node_loss
 from support.graphs import NAMED, adjacency
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))

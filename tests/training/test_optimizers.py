@@ -79,3 +79,33 @@ def test_no_compiler_is_loaded() -> None:
         "sys.exit('torch._dynamo' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_weights_without_a_gradient_are_left_alone() -> None:
+    torch.manual_seed(0)
+    ours = nn.ParameterList([torch.randn(5, 3), torch.randn(4), torch.randn(2, 2)])
+    theirs = deepcopy(ours)
+    optimisers = []
+    for kind, weights in ((OPTIMIZERS["adam"], ours), (torch.optim.Adam, theirs)):
+        first, *others = weights
+        groups = [
+            {"params": [first], "weight_decay": 0.1},
+            {"params": others, "weight_decay": 0.0},
+        ]
+        optimisers.append(kind(groups, lr=0.05, fused=True))
+    for step in range(6):
+        # The last weight has a gradient only now and then, as where phases train parts.
+        for place, (mine, torchs) in enumerate(zip(ours, theirs, strict=True)):
+            grad = torch.randn_like(mine)
+            has = place < 2 or step in (3, 5)
+            mine.grad, torchs.grad = (grad, grad.clone()) if has else (None, None)
+        for optimiser in optimisers:
+            optimiser.step()
+        for mine, torchs in zip(ours, theirs, strict=True):
+            assert torch.equal(mine, torchs)
+    mine, torchs = (optimiser.state_dict()["state"] for optimiser in optimisers)
+    assert mine.keys() == torchs.keys()
+    for place, state in torchs.items():
+        assert all(torch.equal(mine[place][name], state[name]) for name in state)
+    optimisers[0].zero_grad()
+    assert all(weight.grad is None for weight in ours)

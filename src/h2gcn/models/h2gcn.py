@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import accumulate, pairwise, product
+from itertools import product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,7 +29,7 @@ from h2gcn.models.base import (
 )
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
-from h2gcn.sparse import LinearMap, Operator, Target, dropout_linear
+from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
 
@@ -193,18 +192,7 @@ class H2GCN(NodeModule):
         self._n_rings = n_rings = len(self.hops) * (2 if directed else 1)
         # Round k is n_rings^k embeddings wide, or one where every round embeds.
         self._widths = [1 if nonlinear else n_rings**k for k in self.final]
-        self._levels = [(k, i) for k in self.final for i in range(n_rings if k else 1)]
-        # Where each block of W_c is, those of a round and a first ring together.
-        spans = pairwise(accumulate(self._widths, initial=0))
-        of_round = dict(zip(self.final, spans, strict=True))
-        self._order = [
-            place
-            for k, ring in self._levels
-            for place in range(of_round[k][0] + ring, of_round[k][1], n_rings or 1)
-        ]
-        self._level_widths = [
-            (n_rings ** (k - 1) if k else 1) * out_channels for k, _ in self._levels
-        ]
+        self._rounds = Paths(n_rings, self.final)
         self.embedding = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.round_embeddings = nn.ParameterList(
             torch.empty((1 + n_rings) * hidden_channels, hidden_channels)
@@ -294,18 +282,33 @@ class H2GCN(NodeModule):
                 f"got {len(operators)}."
             )
         last = tuple(operators) if target is None else target.operators
-        index = slice(None) if target is None else target.index
-        if not self.nonlinear and not (self.training and self.dropout > 0):
-            inner = partial(self._classified, x, operators)
-            found = self._common("inner", x, inner) if self.dropout == 0 else inner()
-            return self._aggregated(*found, last, index)
-        r0 = self._embedded(x)
-        step = self._embedded_rounds if self.nonlinear else self._rounds
-        blocks = step(r0, operators, last, index)
+        index = None if target is None else target.index
         names = None if target is None else target.names
-        return dropout_linear(
-            blocks, self.classifier, self.dropout, self.training, names
-        )
+        if self.nonlinear or self.final[-1] == 0:
+            blocks = self._embedded_rounds(self._embedded(x), operators, last, index)
+            return dropout_linear(
+                blocks, self.classifier, self.dropout, self.training, names
+            )
+        if self.training and self.dropout > 0:
+            return self._rounds.dropped(
+                self._embedded(x),
+                self.classifier,
+                self.dropout,
+                operators,
+                last,
+                index,
+                names,
+            )
+
+        def inner() -> tuple[Tensor, Tensor]:
+            return self._rounds.inner(self._embedded(x), self.classifier, operators)
+
+        found = self._common("inner", x, inner) if self.dropout == 0 else inner()
+        own, total = found
+        if not torch.is_grad_enabled():
+            own, total = own.detach(), total.detach()
+        logits = self._rounds.outer(own, total, last, index)
+        return logits[:, : self.out_channels]
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
@@ -329,7 +332,7 @@ class H2GCN(NodeModule):
         kept = self._kept
         if kept is None:
             return made()
-        versions = [weight._version for weight in self.parameters()]
+        versions = [w._version for w in (self.embedding, self.classifier)]
         at, before, found = kept.get(name, (None, None, None))
         if found is None or at is not given or before != versions:
             with torch.enable_grad():
@@ -346,110 +349,22 @@ class H2GCN(NodeModule):
         r0 = self._common("embedding", x, lambda: activation(x @ self.embedding))
         return r0 if torch.is_grad_enabled() else r0.detach()
 
-    def _rounds(
-        self,
-        r: Tensor,
-        operators: Sequence[LinearMap],
-        last: Sequence[LinearMap],
-        index: Tensor | slice,
-    ) -> list[Tensor]:
-        """Return the final representation, a block of width p for every path.
-
-        Blocks are multiplied one by one: torch's product is slower a column on
-        wider matrices, and nothing needs to be joined between the rounds.
-        """
-        depth = self.final[-1]
-        blocks = [r]
-        kept = [pick(r, index)] if 0 in self.final else []
-        for k in range(1, depth + 1):
-            # Only the target's rows of the last round are ever needed.
-            ops = last if k == depth else operators
-            blocks = [op @ block for op in ops for block in blocks]
-            if k in self.final:
-                kept += blocks if k == depth else [pick(b, index) for b in blocks]
-        return kept
-
     def _embedded_rounds(
         self,
         r: Tensor,
         operators: Sequence[LinearMap],
         last: Sequence[LinearMap],
-        index: Tensor | slice,
+        index: Tensor | None,
     ) -> list[Tensor]:
         """Return the rounds of the non-linear variant, each p wide."""
-        depth = self.final[-1]
-        kept = [pick(r, index)] if 0 in self.final else []
+        depth, wanted = self.final[-1], slice(None) if index is None else index
+        kept = [pick(r, wanted)] if 0 in self.final else []
         for k, weight in enumerate(self.round_embeddings, start=1):
-            ego, ops = (pick(r, index), last) if k == depth else (r, operators)
+            ego, ops = (pick(r, wanted), last) if k == depth else (r, operators)
             r = torch.relu(torch.cat([ego, *(op @ r for op in ops)], dim=1) @ weight)
             if k in self.final:
-                kept.append(r if k == depth else pick(r, index))
+                kept.append(r if k == depth else pick(r, wanted))
         return kept
-
-    def _classified(
-        self, x: Tensor | Operator, operators: Sequence[LinearMap]
-    ) -> tuple[dict[tuple[int, int], Tensor], Tensor | None]:
-        """Return R^(0) W_c by round and first ring, and the sums of all longer paths.
-
-        The classifier is moved inside the aggregation: the block of W_c for the path
-        (i, j, …) of rings meets A_i A_j … R^(0). Level by level from the longest paths
-        inwards, what follows a ring is summed first, |Y| columns wide, and the ring is
-        applied to the sum; the last ring, whose rows are the target's, is left.
-        """
-        r0 = self._embedded(x)
-        # One product for all blocks: many narrow ones would take several times as long.
-        products = (r0 @ self._by_level()).split(self._level_widths, dim=1)
-        z = dict(zip(self._levels, products, strict=True))
-        total: Tensor | None = None
-        for k in range(self.final[-1], 1, -1):
-            total = self._level(k, z, total, operators)
-        return z, total
-
-    def _aggregated(
-        self,
-        z: Mapping[tuple[int, int], Tensor],
-        total: Tensor | None,
-        last: Sequence[LinearMap],
-        index: Tensor | slice,
-    ) -> Tensor:
-        """Return the logits of what `_classified` found."""
-        if not torch.is_grad_enabled():
-            z = {place: block.detach() for place, block in z.items()}
-            total = None if total is None else total.detach()
-        if self.final[-1] > 0:
-            total = self._level(1, z, total, last)
-        if 0 in self.final:
-            ego = pick(z[0, 0], index)
-            total = ego if total is None else total + ego
-        assert total is not None
-        return total
-
-    def _level(
-        self,
-        k: int,
-        z: Mapping[tuple[int, int], Tensor],
-        total: Tensor | None,
-        operators: Sequence[LinearMap],
-    ) -> Tensor:
-        """Return the sum of all paths from the k-th ring on, each ring applied."""
-        width, out = self._n_rings, self.out_channels
-        paths, level = width ** (k - 1), []
-        for ring, op in enumerate(operators):
-            # R^(0) with the weights of paths that end here, and longer paths.
-            met = z.get((k, ring))
-            if total is not None:
-                by_ring = total.view(len(total), paths, width, out)[:, :, ring]
-                longer = by_ring.reshape(len(total), -1)
-                met = longer if met is None else met + longer
-            assert met is not None
-            level.append(op @ met)
-        return sum(level[1:], level[0])
-
-    def _by_level(self) -> Tensor:
-        """Return W_c with the blocks of a round and its first ring side by side."""
-        p = self.hidden_channels
-        blocks = self.classifier.view(-1, p, self.out_channels)
-        return blocks[self._order].transpose(0, 1).reshape(p, -1)
 
     def exact_sum(
         self, x: Input, operators: Sequence[LinearMap], node: int

@@ -12,9 +12,14 @@ find the page. The dense side is copied to huge pages, which are kept while a tr
 lasts, and the kernel fetches four rows at once; narrow products are left to torch, on
 the same copy.
 
-**Dropout is drawn 16 bits at a time, and the concatenation is never held.** torch
-draws a number for every element, which is slow on a processor; `dropout_linear` joins,
-drops and multiplies some rows at a time.
+**Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
+gradients are written by hand (`Paths`): each product goes to where it belongs, or is
+added there. Sums of long rows stay in registers (`tiles`). What torch differentiates is
+what all other operators take, and what tests compare with.
+
+**Dropout is drawn many bits at a time, and in place.** torch draws a number for every
+element, which is slow on a processor; here one number a step decides, with the node and
+the column, and `dropout_linear` joins, drops and multiplies some rows at a time.
 
 **Features may stay in their file.** `MappedFeatures` is a factor like an `Operator`:
 products, gradients and dropout read it block by block, batches read their rows.

@@ -32,6 +32,7 @@ from .operator import (
     to_tensor as to_tensor,
     weighted_sums as weighted_sums,
 )
+from .rounds import Paths as Paths
 from .rows import (
     in_threads as in_threads,
     row_starts as row_starts,

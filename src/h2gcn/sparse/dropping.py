@@ -16,6 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 __all__ = [
+    "Draw",
+    "draw",
     "dropout",
     "dropout_linear",
     "random_problem",
@@ -29,7 +31,7 @@ CHOICES = 2**16
 """How finely a share can be told: an element is decided by 16 random bits."""
 NUMBERS = 624
 """That torch's generator (mt19937) makes at a time."""
-CHUNK = 2**20
+CHUNK = 2**18
 """Elements that are dropped and multiplied together: they fit in the cache."""
 
 
@@ -71,7 +73,7 @@ def dropout_linear(
     """Return dropout(B_1 ‖ B_2 ‖ …) W without ever holding the concatenation.
 
     torch's generator gives one number a call; whether an element is kept follows from
-    that number, the row's node and the column (`write_kept`). So a node's row is
+    that number, the row's node and the column (`kernels.drop`). So a node's row is
     dropped in the same way whichever other rows are there, and nothing is kept for the
     backward pass, which asks again. Some rows are joined, dropped and multiplied at a
     time.
@@ -89,14 +91,12 @@ def dropout_linear(
     nodes
         Which node each row is of, [m]; None numbers the rows.
     """
-    drops = training and _kept(probability) < CHOICES
-    if not drops or weight.device.type != "cpu":
+    drawn = None
+    if training and weight.device.type == "cpu":
+        drawn = draw(probability, len(blocks[0]) if nodes is None else nodes)
+    if drawn is None:
         joined = torch.cat(list(blocks), dim=1)
         return dropout(joined, probability, training) @ weight
-    if nodes is None:
-        nodes = torch.arange(blocks[0].shape[0])
-    key = int(torch.randint(2**63 - 1, ()))
-    drawn = Draw(key, nodes.numpy(), _kept(probability))
     result: Tensor = _DroppedLinear.apply(weight, drawn, *blocks)  # type: ignore[no-untyped-call]
     return result
 
@@ -118,70 +118,92 @@ class Draw(NamedTuple):
     nodes: NDArray[np.int64]
     kept: int
 
-    def join(self, blocks: Sequence[Tensor], part: slice, joined: Tensor) -> None:
-        """Write what is kept of some rows of all blocks, side by side, else zero."""
-        first = 0
-        for block in blocks:
-            self._write(
-                block[part].contiguous(), 0, joined, first, block.shape[1], part, first
-            )
-            first += block.shape[1]
+    @property
+    def scale(self) -> float:
+        """What is kept counts so many times."""
+        return CHOICES / self.kept
 
-    def split(self, joined: Tensor, part: slice, blocks: Sequence[Tensor]) -> None:
-        """Write what is kept of some rows to the blocks, else zero."""
-        first = 0
-        for block in blocks:
-            self._write(joined, first, block[part], 0, block.shape[1], part, first)
-            first += block.shape[1]
+    def drop(self, rows: Tensor, first: int = 0) -> Tensor:
+        """Make columns from `first` on, [m, c], zero where they are not kept."""
+        from h2gcn.sparse.kernels import drop
 
-    def _write(
-        self,
-        given: Tensor,
-        at: int,
-        out: Tensor,
-        to: int,
-        width: int,
-        part: slice,
-        first: int,
-    ) -> None:
-        from h2gcn.sparse.kernels import write_kept
+        bits = rows.numpy().view(f"i{rows.element_size()}")
+        drop(bits, self.nodes, first, np.uint64(self.key), self.kept)
+        return rows
 
-        bits = f"i{out.element_size()}"
-        old, new = given.numpy().view(bits), out.numpy().view(bits)
-        nodes, key = self.nodes[part], np.uint64(self.key)
-        write_kept(old, at, new, to, width, nodes, first, key, self.kept)
+    def turned(self, weight: Tensor) -> Tensor:
+        """Return the transpose of W, scaled, [C, Σ p_i].
+
+        Row by row in memory: torch's products of few columns are then the quickest.
+        """
+        return (weight * self.scale).t().contiguous()
+
+    def multiply(self, joined: Tensor, turned: Tensor) -> Tensor:
+        """Return the product of what is kept with W, [m, C], dropping in place."""
+        result = joined.new_empty(len(turned), len(joined))
+        for part in _chunks(*joined.shape):
+            rows = self.of(part).drop(joined[part])
+            torch.mm(turned, rows.t(), out=result[:, part])
+        return result.t().contiguous()
+
+    def gradient(self, grad: Tensor, turned: Tensor, columns: slice) -> Tensor:
+        """Return the gradient of some columns, of that of the product, [m, C]."""
+        return self.drop(grad @ turned[:, columns], columns.start)
+
+    def of(self, part: slice) -> Draw:
+        """Return the same for some rows."""
+        return self._replace(nodes=self.nodes[part])
+
+
+def draw(probability: float, nodes: Tensor | int) -> Draw | None:
+    """Return which elements of some rows are kept, None where all of them are.
+
+    Parameters
+    ----------
+    probability
+        The dropped share, in [0, 1).
+    nodes
+        Which node each row is of, [m], or how many rows there are.
+    """
+    kept = _kept(probability)
+    if kept == CHOICES:
+        return None
+    named = np.arange(nodes) if isinstance(nodes, int) else nodes.numpy()
+    return Draw(int(torch.randint(2**63 - 1, ())), named, kept)
 
 
 class _DroppedLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, drawn: Draw, *blocks: Tensor) -> Tensor:
-        scaled = weight * (CHOICES / drawn.kept)
-        rows, width = blocks[0].shape[0], weight.shape[0]
-        result = scaled.new_empty(rows, weight.shape[1])
-        for part in _chunks(rows, width):
-            joined = scaled.new_empty(part.stop - part.start, width)
-            drawn.join(blocks, part, joined)
-            torch.mm(joined, scaled, out=result[part])
         ctx.drawn = drawn
         ctx.save_for_backward(weight, *blocks)
-        return result
+        turned = drawn.turned(weight)
+        parts = [
+            drawn.of(part).multiply(joined, turned)
+            for part, joined in _joined(blocks, len(weight))
+        ]
+        return torch.cat(parts)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weight, *blocks = ctx.saved_tensors
-        (grad,), drawn = grads, ctx.drawn
-        scale = CHOICES / drawn.kept
-        transposed = weight.t() * scale
-        rows, width = blocks[0].shape[0], weight.shape[0]
-        of_weight = torch.zeros_like(weight)
-        of_blocks = [torch.empty(block.shape, dtype=block.dtype) for block in blocks]
-        for part in _chunks(rows, width):
-            joined = weight.new_empty(part.stop - part.start, width)
-            drawn.join(blocks, part, joined)
-            of_weight.addmm_(joined.t(), grad[part])
-            torch.mm(grad[part], transposed, out=joined)
-            drawn.split(joined, part, of_blocks)
-        return (of_weight.mul_(scale), None, *of_blocks)
+        grad, drawn = grads[0].contiguous(), ctx.drawn
+        turned = drawn.turned(weight)
+        of_weight = torch.zeros_like(turned)
+        for part, joined in _joined(blocks, len(weight)):
+            of_weight.addmm_(grad[part].t(), drawn.of(part).drop(joined))
+        of_blocks, first = [], 0
+        for block in blocks:
+            columns = slice(first, first + block.shape[1])
+            of_blocks.append(drawn.gradient(grad, turned, columns))
+            first = columns.stop
+        return (of_weight.t() * drawn.scale, None, *of_blocks)
+
+
+def _joined(blocks: Sequence[Tensor], width: int) -> Iterator[tuple[slice, Tensor]]:
+    """Give some rows of all blocks at a time, side by side."""
+    for part in _chunks(len(blocks[0]), width):
+        yield part, torch.cat([block[part] for block in blocks], dim=1)
 
 
 def _kept(probability: float) -> int:
@@ -196,9 +218,9 @@ def _draw(count: int, kept: int) -> Tensor:
 
 
 def _chunks(rows: int, width: int) -> Iterator[slice]:
-    """Cut rows into parts of about CHUNK elements; all but the last a multiple of 4."""
+    """Cut rows into parts of about CHUNK elements; at least one."""
     step = max(4, CHUNK // max(width, 1) // 4 * 4)
-    for first in range(0, rows, step):
+    for first in range(0, max(rows, 1), step):
         yield slice(first, min(first + step, rows))
 
 

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,6 +37,8 @@ from h2gcn.sparse.memory import private_pages
 from h2gcn.sparse.rows import take_columns, take_rows
 
 __all__ = [
+    "FOUR",
+    "LARGE",
     "DroppedOperator",
     "LaidOut",
     "LargeMatrix",
@@ -106,7 +108,7 @@ class Multiplies(Protocol):
         ...
 
 
-EIGHT = 8
+FOUR, EIGHT = 4, 8
 """Columns that a processor multiplies together: three take longer than these."""
 LONG = 16
 """Entries of a row, on average, from which on it pays to fill up to eight columns."""
@@ -116,17 +118,34 @@ def _multiplied(matrix: Multiplies, dense: Tensor) -> Tensor:
     """Return matrix·dense, without the zeros that torch writes and copies before."""
     if not isinstance(matrix, Tensor) or matrix.device.type != "cpu":
         return matrix @ dense.contiguous()
-    (rows, given), width, entries = matrix.shape, dense.shape[1], matrix._nnz()
-    if not (dense.numel() and entries):  # torch would write nothing
+    if not (dense.numel() and matrix._nnz()):  # torch would write nothing
         return matrix @ dense.contiguous()
-    over = width % EIGHT
-    if over and width < EIGHT * EIGHT and entries > LONG * (rows + given):
-        filled = dense.new_zeros(given, width - over + EIGHT)
+    rows, width = matrix.shape[0], dense.shape[1]
+    if not _at_once(matrix, dense):
+        filled = dense.new_zeros(len(dense), width + -width % EIGHT)
         filled[:, :width] = dense
         found = filled.new_empty(rows, filled.shape[1])
         return found.addmm_(matrix, filled, beta=0)[:, :width].contiguous()
     found = dense.new_empty(rows, width)
     return found.addmm_(matrix, dense.contiguous(), beta=0)
+
+
+def write(matrix: Multiplies, dense: Tensor, out: Tensor, *, add: bool) -> None:
+    """Write a product to a place, or add it to what is there."""
+    if isinstance(matrix, Tensor) and _at_once(matrix, dense):
+        out.addmm_(matrix, dense, beta=1 if add else 0)
+        return
+    found = _multiplied(matrix, dense)
+    _ = out.add_(found) if add else out.copy_(found)
+
+
+def _at_once(matrix: Tensor, dense: Tensor) -> bool:
+    """Return whether it is quickest to multiply as it is, without further columns."""
+    width, entries = dense.shape[1], matrix._nnz()
+    if not (dense.numel() and entries):
+        return False
+    few = width % FOUR and width < EIGHT * EIGHT
+    return not few or entries <= LONG * sum(matrix.shape)
 
 
 class _CsrProduct(torch.autograd.Function):
@@ -207,6 +226,10 @@ def csr_tensor(
     )
 
 
+SOME = 2**14
+"""Entries from which our kernel is quicker, if rows are long."""
+SHARED = 2**22
+"""Entries times columns that are enough work for a thread."""
 LARGE = 2**16
 """Columns from which the dense side, 64 wide, is larger than most caches."""
 WIDE = 24
@@ -235,11 +258,86 @@ def multiplier(matrix: Matrix) -> Multiplies:
     """Return what multiplies like the matrix, quickly also with large dense ones."""
     if not isinstance(matrix, Tensor) or matrix.device.type != "cpu":
         return matrix
-    if matrix.shape[1] < LARGE or matrix.dtype != torch.float32:
+    if matrix.dtype != torch.float32:
         return matrix
-    return LargeMatrix(matrix)
+    if matrix.shape[1] >= LARGE:
+        return LargeMatrix(matrix)
+    return TiledMatrix(matrix) if TiledMatrix.suits(matrix) else matrix
 
 
+class TiledMatrix:
+    """A sparse matrix with long rows, multiplied with dense ones that a cache holds.
+
+    Parameters
+    ----------
+    matrix
+        A CSR tensor of 32-bit floats on the processor, [m, n].
+    """
+
+    def __init__(self, matrix: Tensor) -> None:
+        self._matrix = matrix
+        self._starts = matrix.crow_indices().numpy()
+        self._columns, self._values = matrix.col_indices(), matrix.values()
+
+    @staticmethod
+    def suits(matrix: Tensor) -> bool:
+        """Return whether our kernel is quicker than torch's product."""
+        narrow = matrix.col_indices().dtype == torch.int32
+        return narrow and matrix._nnz() >= max(SOME, LONG / 2 * matrix.shape[0])
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        """Return the product with a dense matrix [n, c], [m, c]."""
+        if not self._tiles(dense):
+            return _multiplied(self._matrix, dense)
+        out = dense.new_empty(self._matrix.shape[0], dense.shape[1])
+        self.write(dense.contiguous(), out)
+        return out
+
+    def write(self, dense: Tensor, out: Tensor, *, add: bool = False) -> None:
+        """Write the product to a place, or add it to what is there.
+
+        Parameters
+        ----------
+        dense, out
+            [n, c] and [m, c], each row in one piece.
+        add
+            Whether it is added.
+        """
+        if not self._tiles(dense):
+            write(self._matrix, dense, out, add=add)
+            return
+        from h2gcn.sparse.tiles import write_rows
+
+        entries = self._columns.data_ptr(), self._values.data_ptr()
+        given = dense.data_ptr(), 4 * dense.stride(0)
+        place = out.data_ptr(), 4 * out.stride(0)
+        more = *entries, *given, *place, dense.shape[1], int(add)
+
+        def write_some(first: int, last: int) -> None:
+            write_rows(self._starts, first, last, *more)
+
+        threads = torch.get_num_threads()
+        if threads == 1 or self._matrix._nnz() * dense.shape[1] < SHARED * threads:
+            write_some(0, self._matrix.shape[0])
+            return
+        bounds = np.linspace(0, self._starts[-1], threads + 1)[1:-1]
+        middle = np.searchsorted(self._starts, bounds).tolist()
+        *others, own = pairwise([0, *middle, self._matrix.shape[0]])
+        helpers = [Thread(target=write_some, args=part) for part in others]
+        for helper in helpers:
+            helper.start()
+        write_some(*own)
+        for helper in helpers:
+            helper.join()
+
+    def _tiles(self, dense: Tensor) -> bool:
+        return (
+            dense.dtype == torch.float32 and dense.shape[1] % TILE == 0 < dense.numel()
+        )
+
+
+TILE = 16
+"""Columns that our kernel sums together, at least."""
 STRIP = 4096
 """Columns of a strip: 64 wide, the rows of the dense matrix for it fit in a cache."""
 STRIP_ENTRIES = 64
@@ -554,6 +652,37 @@ class Operator:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
+
+    def multiplied(self, dense: Tensor) -> Tensor:
+        """Return the product, of which no gradient is taken."""
+        return _multiplied(self._forward, dense)
+
+    def write(
+        self,
+        dense: Tensor,
+        out: Tensor,
+        *,
+        add: bool = False,
+        transposed: bool = False,
+    ) -> None:
+        """Write the product to a place, of which no gradient is taken.
+
+        Parameters
+        ----------
+        dense
+            The other factor, [n, c].
+        out
+            The place, [m, c], some columns of a matrix too.
+        add
+            Whether it is added to what is there.
+        transposed
+            Whether it is that of the transpose; `dense` is then [m, c], `out` [n, c].
+        """
+        matrix = self._backward if transposed else self._forward
+        if isinstance(matrix, TiledMatrix):
+            matrix.write(dense, out, add=add)
+        else:
+            write(matrix, dense, out, add=add)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""

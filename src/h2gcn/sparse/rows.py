@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
-from h2gcn.sparse.kernels import compiled
+from h2gcn.sparse.compiling import compiled
 from h2gcn.sparse.memory import reserve
 
 __all__ = ["in_threads", "row_starts", "sorted_csr", "take_columns", "take_rows"]

@@ -29,7 +29,6 @@ from .crew import (
 from .loop import (
     TrainConfig as TrainConfig,
     TrainResult as TrainResult,
-    class_weights as class_weights,
     fit_module as fit_module,
     is_small as is_small,
     threads_for as threads_for,
@@ -60,3 +59,4 @@ from .metrics import (
     softmax as softmax,
     wilson as wilson,
 )
+from .objective import class_weights as class_weights

@@ -198,9 +198,11 @@ class WholeGraph:
         place = None
         if renumber and worth_renumbering(x, operators):
             x, operators, place = renumbered(x, operators)
+        # Rows that are close to each other ask for the same neighbours.
+        close = split.train if place is None else place[split.train]
+        train = split.train[np.argsort(close, kind="stable")]
         self._train, self._val = (
-            _whole(x, operators, index, device, place)
-            for index in (split.train, split.val)
+            _whole(x, operators, index, device, place) for index in (train, split.val)
         )
 
     def steps(self, epoch: int) -> Iterator[Subgraph]:

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
@@ -43,80 +42,18 @@ from h2gcn.training.checkpoint import (
 )
 from h2gcn.training.crew import ALONE, Crew
 from h2gcn.training.metrics import METRICS, score
+from h2gcn.training.objective import CLASS_WEIGHTS, class_weights, node_loss
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 
 __all__ = [
-    "CLASS_WEIGHTS",
     "Epoch",
     "TrainConfig",
     "TrainResult",
-    "class_weights",
     "fit_module",
     "is_small",
-    "node_loss",
     "threads_for",
     "train",
 ]
-
-CLASS_WEIGHTS = ("balanced",)
-"""What `class_weight` takes, beside None."""
-
-
-def class_weights(kind: str | None, labels: Tensor, train: Tensor) -> Tensor | None:
-    """Return a weight for each class, [C], or None where every node has the same.
-
-    Parameters
-    ----------
-    kind
-        "balanced": the weights of each class have the same sum over the training
-        nodes, and all of them the mean 1; or None.
-    labels
-        Class indices, [n].
-    train
-        The training nodes, [m].
-
-    Examples
-    --------
-    >>> class_weights("balanced", torch.tensor([0, 0, 0, 1]), torch.arange(4))
-    tensor([0.6667, 2.0000])
-    """
-    if kind is None:
-        return None
-    counts = torch.bincount(labels[train], minlength=int(labels.max()) + 1)
-    present = torch.count_nonzero(counts)
-    # One that training does not have matters to no step.
-    return torch.where(counts > 0, len(train) / (present * counts.clamp(min=1)), 1.0)
-
-
-def node_loss(
-    logits: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    count: int | None = None,
-) -> Tensor:
-    """Return the mean cross-entropy of some nodes, by the weights of their classes.
-
-    Parameters
-    ----------
-    logits
-        [m, C].
-    labels
-        Class indices, [m].
-    weights
-        Of `class_weights`.
-    count
-        How many nodes the mean is of, where the others are elsewhere; None is m.
-    """
-    count = len(labels) if count is None else count
-    if weights is None and count == len(labels):
-        return functional.cross_entropy(logits, labels)
-    losses = functional.cross_entropy(logits, labels, reduction="none")
-    # To divide by the weights of a batch, and not by their mean over all nodes, would
-    # take them away again where the batch has one class only.
-    if weights is not None:
-        losses = losses * weights[labels].to(losses.dtype)
-    return losses.mean() if count == len(labels) else losses.sum() / count
-
 
 PRIOR_EPOCHS = 400
 """How long a prior is trained on its own, as in CPGNN's program."""

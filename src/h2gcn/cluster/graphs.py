@@ -99,10 +99,19 @@ def share_graph(
     """
     shape = _shape(graph)
     if source is not None:
-        path = str(Path(source).absolute())
-        return SharedGraph(f"{path} {uuid4().hex}", shape, path)
+        path = Path(source).absolute()
+        return SharedGraph(f"{path} {_version(path)} {shape}", shape, str(path))
     # Inside of a tuple it is not opened for each task, but once a process.
     return SharedGraph(uuid4().hex, shape, kept=(cluster.put(_bare(graph)),))
+
+
+def _version(path: Path) -> str:
+    """Return what tells files of one name apart: a graph that is open is not again."""
+    try:
+        found = (path / "manifest.json" if path.is_dir() else path).stat()
+    except OSError:  # workers will say so
+        return uuid4().hex
+    return f"{found.st_mtime_ns} {found.st_size}"
 
 
 def _shape(graph: Graph) -> tuple[int, int, int, str | None]:

@@ -279,7 +279,8 @@ def write_prediction_blocks(
         As of `write_predictions`.
     """
     check_suffix(path, SUFFIXES)
-    quoted = needs_quotes(node_ids) or needs_quotes(classes)
+    csv = Path(path).suffix.lower() == ".csv"
+    quoted = csv and (needs_quotes(node_ids) or needs_quotes(classes))
     with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
         for nodes, said, share in blocks:
             labels = classes[said]

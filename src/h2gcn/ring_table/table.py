@@ -583,7 +583,8 @@ class TableMaker:
             back = self._near.rows(_REVERSED[others[0]], nodes)
             both = np.asarray(rows.multiply(back).sum(axis=1), dtype=np.float32)
             closed = torch.from_numpy(both.reshape(-1))
-            steps = (rows, given.ends(others[0], second))
+            near, members = _compact(rows)  # no more than the first step leads to
+            steps = (near, CSR(given.ends(others[0], second)[members]))
         else:
             steps = (given.columns(rows),)
         return LabelCounts(

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from h2gcn import Graph, NodeClassifier, read_graph
-from h2gcn.cluster import Cluster, TableOverWorkers, share_table, table
+from h2gcn.cluster import Cluster, TableOverWorkers, share_graph, share_table, table
 from h2gcn.estimator.inputs import build_input, fit_scaler, table_maker
 from h2gcn.exceptions import InputError
 from h2gcn.io import write_store
@@ -168,6 +168,21 @@ def test_a_path_that_workers_do_not_see(each_cluster: Cluster, tmp_path: Path) -
 
 
 # ---------------------------------------------------------------------- without workers
+
+
+def test_a_store_is_known_again_as_long_as_it_is_the_same(tmp_path: Path) -> None:
+    nobody: Any = None
+    write_store(make_graph(), tmp_path / "store")
+    first, second = (
+        share_graph(nobody, make_graph(), tmp_path / "store") for _ in range(2)
+    )
+    assert first.key == second.key, "a worker has it open already"
+    other = share_graph(nobody, make_graph(300), tmp_path / "store")
+    assert other.key != first.key, "and finds that it is another"
+    os.utime(tmp_path / "store" / "manifest.json", (1, 1))
+    assert share_graph(nobody, make_graph(), tmp_path / "store").key != first.key
+    gone = [share_graph(nobody, make_graph(), tmp_path / "gone") for _ in range(2)]
+    assert gone[0].key != gone[1].key
 
 
 def test_columns_are_cut_where_one_process_cuts_them() -> None:

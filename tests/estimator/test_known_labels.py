@@ -120,6 +120,23 @@ def test_two_nodes_with_one_id_are_refused() -> None:
         KNOWN.one_hot(twice, CPU)
 
 
+def test_ids_of_others_may_be_the_same() -> None:
+    graph = path_graph(["a", "b", "b"], [0, 1, 2])
+    seeds = KnownLabels.of(graph, np.array([0]), "m")
+    assert seeds.one_hot(graph, CPU).tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+
+
+def test_ids_of_any_kind_are_found_a_block_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inputs, "PART", 2)
+    odd = ["é", "\ud800", "a\0b", "", "1", "x" * 300]
+    for ids in (odd, list(range(7, 13)), [0.5, 1.0, 2.5, 3.0, 4.0, 1e300]):
+        graph = path_graph(ids, [0, 1, 2, 0, 1, 2])
+        seeds = KnownLabels.of(graph, np.array([1, 4, 5]), "m")
+        assert seeds.classes_in(graph).tolist() == [-1, 1, -1, -1, 1, 2]
+
+
 def test_numbers_are_ids_too_and_json_keeps_them() -> None:
     seeds = KnownLabels.of(path_graph([10, 20, 30], [0, 1, 2]), np.array([1]), "m")
     again = KnownLabels.from_json(json.loads(json.dumps(seeds.to_json())))

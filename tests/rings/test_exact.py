@@ -384,6 +384,17 @@ def test_bitmaps_of_many_words() -> None:
     assert rows.tolist() == list(range(6, n - 1, 3))
 
 
+def test_bitmaps_of_many_summaries() -> None:
+    """Nodes so far apart that summaries of the summary are several words too."""
+    n = 600_000
+    ends = [1, 70_000, 262_143, 262_144, 300_000, 524_288, n - 1]
+    adj = adjacency(n, [(0, 2), *((2, end) for end in ends)])
+    columns, starts = ring_pattern(adj, 2, np.array([0, 5] + [0] * 9_000))
+    assert columns[: starts[1]].tolist() == ends
+    assert starts[2] == starts[1]
+    assert columns[-len(ends) :].tolist() == ends
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     adj = random_adjacency(seed)

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from h2gcn import Graph
 from h2gcn.io import adjacency_from_edges
-from h2gcn.rings import RowOperator, RowRule, Vicinity
+from h2gcn.rings import RowOperator, RowRule, Vicinity, distinct
 from h2gcn.rings.exact import capped_ring
 
 
@@ -85,3 +85,10 @@ def test_work_is_the_walks_and_the_rows() -> None:
     assert near.work("ring", 2, np.array([0])) == 1 + 3
     assert near.work("ring", 2, None) == 4 + 9 + 3
     assert near.work("ring", 1, None) == 4 + 6
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 400])
+def test_few_nodes_are_sorted_and_many_are_marked(count: int) -> None:
+    nodes = np.random.default_rng(0).integers(300, size=count)
+    assert distinct(nodes, 300).tolist() == sorted(set(nodes.tolist()))
+    assert distinct(nodes.astype(np.int32), 300).dtype == np.int64

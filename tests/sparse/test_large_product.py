@@ -7,7 +7,12 @@ import torch
 from hypothesis import given, strategies as st
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.sparse import Operator, operator as large_product, operator as workspace
+from h2gcn.sparse import (
+    LaidOut,
+    Operator,
+    operator as large_product,
+    operator as workspace,
+)
 from h2gcn.sparse.operator import LargeMatrix, multiplier, to_matrix
 
 CPU = torch.device("cpu")
@@ -152,3 +157,20 @@ def test_training_keeps_a_workspace_no_longer_than_it_takes(
     )
     assert kept == [1, 1]
     assert not workspace._KEPT
+
+
+@pytest.mark.parametrize("width", [1, 7, 64])
+def test_a_matrix_that_is_laid_out_is_multiplied_column_by_column(width: int) -> None:
+    matrix = random_matrix(50, 40, 0.2, 3)
+    dense = np.random.default_rng(4).normal(size=(40, width)).astype(np.float32)
+    pieces = [
+        (slice(0, 15), dense[:15]),
+        (slice(15, 40), np.asfortranarray(dense[15:])),
+    ]
+    with LaidOut.of((40, width), pieces) as laid:
+        found = laid.times(matrix)
+    np.testing.assert_allclose(found, matrix @ dense, rtol=1e-5, atol=1e-6)
+    for column in range(width):
+        alone = dense[:, column : column + 1]
+        with LaidOut.of((40, 1), [(slice(0, 40), alone)]) as laid:
+            np.testing.assert_array_equal(laid.times(matrix)[:, 0], found[:, column])

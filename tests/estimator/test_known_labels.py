@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from h2gcn import Graph
-from h2gcn.estimator import KnownLabels
+from h2gcn.estimator import KnownLabels, inputs
 from h2gcn.exceptions import InputError
 from support.graphs import adjacency
 

@@ -53,6 +53,7 @@ SAME_EVERYWHERE = (
     *("experiments/test_figures.py", "experiments/test_graphs.py"),
     *("experiments/test_ray_pool.py", "experiments/test_report_in_browser.py"),
     *("cluster/test_connection.py", "cluster/test_prediction.py"),
+    "cluster/test_table_files.py",
     "cluster/test_training.py::test_a_worker_that_dies",
     "cluster/test_training.py::test_what_workers_find_wrong_is_told_in_a_line",
     "experiments/test_driver.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap as mmap_module
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, fields
 from importlib import import_module
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -159,7 +161,27 @@ def at_work() -> Iterator[None]:
 
     torch.set_num_threads(1)
     keep_freed_memory()
-    with warnings.catch_warnings():
-        # Whoever has the graph open to begin with has seen them.
-        warnings.simplefilter("ignore")
-        yield
+    try:
+        with warnings.catch_warnings():
+            # Whoever has the graph open to begin with has seen them.
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for graph in _OPEN.values():
+            let_go(graph.x)
+
+
+def let_go(array: Any) -> None:
+    """Count pages of a mapped file no longer as memory of this process.
+
+    They stay in the system's, and come back when they are looked at.
+
+    Parameters
+    ----------
+    array
+        Of a mapped file, or anything else, which is left alone.
+    """
+    while array is not None and not isinstance(array, mmap):
+        array = getattr(array, "_mmap", None) or getattr(array, "base", None)
+    if array is not None and hasattr(mmap_module, "MADV_DONTNEED"):
+        array.madvise(mmap_module.MADV_DONTNEED)

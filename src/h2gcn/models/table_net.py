@@ -23,7 +23,7 @@ from h2gcn.models.base import (
     drop,
 )
 from h2gcn.ring_table import Input, TableInput, check_recipe
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import LinearMap, Target, dropout
 
 __all__ = ["TableModule", "TableNet"]
 
@@ -208,7 +208,7 @@ class TableNet(TableModule):
         for number, layer in enumerate(self.readout):
             if number:
                 z = act(z)
-            z = layer(functional.dropout(z, self.dropout, self.training))
+            z = layer(dropout(z, self.dropout, self.training))
         logits: Tensor = z
         return logits
 

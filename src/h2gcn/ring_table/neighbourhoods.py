@@ -252,9 +252,11 @@ class Neighbourhoods:
             Whose; None is all, [n].
         """
         if name not in RINGS[1:]:
-            (matrix,) = self.steps(name)
-            every = np.diff(matrix.indptr).astype(np.int64)
-            return every if nodes is None else every[nodes]
+            starts = self.steps(name)[0].indptr
+            first, last = starts[:-1], starts[1:]
+            if nodes is not None:
+                first, last = first[nodes], last[nodes]
+            return (last - first).astype(np.int64)
         if nodes is None:  # counted, not built
             return ring_sizes(self.adj, int(name[-1]))
         kept = self._kept(nodes).get(name)

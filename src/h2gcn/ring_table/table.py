@@ -578,12 +578,12 @@ class TableMaker:
         closed, many = torch.zeros(len(nodes)), False
         if others:
             (second,) = self._near.steps(others[0])
-            reached = np.diff(second.indptr).astype(np.float64)
-            many = bool((rows @ reached).max(initial=0) > WHOLE)
             back = self._near.rows(_REVERSED[others[0]], nodes)
             both = np.asarray(rows.multiply(back).sum(axis=1), dtype=np.float32)
             closed = torch.from_numpy(both.reshape(-1))
             near, members = _compact(rows)  # no more than the first step leads to
+            reached = second.indptr[members + 1] - second.indptr[members]
+            many = bool((near @ reached.astype(np.float64)).max(initial=0) > WHOLE)
             steps = (near, CSR(given.ends(others[0], second)[members]))
         else:
             steps = (given.columns(rows),)

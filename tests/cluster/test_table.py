@@ -130,11 +130,17 @@ def test_what_a_worker_refuses_is_told_in_a_line(each_cluster: Cluster) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_memory_of_a_worker_is_forecast(each_cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("limit", "what"),
+    [(1e-4, r"ring 2 of 239 nodes takes about"), (5e-4, r"128 columns of the ring")],
+)
+def test_memory_of_a_worker_is_forecast(
+    limit: float, what: str, each_cluster: Cluster
+) -> None:
     graph = make_graph()
     with (
-        share_table(each_cluster, graph, memory_limit=1e-4),
-        pytest.raises(InputError, match=r"128 columns of the ring table takes about"),
+        share_table(each_cluster, graph, memory_limit=limit),
+        pytest.raises(InputError, match=what),
     ):
         rows_of(graph, None, "none")
 

@@ -126,13 +126,13 @@ def test_tune_and_auto_take_the_table_from_workers(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, make = [], TableOverWorkers.__call__
+    made, make = [], TableOverWorkers.blocks
 
     def count(self: TableOverWorkers, blocks: Blocks, *given: Any) -> Any:
         made.append([block for block, _ in blocks])
         return make(self, blocks, *given)
 
-    monkeypatch.setattr(TableOverWorkers, "__call__", count)
+    monkeypatch.setattr(TableOverWorkers, "blocks", count)
     code, told, said = run(
         *("tune", folder, "--model", "sign", "--splits", 1, "--epochs", 2),
         *("--scaling", "none", "--out", tmp_path / "tuned", "--json"),

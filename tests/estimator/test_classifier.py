@@ -243,7 +243,7 @@ def test_repr_names_what_is_not_the_default() -> None:
         ),
         (
             {"stopping": "lost"},
-            r"The 'stopping' parameter of NodeClassifier must be one of 'score', 'settled",
+            r"The 'stopping' parameter of NodeClassifier must be one of 'score'",
         ),
         (
             {"scaling": "standart"},

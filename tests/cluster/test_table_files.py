@@ -157,7 +157,11 @@ def test_where_no_table_is_written(
 
     assert planned().width == 16
     assert planned(limit=1e-4) is None, "a slice must fit"
-    held = table_files.graph_bytes(graph) + 8 * 4 * (800 + 260) + 20 * 400
+    (entries,) = table_files._ring_entries([*table_files._columns([fitted])], graph)
+    lot = 12 * entries * 130 // 400
+    held = table_files.graph_bytes(graph) + 8 * 4 * (800 + 260) + 20 * 400 + lot
+    assert entries > 400
+    assert planned(limit=(held - 1_000) / 1e9) is None, "and a lot of rings"
     assert planned(limit=(held + 1) / 1e9).width == 8, "a narrower one may"
     assert planned(nodes=everyone[:50]) is None, "few nodes are made alone"
     assert planned(of=make_graph(columns=20, sparse=True)) is None

@@ -49,6 +49,8 @@ MANY = 65_536
 """Nodes of a graph from which on a table is written."""
 SHARE = 0.25
 """Of all nodes, which must be asked for."""
+ENTRY = 12
+"""Bytes for an entry of a ring while it is found and written."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,17 @@ class Columns:
     def key(self) -> object:
         """What tells them apart from those of other features."""
         return scaling_key(self.scaler, self.names), self.drawn
+
+
+def _rings(made: Sequence[Columns]) -> Iterator[tuple[Drawn, str, bool]]:
+    """Return each ring that some blocks need once, and whether it is only counted."""
+    counted: dict[tuple[Drawn, str], bool] = {}
+    for columns in made:
+        for ring, only in columns.rings:
+            key = columns.drawn, ring
+            counted[key] = counted.get(key, True) and only
+    for (drawn, ring), only in counted.items():
+        yield drawn, ring, only
 
 
 @dataclass(frozen=True)
@@ -127,7 +140,7 @@ class TableFiles:
         files = cluster.put(self)
         rings = [
             (files, shared, *ring, lot)
-            for ring in self._rings()
+            for ring in _rings(self.made)
             for lot in range(len(self._lots))
             if not self._lot_file(*ring[:2], lot, "sizes").exists()
         ]
@@ -156,16 +169,6 @@ class TableFiles:
     @property
     def _lots(self) -> list[slice]:
         return list(slices(self.n_nodes, self.lot))
-
-    def _rings(self) -> Iterator[tuple[Drawn, str, bool]]:
-        """Return each ring once, and whether it is only counted."""
-        counted: dict[tuple[Drawn, str], bool] = {}
-        for columns in self.made:
-            for ring, only in columns.rings:
-                key = columns.drawn, ring
-                counted[key] = counted.get(key, True) and only
-        for (drawn, ring), only in counted.items():
-            yield drawn, ring, only
 
     def _lot_file(self, drawn: Drawn, ring: str, lot: int, what: str) -> Path:
         cap, seed = drawn
@@ -389,7 +392,8 @@ def plan_table_files(
     widest = max(len(columns.names) for columns in made)
     share = -(-widest // max(cluster.workers, 1))
     width = -(-share // EIGHT) * EIGHT
-    while not _fits(cluster, graph, width, memory_limit):
+    entries = _ring_entries(made, graph)
+    while not _fits(cluster, graph, width, max(entries, default=0), memory_limit):
         if width <= EIGHT:
             return None
         width = max(width // 2 // EIGHT * EIGHT, EIGHT)
@@ -397,9 +401,9 @@ def plan_table_files(
     files = TableFiles(place, graph.n_nodes, width, made, LOT)
     there = sum(file.stat().st_size for file in Path(files.folder).glob("*.npy"))
     free = shutil.disk_usage(folder.absolute().parent).free
-    if _scratch(files, graph) - there > free:
-        return None
-    return files
+    needed = 4 * (sum(entries) + graph.n_nodes * len(entries))
+    needed += sum(4 * graph.n_nodes * width for one in made for _, width in one.blocks)
+    return None if needed - there > free else files
 
 
 def _columns(fitted: Sequence[NodeClassifier]) -> Iterator[Columns]:
@@ -432,11 +436,23 @@ def _columns(fitted: Sequence[NodeClassifier]) -> Iterator[Columns]:
 
 
 def _fits(
-    cluster: Cluster, graph: Graph, width: int, memory_limit: float | None
+    cluster: Cluster, graph: Graph, width: int, entries: int, memory_limit: float | None
 ) -> bool:
-    """Return whether each worker has memory for a slice of so many columns."""
-    # Beside the slice: a lot of rows and what comes of them, or a step of a walk.
-    each = 4 * width * (2 * graph.n_nodes + 2 * LOT) + 20 * graph.n_nodes
+    """Return whether each worker has memory for a slice, and for a lot of rings.
+
+    Parameters
+    ----------
+    cluster, graph, memory_limit
+        As of `plan_table_files`.
+    width
+        Columns of the slice.
+    entries
+        Of the largest ring of all nodes.
+    """
+    n = graph.n_nodes
+    lot = ENTRY * entries * min(LOT, n) // n
+    # Beside the slice: what comes of a lot of rows, or a step of a walk.
+    each = 4 * width * (2 * n + 2 * LOT) + 20 * n + lot
     try:
         workers_that_fit(
             cluster.machines, "a slice", graph_bytes(graph), each, memory_limit
@@ -446,14 +462,10 @@ def _fits(
     return True
 
 
-def _scratch(files: TableFiles, graph: Graph) -> int:
-    """Return about how many bytes the files of a table take."""
-    n = graph.n_nodes
-    total = sum(4 * n * width for one in files.made for _, width in one.blocks)
-    for (cap, _), ring, only in files._rings():
-        entries = 0
-        if not only:
-            far = forecast_ring(graph.adj, hops=int(ring[-1])).entries[-1]
-            entries = far if cap is None else min(far, n * cap)
-        total += 4 * (n + entries)
-    return total
+def _ring_entries(made: Sequence[Columns], graph: Graph) -> list[int]:
+    """Return about how many entries are written of each ring, 0 where it is counted."""
+    found = []
+    for (cap, _), ring, only in _rings(made):
+        far = 0 if only else forecast_ring(graph.adj, hops=int(ring[-1])).entries[-1]
+        found.append(far if cap is None else min(far, graph.n_nodes * cap))
+    return found

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.cluster import Cluster, Predicted, predict_parts, prediction, table_files
+from h2gcn.exceptions import InputError
 from h2gcn.ring_table import TableMaker
 from support.shared_graphs import make_graph
 
@@ -194,3 +195,13 @@ def test_rings_are_read_as_they_were_found(
         counted = files.read_ring(drawn, "ring2", nodes, counted=True)
         assert counted.rows is None
         assert_array_equal(counted.sizes, expected.sizes)
+
+
+def test_a_file_that_is_damaged_is_told_in_a_line(tmp_path: Path) -> None:
+    files = table_files.TableFiles(str(tmp_path / "_table"), 400, 8, (), 130)
+    (tmp_path / "_table").mkdir()
+    damaged = tmp_path / "_table" / "ring2-all-00000-sizes.npy"
+    for content in (b"", b"not an array"):
+        damaged.write_bytes(content)
+        with pytest.raises(InputError, match=r"sizes.npy: not as a worker .* _table"):
+            files.read_ring((None, 5), "ring2", np.arange(5), counted=True)

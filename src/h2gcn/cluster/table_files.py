@@ -192,14 +192,14 @@ class TableFiles:
             if first == last:
                 continue
             places = nodes[first:last] - part.start
-            sizes = np.load(self._lot_file(drawn, ring, lot, "sizes")).astype(np.int64)
+            sizes = _read(self._lot_file(drawn, ring, lot, "sizes")).astype(np.int64)
             if counted:
                 parts.append(RingRows(sizes[places]))
                 continue
             cap = drawn[0]
             starts = row_starts(sizes if cap is None else np.minimum(sizes, cap))
             file = self._lot_file(drawn, ring, lot, "columns")
-            columns = np.load(file, mmap_mode="r")
+            columns = _read(file)
             begin, end = int(places[0]), int(places[-1]) + 1
             columns = np.array(columns[starts[begin] : starts[end]])
             starts, sizes = starts[begin : end + 1] - starts[begin], sizes[begin:end]
@@ -257,7 +257,7 @@ class TableFiles:
             rows = np.empty((len(nodes), width), dtype=np.float32)
             for cut in slices(width, self.width):
                 file = self._slice_file(number, block, cut)
-                part = np.load(file, mmap_mode="r")[begin:end]
+                part = _read(file)[begin:end]
                 rows[:, cut] = part if len(part) == len(nodes) else part[nodes - begin]
             found[block] = rows
         return found
@@ -323,6 +323,18 @@ def _array(file: Path, shape: tuple[int, ...]) -> Iterator[ArrayFile]:
 def _write(file: Path, values: Any) -> None:
     with atomic_write(file) as beside, beside.open("wb") as stream:
         np.save(stream, values)
+
+
+def _read(file: Path) -> NDArray[Any]:
+    """Return an array of a file, mapped."""
+    try:
+        found: NDArray[Any] = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError):
+        raise InputError(
+            f"{file}: not as a worker wrote it; without the folder "
+            f"{file.parent.name} the same command makes all of it anew"
+        ) from None
+    return found
 
 
 # ---------------------------------------------------------------------------- the tasks

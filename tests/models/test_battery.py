@@ -359,7 +359,8 @@ def test_a_model_predicts_on_a_graph_with_other_nodes(name: str) -> None:
     with torch.no_grad():
         expected = module(x, operators_of(name, new.adj)).numpy()
     assert expected.shape == (45, 3)
-    np.testing.assert_array_equal(clf.predict_logits(new), expected)
+    # Few nodes are predicted on one thread, whose sums may have another order.
+    np.testing.assert_allclose(clf.predict_logits(new), expected, rtol=1e-5, atol=1e-6)
 
 
 @some_unreached

@@ -528,7 +528,7 @@ def test_a_ring_is_looked_at_some_rows_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = diagnose(bipartite()).rings
-    monkeypatch.setattr("h2gcn.rings.exact.DRAW_BLOCK", 1)
+    monkeypatch.setattr("h2gcn.rings.exact.RING_BLOCK", 1)
     assert diagnose(bipartite()).rings == whole
 
 

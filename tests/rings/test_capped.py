@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from h2gcn.exceptions import InputError
-from h2gcn.rings import exact as ring_cap, exact_rings, normalise
-from h2gcn.rings.exact import capped_ring
+from h2gcn.rings import drawn_pattern, exact_rings, normalise, sampled_rows
+from h2gcn.rings.exact import capped_ring, ring_rows
 from support.graphs import adjacency, random_adjacency
 
 LEAVES = 40
@@ -68,14 +68,26 @@ def test_nodes_draw_independently() -> None:
     assert drawn[0] != drawn[1]
 
 
-def test_the_draw_depends_on_seed_and_node_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_draw_depends_on_seed_and_node_alone() -> None:
     whole = capped_ring(STAR, 2, seed=4)
-    monkeypatch.setattr(ring_cap, "DRAW_BLOCK", 100)
-    blocked = capped_ring(STAR, 2, seed=4)
-    assert np.array_equal(whole.indices, blocked.indices)
+    for nodes in ([3], [7, 2, 7], range(1, LEAVES)):
+        rows, _ = sampled_rows(STAR, 2, np.array(nodes), seed=4)
+        assert np.array_equal(rows.indices, whole[[*nodes]].indices)
     assert not np.array_equal(whole.indices, capped_ring(STAR, 2, seed=5).indices)
+
+
+@given(st.integers(0, 30), st.integers(1, 12), st.integers(2, 4), st.integers(0, 9))
+def test_rings_are_drawn_as_their_rows_are(
+    graph: int, cap: int, hop: int, seed: int
+) -> None:
+    """What is drawn while a ring is searched is what is drawn of the ring."""
+    adj = random_adjacency(graph)
+    ring, nodes = ring_rows(adj, hop), np.arange(adj.shape[0])
+    columns, starts = drawn_pattern(ring.indices, ring.indptr, nodes, cap, seed)
+    found, sizes = sampled_rows(adj, cap, hop=hop, seed=seed)
+    assert found.indices.tolist() == columns.tolist()
+    assert found.indptr.tolist() == starts.tolist()
+    assert sizes.tolist() == np.diff(ring.indptr).tolist()
 
 
 def test_a_row_of_which_too_few_pass_the_first_limit() -> None:

@@ -159,7 +159,7 @@ def test_a_sample_of_all_is_the_ring() -> None:
 
 @pytest.mark.parametrize("hop", [2, 3])
 def test_blocks_are_the_ring(hop: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact_module, "DRAW_BLOCK", 4)
+    monkeypatch.setattr(exact_module, "RING_BLOCK", 4)
     adj = adjacency(8, [(v, v + 1) for v in range(7)])
     ring = exact_rings(adj, hops=hop)[hop - 1].toarray()
     parts = list(ring_blocks(adj, hop))

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +105,7 @@ class TableOverWorkers:
         self._check_slices(cuts)
         common = self._cluster.put((self._shared, drawn, scaler, names))
         given = [
-            (common, block, part, self._rows, self._handed(block, drawn))
+            (common, block, part, self._rows, *self._handed(block, drawn))
             for block, part in cuts
         ]
         made: dict[str, dict[int, Features]] = defaultdict(dict)
@@ -118,12 +117,10 @@ class TableOverWorkers:
                 self._on_slice(count, len(cuts))
         return {block: _joined(parts) for block, parts in made.items()}
 
-    def _handed(self, block: str, drawn: Drawn) -> tuple[str, tuple[Any, ...]] | None:
+    def _handed(self, block: str, drawn: Drawn) -> tuple[str, Any]:
         """Return the ring that a block is made of, and where a worker has it from."""
         name = block.partition(".")[0]
-        kept = self._rings.get((name, drawn))
-        # Inside of a tuple it is not handed over with the task, but asked for.
-        return None if kept is None else (name, (kept[1],))
+        return name, self._rings.get((name, drawn), (None, None))[1]
 
     def _cut(self, width: int) -> Iterator[slice]:
         if not self._dense:
@@ -202,15 +199,18 @@ def make_slice(
     block: str,
     columns: slice,
     nodes: NDArray[np.int64],
-    handed: tuple[str, tuple[Any, ...]] | None,
+    ring: str,
+    found: RingRows | None,
 ) -> Features:
-    """Return some rows and columns of a block: the task of a worker."""
+    """Return some rows and columns of a block: the task of a worker.
+
+    Ray brings the rows of the ring, if the block is made of one, while the worker is
+    still at another task.
+    """
     shared, drawn, scaler, names = common
     with at_work():
         graph = shared.open()
-        if handed is not None:
-            ring, (kept,) = handed
-            found: RingRows = import_module("ray").get(kept)
+        if found is not None:
             table_maker(graph, drawn).learn(ring, nodes, found)
         return block_rows(graph, drawn, scaler, names, block, columns, nodes)
 

@@ -13,7 +13,7 @@ and Python's lock is given up: threads take rows of their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -160,7 +160,11 @@ def ring_pattern(
     starts, neighbours = _kernel_form(adj)
     most = np.minimum(walks, adj.shape[1])
     if sizes is None and hop == 2 and most.sum() < MANY_WALKS:
-        return _found_and_joined(starts, neighbours, nodes, most)
+
+        def find(part: slice, room: NDArray[np.int32], to: NDArray[np.int64]) -> int:
+            return int(_fill_rows(starts, neighbours, nodes[part], 2, room, to))
+
+        return _found_and_joined(find, most, most)[:2]
     if sizes is None:
         sizes = ring_sizes(adj, hop, nodes)
     rows = row_starts(sizes)
@@ -180,37 +184,39 @@ MANY_WALKS = 2**30
 
 
 def _found_and_joined(
-    starts: NDArray[np.int64],
-    neighbours: NDArray[np.int32],
-    nodes: NDArray[np.int32],
+    find: Callable[[slice, NDArray[np.int32], NDArray[np.int64]], int],
     most: NDArray[np.float64],
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the columns of ring 2 and where each row begins, by a single search.
+    costs: NDArray[np.float64],
+    cap: int | None = None,
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return columns by a single search, where each row begins, and the rings' sizes.
 
     Each thread has room for as many as its rows can have at most. What it does not
     write to is never given to the process; what it found goes as soon as it is joined.
 
     Parameters
     ----------
-    starts, neighbours
-        Of the graph.
-    nodes
-        Which rows.
+    find
+        Takes some rows, room for their columns, and where the size of each ring goes;
+        returns how many columns it wrote, one row after the other.
     most
-        Columns of each of them, at most.
+        Columns of each row, at most.
+    costs
+        Of each row, for the threads to share out.
+    cap
+        Columns of a row are at most so many, however large its ring.
     """
-    sizes = np.zeros(len(nodes), dtype=np.int64)
+    sizes = np.zeros(len(most), dtype=np.int64)
     found: dict[int, NDArray[np.int32]] = {}
 
-    def find(part: slice) -> None:
+    def find_some(part: slice) -> None:
         room = reserve(int(most[part].sum()), np.int32)
-        count = _fill_rows(starts, neighbours, nodes[part], 2, room, sizes[part])
-        found[part.start] = room[:count]
+        found[part.start] = room[: find(part, room, sizes[part])]
 
-    in_threads(find, most)
-    rows = row_starts(sizes)
+    in_threads(find_some, costs)
+    rows = row_starts(sizes if cap is None else np.minimum(sizes, cap))
     if len(found) == 1:
-        return found[0], rows
+        return found[0], rows, sizes
     columns = reserve(int(rows[-1]), np.int32)
 
     def join(part: slice) -> None:
@@ -218,8 +224,8 @@ def _found_and_joined(
             own = found.pop(first)
             columns[rows[first] : rows[first] + len(own)] = own
 
-    in_threads(join, most)
-    return columns, rows
+    in_threads(join, costs)
+    return columns, rows, sizes
 
 
 FEW_WALKS = 20_000
@@ -385,10 +391,6 @@ def ring_scale(degrees: NDArray[Any]) -> NDArray[np.float32]:
     return scale
 
 
-DRAW_BLOCK = 2**24
-"""Entries of the exact ring that are looked at together, about."""
-
-
 def capped_ring(
     adj: CSR, cap: int, *, hop: int = 2, seed: int = 0, self_loops: bool = False
 ) -> CSR:
@@ -399,8 +401,8 @@ def capped_ring(
     in the exact matrix :math:`d_v^{-1/2} d_u^{-1/2}`: so a product with a row is right
     on average, and exact where nothing was left out. The result is not symmetric.
 
-    The exact rows are made block by block and forgotten; what is drawn depends on the
-    seed and the node alone.
+    An exact row is found and forgotten; what is drawn depends on the seed and the node
+    alone.
 
     Parameters
     ----------
@@ -483,14 +485,21 @@ def _drawn(
     adj: CSR, cap: int, hop: int, seed: int, nodes: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return the drawn columns, where each row begins, and the rings' true sizes."""
-    sizes = ring_sizes(adj, hop, nodes)
-    starts = row_starts(np.minimum(sizes, cap))
-    columns = np.empty(starts[-1], dtype=np.int32)
-    for first, last in row_blocks(sizes, DRAW_BLOCK):
-        some = np.arange(first, last) if nodes is None else nodes[first:last]
-        ring, rows = ring_pattern(adj, hop, some, sizes[first:last])
-        _draw(ring, rows, some, cap, seed, starts[first : last + 1], columns)
-    return columns, starts, sizes
+    chosen = _as_nodes(adj, nodes)
+    starts, neighbours = _kernel_form(adj)
+    walks = _walks(adj, chosen)
+    most = np.minimum(walks if hop == 2 else float(adj.shape[1]), cap)
+    most = np.broadcast_to(most, walks.shape)
+
+    def find(part: slice, room: NDArray[np.int32], to: NDArray[np.int64]) -> int:
+        some = chosen[part]
+        return int(_draw_rings(starts, neighbours, some, hop, cap, seed, room, to))
+
+    return _found_and_joined(find, most, walks, cap)
+
+
+RING_BLOCK = 2**24
+"""Entries of a ring that are looked at together, about."""
 
 
 def ring_blocks(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
@@ -504,7 +513,7 @@ def ring_blocks(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
         The distance, at least 2.
     """
     sizes = ring_sizes(adj, hop)
-    for first, last in row_blocks(sizes, DRAW_BLOCK):
+    for first, last in row_blocks(sizes, RING_BLOCK):
         columns, rows = ring_pattern(
             adj, hop, np.arange(first, last), sizes[first:last]
         )
@@ -534,28 +543,16 @@ def drawn_pattern(
     cap, seed
         As of `capped_ring`.
     """
+    ring = columns.astype(np.int32, copy=False)
     to = row_starts(np.minimum(np.diff(starts), cap))
     drawn = np.empty(to[-1], dtype=np.int32)
-    _draw(columns.astype(np.int32, copy=False), starts, nodes, cap, seed, to, drawn)
-    return drawn, to
-
-
-def _draw(
-    ring: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-    cap: int,
-    seed: int,
-    to: NDArray[np.int64],
-    columns: NDArray[np.int32],
-) -> None:
-    """Write the drawn columns of each node's row to their places in `columns`."""
 
     def draw(part: slice) -> None:
         ends = slice(part.start, part.stop + 1)
-        _draw_rows(rows[ends], ring, nodes[part], cap, seed, to[ends], columns)
+        _draw_rows(starts[ends], ring, nodes[part], cap, seed, to[ends], drawn)
 
-    in_threads(draw, np.diff(rows))
+    in_threads(draw, np.diff(starts))
+    return drawn, to
 
 
 # ------------------------------------------------------------------------------ kernels
@@ -697,44 +694,99 @@ def _write_scaled(starts, columns, rows, scale, values):  # type: ignore[no-unty
 
 
 @compiled
-def _draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type: ignore[no-untyped-def]
-    """Write at most `cap` columns of each row, drawn by seed and node, into `out`.
+def _draw_rings(starts, neighbours, nodes, hop, cap, seed, out, sizes):  # type: ignore[no-untyped-def]
+    """Write at most `cap` nodes at distance `hop` of each of `nodes` into `out`.
 
-    Each column of a row gets a random number; those with the `cap` smallest are kept,
-    sorted. Only numbers below a limit that somewhat more than `cap` should pass are
-    compared; where too few pass, all are.
+    One row after the other, drawn by `_draw_row`; how many there are in truth into
+    `sizes`. Return how many are written. No ring is kept longer than its node's turn.
     """
+    n = len(starts) - 1
+    seen = np.full(n if hop > 2 else 0, -1, np.int32)
+    queue = np.empty(n, np.int32)
+    ring = np.empty(n, np.int32)
+    keys = np.empty(n, np.uint64)
+    bits = np.zeros(n // 64 + 1, np.uint64)
+    to = 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        if hop > 2:
+            first, last = _search(starts, neighbours, node, hop, i, seen, queue)
+        else:  # one step is the graph's own row, and there is nothing to search for
+            queue[0] = node
+            first, last = 1, 1
+            for step in range(starts[node], starts[node + 1]):
+                queue[last] = neighbours[step]
+                last += 1
+        for place in range(last):
+            nearer = np.uint64(queue[place])
+            bits[nearer >> SIX] |= ONE << (nearer & LOW)
+        size = 0
+        for place in range(first, last):
+            for step in range(starts[queue[place]], starts[queue[place] + 1]):
+                reached = np.uint64(neighbours[step])
+                word = bits[reached >> SIX]
+                more = word | (ONE << (reached & LOW))
+                if word != more:
+                    bits[reached >> SIX] = more
+                    ring[size] = reached
+                    size += 1
+        for place in range(last):
+            bits[np.uint64(queue[place]) >> SIX] = 0
+        for place in range(size):
+            bits[np.uint64(ring[place]) >> SIX] = 0
+        if size <= cap:
+            ring[:size].sort()
+        sizes[i] = size
+        to += _draw_row(ring[:size], node, cap, seed, keys, out[to:])
+    return to
+
+
+@compiled
+def _draw_rows(row_starts, columns, nodes, cap, seed, out_starts, out):  # type: ignore[no-untyped-def]
+    """Write at most `cap` columns of each row, drawn by `_draw_row`, into `out`."""
     longest = 1
     for i in range(len(nodes)):
         longest = max(longest, row_starts[i + 1] - row_starts[i])
     keys = np.empty(longest, np.uint64)
-    everything = np.uint64(0xFFFFFFFF)
     for i in range(len(nodes)):
-        first, last = row_starts[i], row_starts[i + 1]
-        size, to = last - first, out_starts[i]
-        if size <= cap:
-            out[to : to + size] = columns[first:last]
-            continue
-        own = mix(np.uint64(seed) + mix(np.uint64(nodes[i]) + ONE))
-        share = (cap + 5 * np.sqrt(cap) + 5) / size
-        limit = np.uint64(share * 4294967296.0) if share < 1 else everything
-        kept = 0
-        while True:
-            for at in range(first, last):
-                column = np.uint64(columns[at])
-                number = mix(own + (column + ONE) * GOLDEN) >> THIRTY_TWO
-                if number <= limit:
-                    keys[kept] = number << THIRTY_TWO | column
-                    kept += 1
-            if kept >= cap:
-                break
-            limit, kept = everything, 0
-        keys[:kept].sort()
-        for place in range(cap):
-            keys[place] &= everything
-        keys[:cap].sort()
-        for place in range(cap):
-            out[to + place] = keys[place]
+        row = columns[row_starts[i] : row_starts[i + 1]]
+        _draw_row(row, nodes[i], cap, seed, keys, out[out_starts[i] :])
+
+
+@compiled
+def _draw_row(row, node, cap, seed, keys, out):  # type: ignore[no-untyped-def]
+    """Write at most `cap` columns of a row, drawn by seed and node; return how many.
+
+    Each column gets a random number; those with the `cap` smallest are kept, sorted,
+    in whatever order they came. Only numbers below a limit that somewhat more than
+    `cap` should pass are compared; where too few pass, all are.
+    """
+    size = len(row)
+    if size <= cap:
+        out[:size] = row
+        return size
+    everything = np.uint64(0xFFFFFFFF)
+    own = mix(np.uint64(seed) + mix(np.uint64(node) + ONE))
+    share = (cap + 5 * np.sqrt(cap) + 5) / size
+    limit = np.uint64(share * 4294967296.0) if share < 1 else everything
+    kept = 0
+    while True:
+        for at in range(size):
+            column = np.uint64(row[at])
+            number = mix(own + (column + ONE) * GOLDEN) >> THIRTY_TWO
+            if number <= limit:
+                keys[kept] = number << THIRTY_TWO | column
+                kept += 1
+        if kept >= cap:
+            break
+        limit, kept = everything, 0
+    keys[:kept].sort()
+    for place in range(cap):
+        keys[place] &= everything
+    keys[:cap].sort()
+    for place in range(cap):
+        out[place] = keys[place]
+    return cap
 
 
 # ---------------------------------------------------------------------- blocks of rows

@@ -26,7 +26,6 @@ from torch import Tensor
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import cannot_read, plain_path, whole_file, write_whole
-from h2gcn.rings import exact
 from h2gcn.rings.exact import (
     capped_ring,
     exact_rings,
@@ -394,6 +393,8 @@ def _checksum(adj: CSR) -> str:
 # ------------------------------------------------------------------ where they are kept
 
 
+DRAWING = 20
+"""Bytes for each node while rings are drawn: who was seen, and the ring of one."""
 BLOCK_ENTRY = 28
 """Bytes for one of a block: rows that do not follow one another are looked up."""
 
@@ -433,7 +434,8 @@ class Needs:
         own = batch is None and self.work.reach != 1
         held = self.operators(self.near, batch)
         held += self.operators(drawn, batch, symmetric=not own)
-        held += round(SLACK * 4 * min(sum(self.far), exact.DRAW_BLOCK))
+        # What threads have drawn before it is joined, and a ring at a time of each.
+        held += round(SLACK * (4 * sum(drawn) + DRAWING * self.n))
         return held + self.beside(self.near + drawn, batch)
 
     def elsewhere(self, batch: int | None = None) -> int:

@@ -385,7 +385,7 @@ def test_kill_9_loses_nothing_that_has_finished(
     # The first run keeps a worker busy for ever, which must die with its driver: until
     # the last start there is always something left to do.
     runs = [toy("wait once", note=str(note))]
-    runs += [toy("wait", seconds=0.05, split=number) for number in range(40)]
+    runs += [toy("wait", seconds=0.05, split=number) for number in range(25)]
     finished, n_finished = b"", 0
     for more in (3, 1, 6):
         note.unlink(missing_ok=True)

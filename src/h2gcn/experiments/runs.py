@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
 
@@ -33,9 +33,7 @@ from h2gcn.datasets import (
     load_dataset,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.experiments.definition import Experiment, Protocol
 from h2gcn.graph import Graph, fingerprint
-from h2gcn.homophily import compatibility_matrix, graph_card
 from h2gcn.io import (
     Count,
     cannot_write,
@@ -47,6 +45,9 @@ from h2gcn.io import (
     shown,
     sync_folder,
 )
+
+if TYPE_CHECKING:  # with it, whoever starts processes would wait for torch
+    from h2gcn.experiments.definition import Experiment, Protocol
 
 __all__ = [
     "FORMAT",
@@ -250,6 +251,8 @@ def available_columns(
 
 def card_of(name: str) -> tuple[dict[str, Any] | None, str]:
     """Return a graph's card with its compatibility matrix, or why there is none."""
+    from h2gcn.homophily import compatibility_matrix, graph_card
+
     try:
         graph = open_graph(name)
     except MissingData as error:

@@ -109,6 +109,11 @@ def small_graph() -> Graph:
     return Graph(x=x, adj=adjacency(n, edges), y=y, name="small")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Have one process more than cores: tests of clusters and servers mostly wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect without looking for garbage, which took 5 of 16 seconds."""

@@ -46,17 +46,13 @@ TORCH_RANDOM = TorchRandom()  # hypothesis itself holds no more than a weak refe
 hypothesis.register_random(TORCH_RANDOM)
 
 SAME_EVERYWHERE = (
-    *("io", "paper", "fuzz", "cli", "test_readme.py", "test_walls.py"),
+    *("io", "paper", "fuzz", "cli", "cluster", "test_readme.py", "test_walls.py"),
     *("datasets/test_loading.py", "datasets/test_raw_files.py"),
     *("datasets/test_planetoid.py", "datasets/test_readers.py", "test_validation.py"),
     *("sparse/test_allocator.py", "sparse/test_memory.py", "rings/test_footprint.py"),
     "sparse/test_compiling.py",
     *("experiments/test_figures.py", "experiments/test_graphs.py"),
     *("experiments/test_ray_pool.py", "experiments/test_report_in_browser.py"),
-    *("cluster/test_connection.py", "cluster/test_prediction.py"),
-    "cluster/test_table_files.py",
-    "cluster/test_training.py::test_a_worker_that_dies",
-    "cluster/test_training.py::test_what_workers_find_wrong_is_told_in_a_line",
     "training/test_optimizers.py::test_no_compiler_is_loaded",
     "estimator/test_classifier.py::test_a_fit_and_a_prediction_wait_for",
     "experiments/test_driver.py",
@@ -68,7 +64,10 @@ SAME_EVERYWHERE = (
     *("auto/test_leaderboard.py", "serving/test_app.py"),
     "serving/test_page_in_browser.py",
 )
-"""Tests about words, files and processes; all others are marked `numerics`."""
+"""Tests about words, files and processes; all others are marked `numerics`.
+
+What workers of a cluster compute is looked at without one in ring_table/ and training/.
+"""
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 """The system's own."""
@@ -107,11 +106,6 @@ def small_graph() -> Graph:
     edges = [(i, (i + 1) % n) for i in range(n)] + [(i, (i + 3) % n) for i in range(n)]
     x = rng.normal(size=(n, 4)) + 3 * y[:, None]
     return Graph(x=x, adj=adjacency(n, edges), y=y, name="small")
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Have one process more than cores: tests of clusters and servers mostly wait."""
-    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(wrapper=True)

@@ -598,32 +598,50 @@ def _search(starts, neighbours, node, hop, mark, seen, queue):  # type: ignore[n
 
 
 @compiled
+def _find_ring(starts, neighbours, node, hop, mark, seen, queue, bits, ring):  # type: ignore[no-untyped-def]
+    """Write the nodes at distance `hop` of a node into `ring`; return how many.
+
+    In the order in which they are met. `bits` is zero before and after.
+    """
+    if hop > 2:
+        first, last = _search(starts, neighbours, node, hop, mark, seen, queue)
+    else:  # one step is the graph's own row, and there is nothing to search for
+        queue[0] = node
+        first, last = 1, 1
+        for step in range(starts[node], starts[node + 1]):
+            queue[last] = neighbours[step]
+            last += 1
+    for place in range(last):
+        nearer = np.uint64(queue[place])
+        bits[nearer >> SIX] |= ONE << (nearer & LOW)
+    size = 0
+    for place in range(first, last):
+        for step in range(starts[queue[place]], starts[queue[place] + 1]):
+            reached = np.uint64(neighbours[step])
+            word = bits[reached >> SIX]
+            more = word | (ONE << (reached & LOW))
+            if word != more:
+                bits[reached >> SIX] = more
+                ring[size] = reached
+                size += 1
+    for place in range(last):
+        bits[np.uint64(queue[place]) >> SIX] = 0
+    for place in range(size):
+        bits[np.uint64(ring[place]) >> SIX] = 0
+    return size
+
+
+@compiled
 def _count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untyped-def]
     """Count the nodes at distance `hop` of each of `nodes` into `sizes`."""
     n = len(starts) - 1
-    seen = np.full(n, -1, np.int32)
-    queue = np.empty(n, np.int32)
+    seen = np.full(n if hop > 2 else 0, -1, np.int32)
+    queue, ring = np.empty(n, np.int32), np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     for i in range(len(nodes)):
-        first, last = _search(starts, neighbours, nodes[i], hop, i, seen, queue)
-        for place in range(last):
-            nearer = np.uint64(queue[place])
-            bits[nearer >> SIX] |= ONE << (nearer & LOW)
-        size = 0
-        for place in range(first, last):
-            for at in range(starts[queue[place]], starts[queue[place] + 1]):
-                reached = np.uint64(neighbours[at])
-                word = bits[reached >> SIX]
-                more = word | (ONE << (reached & LOW))
-                if word != more:
-                    size += 1
-                bits[reached >> SIX] = more
-        sizes[i] = size
-        for place in range(last):
-            bits[np.uint64(queue[place]) >> SIX] = 0
-        for place in range(first, last):
-            for at in range(starts[queue[place]], starts[queue[place] + 1]):
-                bits[np.uint64(neighbours[at]) >> SIX] = 0
+        sizes[i] = _find_ring(
+            starts, neighbours, nodes[i], hop, i, seen, queue, bits, ring
+        )
 
 
 @compiled
@@ -702,42 +720,15 @@ def _draw_rings(starts, neighbours, nodes, hop, cap, seed, out, sizes):  # type:
     """
     n = len(starts) - 1
     seen = np.full(n if hop > 2 else 0, -1, np.int32)
-    queue = np.empty(n, np.int32)
-    ring = np.empty(n, np.int32)
-    keys = np.empty(n, np.uint64)
-    bits = np.zeros(n // 64 + 1, np.uint64)
+    queue, ring = np.empty(n, np.int32), np.empty(n, np.int32)
+    bits, keys = np.zeros(n // 64 + 1, np.uint64), np.empty(n, np.uint64)
     to = 0
     for i in range(len(nodes)):
-        node = nodes[i]
-        if hop > 2:
-            first, last = _search(starts, neighbours, node, hop, i, seen, queue)
-        else:  # one step is the graph's own row, and there is nothing to search for
-            queue[0] = node
-            first, last = 1, 1
-            for step in range(starts[node], starts[node + 1]):
-                queue[last] = neighbours[step]
-                last += 1
-        for place in range(last):
-            nearer = np.uint64(queue[place])
-            bits[nearer >> SIX] |= ONE << (nearer & LOW)
-        size = 0
-        for place in range(first, last):
-            for step in range(starts[queue[place]], starts[queue[place] + 1]):
-                reached = np.uint64(neighbours[step])
-                word = bits[reached >> SIX]
-                more = word | (ONE << (reached & LOW))
-                if word != more:
-                    bits[reached >> SIX] = more
-                    ring[size] = reached
-                    size += 1
-        for place in range(last):
-            bits[np.uint64(queue[place]) >> SIX] = 0
-        for place in range(size):
-            bits[np.uint64(ring[place]) >> SIX] = 0
+        size = _find_ring(starts, neighbours, nodes[i], hop, i, seen, queue, bits, ring)
         if size <= cap:
             ring[:size].sort()
         sizes[i] = size
-        to += _draw_row(ring[:size], node, cap, seed, keys, out[to:])
+        to += _draw_row(ring[:size], nodes[i], cap, seed, keys, out[to:])
     return to
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from h2gcn.estimator.inputs import build_input, fit_scaler, table_maker
 from h2gcn.exceptions import InputError
 from h2gcn.io import write_store
 from h2gcn.ring_table import TableInput, column_slices
+from h2gcn.rings import ring_sizes
 from support.shared_graphs import make_graph
 
 RECIPE = (
@@ -97,19 +99,20 @@ def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
         )
 
 
-def test_the_slice_of_a_worker_that_dies_is_made_again(
-    each_cluster: Cluster, tmp_path: Path
+@pytest.mark.parametrize("kind", [table.Slice, table.Lot])
+def test_the_part_of_a_worker_that_dies_is_made_again(
+    kind: type, each_cluster: Cluster, tmp_path: Path
 ) -> None:
     graph = make_graph()
     expected, _ = rows_of(graph, None, "standard")
     graph, note = make_graph(), tmp_path / "note"
-    made = table.make_slice
+    made = table.make_part
 
-    def die_once(common: Any, block: str, *given: Any) -> Any:
-        if block == "ring2" and not note.exists():
+    def die_once(common: Any, nodes: Any, part: Any) -> Any:
+        if isinstance(part, kind) and not note.exists():
             note.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return made(common, block, *given)
+        return made(common, nodes, part)
 
     with share_table(each_cluster, graph) as over:
         over.task = die_once
@@ -117,6 +120,55 @@ def test_the_slice_of_a_worker_that_dies_is_made_again(
     assert note.exists()
     for name, block in expected.blocks.items():
         assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+
+
+@pytest.mark.parametrize("columns", [5, 150])
+def test_lots_of_nodes_have_the_bits_of_one_process(
+    columns: int, each_cluster: Cluster
+) -> None:
+    """From 65,536 nodes on, rings are found by lots, and rows made of them there."""
+    recipe, drawn = "ring2+ring2.max+ring1+degrees+labels.ring2", (8, 7)
+    tables, told = [], list[int]()
+    for shared in (False, True):
+        graph = make_graph(70_000, columns, degree=2)
+        nodes = graph.labelled[::3]  # few enough, for some lots, to see few others
+        schema = table_maker(graph, drawn).schema(recipe)
+        scaler = fit_scaler("standard", graph.x, nodes[:100])
+        names, device = graph.feature_names, torch.device("cpu")
+        given = (graph, None, scaler, names, device, schema, drawn)
+        over = share_table(
+            each_cluster, graph, nodes, on_slice=lambda _, n: told.append(n)
+        )
+        with over if shared else nullcontext():
+            tables.append(build_input(*given, wanted=nodes).rows(nodes))
+    assert told[0] > 3 * each_cluster.workers, "several lots, and slices"
+    expected, found = tables
+    for name, block in expected.blocks.items():
+        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+
+
+def test_rings_that_only_workers_need_stay_with_them(each_cluster: Cluster) -> None:
+    graph = make_graph()
+    blocks = [("ring2", 150), ("ring1", 150)]
+    scaler = fit_scaler("none", graph.x, graph.labelled)
+    over = TableOverWorkers(each_cluster, graph)
+    rows = over.of(scaler, graph.feature_names, (None, 0)).rows
+    made, found = rows(blocks, {})
+    assert {name: block.shape for name, block in made.items()} == {
+        "ring2": (len(over.nodes), 150),
+        "ring1": (len(over.nodes), 150),
+    }
+    assert found == {}
+    sizes = ring_sizes(graph.adj, 2, over.nodes)
+    for counted in (True, False):
+        made, found = rows([], {"ring2": counted})
+        assert made == {}
+        assert_array_equal(found["ring2"].sizes, sizes)
+        assert (found["ring2"].rows is None) == counted
+    with_blocks, found = rows(blocks[:1], {"ring2": True})
+    assert with_blocks["ring2"].shape == (len(over.nodes), 150)
+    assert_array_equal(found["ring2"].sizes, sizes)
+    assert found["ring2"].rows is None
 
 
 def test_what_a_worker_refuses_is_told_in_a_line(each_cluster: Cluster) -> None:

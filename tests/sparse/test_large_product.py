@@ -174,3 +174,16 @@ def test_a_matrix_that_is_laid_out_is_multiplied_column_by_column(width: int) ->
         alone = dense[:, column : column + 1]
         with LaidOut.of((40, 1), [(slice(0, 40), alone)]) as laid:
             np.testing.assert_array_equal(laid.times(matrix)[:, 0], found[:, column])
+
+
+def test_some_rows_laid_out_multiply_like_all() -> None:
+    matrix = random_matrix(20, 40, 0.1, 3)
+    dense = np.random.default_rng(4).normal(size=(40, 24)).astype(np.float32)
+    seen = np.unique(matrix.indices).astype(np.int64)
+    assert len(seen) < 40
+    with LaidOut.of((40, 24), [(slice(0, 40), dense)]) as laid:
+        expected = laid.times(matrix)
+    rows = [(slice(0, len(seen)), dense[seen])]
+    with LaidOut.of((len(seen), 24), rows, seen) as laid:
+        np.testing.assert_array_equal(laid.times(matrix), expected)
+        assert laid.among(matrix).shape == (20, len(seen))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,27 +15,67 @@ from h2gcn.cluster.connection import Cluster, workers_that_fit
 from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
 from h2gcn.estimator import Drawn, Scaler, block_rows, table_maker, tables_by
 from h2gcn.graph import CSR, Features, Graph, slices
-from h2gcn.ring_table import Blocks, RingRows, column_slices
+from h2gcn.ring_table import Blocks, Made, RingRows, column_slices, far_rings
 from h2gcn.rings import forecast_ring
 from h2gcn.sparse import sums_by_column
+from h2gcn.training import balanced
 
-__all__ = ["TableOverWorkers", "share_table"]
+__all__ = ["ENTRY", "TableOverWorkers", "share_table"]
 
 ENTRY = 12
-"""Bytes for an entry of a ring while a block is made of it."""
-LOTS = 4
-"""Of nodes whose rings are found, for each worker: hubs are not with all of them."""
+"""Bytes for an entry of a ring while it is found, and while a block is made of it."""
+LOTS = 3
+"""Of nodes whose rings are found, for each worker: none waits long for the last."""
 FEWEST = 1024
 """Nodes of a lot, at least."""
+WIDE = 128
+"""Columns that a lot takes together, where the features of all nodes are small."""
+SMALL = 2**28
+"""Bytes of so many columns of all nodes, at most."""
+
+Common = tuple[SharedGraph, Drawn, Scaler, tuple[str, ...]]
+"""What all tasks of a table are told."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some columns of a block, for all nodes."""
+
+    block: str
+    columns: slice
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Some nodes, whose ring is found, and rows of blocks made of it.
+
+    Parameters
+    ----------
+    ring
+        The ring, beyond the first.
+    rows
+        Which of the nodes.
+    told
+        What the program hears of it: the "rows", or their "sizes"; else it asks for
+        blocks alone.
+    cuts
+        The columns of each block that are made together.
+    """
+
+    ring: str
+    rows: slice
+    told: str
+    cuts: tuple[Slice, ...]
 
 
 class TableOverWorkers:
     """Makes blocks of a graph's tables by the workers of a cluster.
 
-    First who is in the rings of the nodes, some nodes a task; then the blocks, some
-    columns of one a task, cut where one process may cut them. What comes back is the
-    same to the last bit, however many workers there are, and what a worker was at that
-    dies is made again. Sparse features are not cut: a block is a task.
+    What is made of a ring beyond the first goes by lots of nodes: a task finds who is
+    in their rings, and makes their rows. All else goes by columns, some of a block a
+    task, cut where one process may cut them. What comes back is the same to the last
+    bit, however many workers there are, and what a worker was at that dies is made
+    again. Sparse features are not cut: a block is a task.
 
     Parameters
     ----------
@@ -52,7 +91,7 @@ class TableOverWorkers:
     memory_limit
         Gigabytes that a worker may take; None is what its machine has free.
     on_slice
-        Called after each slice, with how many are done and how many there are.
+        Called after each task, with how many are done and how many there are.
     """
 
     def __init__(
@@ -74,81 +113,143 @@ class TableOverWorkers:
         self._adj = graph.adj
         self._shared = share_graph(cluster, graph, source)
         self._rows = cluster.put(self.nodes)
-        self._rings: dict[tuple[str, Drawn], tuple[RingRows, Any]] = {}
-        self.task = make_slice
+        self.task = make_part
 
     def of(self, scaler: Scaler, names: tuple[str, ...], drawn: Drawn) -> RowsOver:
         """Return what makes rows, of these features and so drawn."""
         return RowsOver(self, scaler, names, drawn)
 
-    def ring(self, name: str, drawn: Drawn, *, counted: bool) -> RingRows:
-        """Return who is in a ring of each node; see `MakesRows`."""
-        kept = self._rings.get((name, drawn))
-        if kept is not None and (counted or kept[0].rows is not None):
-            return kept[0]
-        self._check_ring(int(name[-1]), drawn[0], counted)
-        size = -(-len(self.nodes) // (LOTS * self._cluster.workers))
-        lots = list(slices(len(self.nodes), max(size, FEWEST)))
-        given = [(self._shared, drawn, name, self.nodes[lot], counted) for lot in lots]
-        done = dict(self._cluster.each(find_lot, given, "ring of some nodes"))
-        none = RingRows(np.zeros(0, dtype=np.int64))
-        parts = [done[number] for number in range(len(lots))]
-        found = RingRows.joined(parts) if parts else none
-        self._rings[name, drawn] = found, self._cluster.put(found)
-        return found
-
-    def blocks(
-        self, blocks: Blocks, scaler: Scaler, names: tuple[str, ...], drawn: Drawn
-    ) -> Mapping[str, Features]:
-        """Return the rows of some blocks, [m, width] each; see `MakesRows`."""
-        cuts = [(block, part) for block, width in blocks for part in self._cut(width)]
-        self._check_slices(cuts)
+    def rows(
+        self,
+        blocks: Blocks,
+        rings: Mapping[str, bool],
+        scaler: Scaler,
+        names: tuple[str, ...],
+        drawn: Drawn,
+    ) -> Made:
+        """Return rows of blocks, and of rings; see `MakesRows`."""
+        parts = self._parts(blocks, rings, drawn[0])
         common = self._cluster.put((self._shared, drawn, scaler, names))
-        given = [
-            (common, block, part, self._rows, *self._handed(block, drawn))
-            for block, part in cuts
-        ]
-        made: dict[str, dict[int, Features]] = defaultdict(dict)
-        done = self._cluster.each(self.task, given, "slice of a table")
-        for count, (number, found) in enumerate(done, 1):
-            block, part = cuts[number]
-            made[block][part.start] = found
+        given = [(common, self._rows, part) for part in parts]
+        done = self._cluster.each(self.task, given, "part of a table")
+        made: dict[str, Features] = {}
+        found: dict[str, dict[int, RingRows]] = {ring: {} for ring in rings}
+        widths = dict(blocks)
+        for count, (number, (pieces, ring)) in enumerate(done, 1):
+            part = parts[number]
+            for cut, values in pieces:
+                rows = part.rows if isinstance(part, Lot) else slice(None)
+                self._keep(made, widths[cut.block], cut, rows, values)
+            if isinstance(part, Lot) and ring is not None:
+                found[part.ring][number] = ring
             if self._on_slice is not None:
-                self._on_slice(count, len(cuts))
-        return {block: _joined(parts) for block, parts in made.items()}
+                self._on_slice(count, len(parts))
+        told = {
+            name: RingRows.joined([lots[number] for number in sorted(lots)])
+            for name, lots in found.items()
+        }
+        return made, told
 
-    def _handed(self, block: str, drawn: Drawn) -> tuple[str, Any]:
-        """Return the ring that a block is made of, and where a worker has it from."""
-        name = block.partition(".")[0]
-        return name, self._rings.get((name, drawn), (None, None))[1]
+    def _keep(
+        self,
+        made: dict[str, Features],
+        width: int,
+        cut: Slice,
+        rows: slice,
+        values: Features,
+    ) -> None:
+        """Put what a worker made where it belongs: Ray's arrays are not written to."""
+        if not isinstance(values, np.ndarray):
+            matrix = CSR(values)
+            own = (matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy())
+            made[cut.block] = CSR(own, shape=matrix.shape)
+            return
+        if cut.block not in made:
+            made[cut.block] = np.empty((len(self.nodes), width), dtype=values.dtype)
+        whole = made[cut.block]
+        assert isinstance(whole, np.ndarray)
+        whole[rows, cut.columns] = values
 
-    def _cut(self, width: int) -> Iterator[slice]:
+    def _parts(
+        self, blocks: Blocks, rings: Mapping[str, bool], cap: int | None
+    ) -> list[Lot | Slice]:
+        """Return the tasks, the long ones first, and check that workers can do them."""
+        of_rings: dict[str, list[Slice]] = {ring: [] for ring in rings}
+        others: list[Slice] = []
+        for block, width in blocks:
+            far = far_rings([block]) if self._dense else {}
+            for ring in far:
+                of_rings.setdefault(ring, []).extend(self._cut(block, width, WIDE))
+            if not far:
+                others += self._cut(block, width)
+        lots = self._lots() if of_rings else []
+        entries = [
+            self._check_ring(ring, cap, rings.get(ring), bool(cuts), len(lots))
+            for ring, cuts in of_rings.items()
+        ]
+        cuts = [cut for of_one in of_rings.values() for cut in of_one]
+        self._check_columns([*cuts, *others], max(entries, default=0))
+        told = {True: "sizes", False: "rows", None: ""}
+        return [
+            *(
+                Lot(ring, rows, told[rings.get(ring)], tuple(cuts))
+                for ring, cuts in of_rings.items()
+                for rows in lots
+            ),
+            *others,
+        ]
+
+    def _cut(self, block: str, width: int, together: int = 0) -> list[Slice]:
+        """Return how the columns of a block are cut: so many together, if they fit."""
         if not self._dense:
-            return iter([slice(0, width)])
-        return column_slices(self._n, width)
+            return [Slice(block, slice(0, width))]
+        cuts = column_slices(self._n, width)
+        if sums_by_column(self._n, together) and 4 * together * self._n <= SMALL:
+            cuts = slices(width, together)
+        return [Slice(block, columns) for columns in cuts]
 
-    def _check_ring(self, hop: int, cap: int | None, counted: bool) -> None:
-        """Raise where workers have not the memory for a lot of rings each."""
-        entries = 0
-        if not counted:
+    def _lots(self) -> list[slice]:
+        """Return the nodes of each lot, about as many walks of two steps in each.
+
+        What one process sums by another kernel than ours is not cut.
+        """
+        m = len(self.nodes)
+        count = min(LOTS * self._cluster.workers, max(1, m // FEWEST))
+        if not sums_by_column(self._n, WIDE):
+            count = 1
+        walks = self._adj @ np.diff(self._adj.indptr).astype(np.float64)
+        bounds = balanced(walks[self.nodes] + 1, count)
+        return [slice(*pair) for pair in pairwise(bounds) if pair[0] < pair[1] or not m]
+
+    def _check_ring(
+        self,
+        ring: str,
+        cap: int | None,
+        counted: bool | None,
+        blocks: bool,
+        lots: int,
+    ) -> int:
+        """Return the bytes of a lot's ring; raise where workers have no room for it."""
+        entries, hop, m = 0, int(ring[-1]), len(self.nodes)
+        if blocks or counted is False:
             far = forecast_ring(self._adj, hops=hop).entries[-1]
-            entries = int(far * len(self.nodes) / max(self._n, 1))
-            entries = min(entries, len(self.nodes) * (self._n if cap is None else cap))
-        each = 12 * self._n + ENTRY * entries // (LOTS * self._cluster.workers)
-        what = f"ring {hop} of {len(self.nodes):,} nodes"
-        self._check(what, self._bytes + ENTRY * entries, each)
+            entries = int(far * m / max(self._n, 1))
+            entries = min(entries, m * (self._n if cap is None else cap))
+        shared = self._bytes + (ENTRY * entries if counted is False else 0)
+        each = ENTRY * (self._n + entries // lots)
+        self._check(f"ring {hop} of {m:,} nodes", shared, each)
+        return ENTRY * entries // lots
 
-    def _check_slices(self, cuts: Sequence[tuple[str, slice]]) -> None:
-        """Raise where workers have not the memory for a slice each."""
-        widest = max(part.stop - part.start for _, part in cuts)
-        rings = [found.rows for found, _ in self._rings.values()]
-        entries = sum(rows.nnz for rows in rings if rows is not None)
+    def _check_columns(self, cuts: Sequence[Slice], ring: int) -> None:
+        """Raise where workers have no room for the columns that are made together."""
+        if not cuts:
+            return
+        widest = max(cut.columns.stop - cut.columns.start for cut in cuts)
         copies = 1 if sums_by_column(self._n, widest) else 3
-        each = 4 * widest * (copies * self._n + 2 * len(self.nodes)) + ENTRY * entries
+        each = 4 * widest * (copies * self._n + 2 * len(self.nodes)) + ring
         if not self._dense:
             each = max(each, self._bytes)
-        shared = self._bytes + ENTRY * entries
-        self._check(f"a slice of {widest} columns of the ring table", shared, each)
+        self._check(f"a slice of {widest} columns of the ring table", self._bytes, each)
 
     def _check(self, what: str, shared: int, each: int) -> None:
         machines = self._cluster.machines
@@ -172,58 +273,42 @@ class RowsOver:
     names: tuple[str, ...]
     drawn: Drawn
 
-    def blocks(self, blocks: Blocks) -> Mapping[str, Features]:
-        """Return rows of blocks that are made of the features of others, [m, width]."""
-        return self.over.blocks(blocks, self.scaler, self.names, self.drawn)
-
-    def ring(self, name: str, *, counted: bool) -> RingRows:
-        """Return rows of a ring beyond the first, or how many are in it alone."""
-        return self.over.ring(name, self.drawn, counted=counted)
+    def rows(self, blocks: Blocks, rings: Mapping[str, bool]) -> Made:
+        """Return rows of blocks and of rings; see `MakesRows`."""
+        return self.over.rows(blocks, rings, self.scaler, self.names, self.drawn)
 
 
-def find_lot(
-    shared: SharedGraph,
-    drawn: Drawn,
-    ring: str,
-    nodes: NDArray[np.int64],
-    counted: bool,
-) -> RingRows:
-    """Return the rings of some nodes: the task of a worker."""
-    with at_work():
-        maker = table_maker(shared.open(), drawn)
-        return maker.find_rows(ring, nodes, counted=counted)
+def make_part(
+    common: Common, nodes: NDArray[np.int64], part: Lot | Slice
+) -> tuple[list[tuple[Slice, Features]], RingRows | None]:
+    """Return rows of blocks and of a ring: the task of a worker.
 
-
-def make_slice(
-    common: tuple[SharedGraph, Drawn, Scaler, tuple[str, ...]],
-    block: str,
-    columns: slice,
-    nodes: NDArray[np.int64],
-    ring: str,
-    found: RingRows | None,
-) -> Features:
-    """Return some rows and columns of a block: the task of a worker.
-
-    Ray brings the rows of the ring, if the block is made of one, while the worker is
-    still at another task.
+    Parameters
+    ----------
+    common
+        The graph, and as of `block_rows`.
+    nodes
+        Whose table it is, [m].
+    part
+        What of it is made.
     """
     shared, drawn, scaler, names = common
     with at_work():
         graph = shared.open()
-        if found is not None:
-            table_maker(graph, drawn).learn(ring, nodes, found)
-        return block_rows(graph, drawn, scaler, names, block, columns, nodes)
 
+        def made(cut: Slice, of: NDArray[np.int64]) -> tuple[Slice, Features]:
+            given = graph, drawn, scaler, names, cut.block, cut.columns
+            return cut, block_rows(*given, of)
 
-def _joined(parts: Mapping[int, Features]) -> Features:
-    """Return slices side by side; arrays of their own, for Ray's are not written to."""
-    found = [parts[start] for start in sorted(parts)]
-    dense = [part for part in found if isinstance(part, np.ndarray)]
-    if dense:
-        return np.concatenate(dense, axis=1)
-    matrix = CSR(found[0])
-    own = (matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy())
-    return CSR(own, shape=matrix.shape)
+        if isinstance(part, Slice):
+            return [made(part, nodes)], None
+        of, maker = nodes[part.rows], table_maker(graph, drawn)
+        counted = part.told == "sizes" and not part.cuts
+        found = maker.find_rows(part.ring, of, counted=counted)
+        maker.learn(part.ring, of, found)
+        pieces = [made(cut, of) for cut in part.cuts]
+        told = {"rows": found, "sizes": RingRows(found.sizes)}
+        return pieces, told.get(part.told)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from h2gcn.cluster.connection import Cluster, workers_that_fit
 from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes
+from h2gcn.cluster.table import ENTRY
 from h2gcn.estimator import (
     Drawn,
     NodeClassifier,
@@ -33,7 +34,14 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features, Graph, slices
 from h2gcn.io import ArrayFile, atomic_write, cannot_write
 from h2gcn.models import find_model
-from h2gcn.ring_table import Blocks, RingRows, computed_blocks, far_rings, is_one_step
+from h2gcn.ring_table import (
+    Blocks,
+    Made,
+    RingRows,
+    computed_blocks,
+    far_rings,
+    is_one_step,
+)
 from h2gcn.rings import forecast_ring
 from h2gcn.sparse import LaidOut, row_starts
 
@@ -49,8 +57,6 @@ MANY = 65_536
 """Nodes of a graph from which on a table is written."""
 SHARE = 0.25
 """Of all nodes, which must be asked for."""
-ENTRY = 12
-"""Bytes for an entry of a ring while it is found and written."""
 
 
 @dataclass(frozen=True)
@@ -303,14 +309,15 @@ class ColumnsOfFiles:
     key: object
     drawn: Drawn
 
-    def blocks(self, blocks: Blocks) -> Mapping[str, Features]:
-        """Return rows of blocks that are made of the features of others, [m, width]."""
-        return self.of.files.read_blocks(self.key, blocks, self.of.nodes)
-
-    def ring(self, name: str, *, counted: bool) -> RingRows:
-        """Return rows of a ring beyond the first, or how many are in it alone."""
+    def rows(self, blocks: Blocks, rings: Mapping[str, bool]) -> Made:
+        """Return rows of blocks and of rings; see `MakesRows`."""
         files, nodes = self.of.files, self.of.nodes
-        return files.read_ring(self.drawn, name, nodes, counted=counted)
+        found = {
+            name: files.read_ring(self.drawn, name, nodes, counted=counted)
+            for name, counted in rings.items()
+        }
+        made = files.read_blocks(self.key, blocks, nodes) if blocks else {}
+        return made, found
 
 
 @contextmanager

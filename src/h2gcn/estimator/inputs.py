@@ -652,16 +652,23 @@ def block_rows(
         given = align_features(graph, names)
         scaled = _bounded(graph, scaler, given, names)(given)
         return maker.some_rows(block, width, scaled, nodes)
-    pieces = scaled_pieces(graph, scaler, names, columns)
     if not sums_by_column(graph.n_nodes, width):
+        pieces = scaled_pieces(graph, scaler, names, columns)
         x = np.concatenate([values for _, values in pieces])
         return maker.some_rows(block, width, x, nodes)
-    with LaidOut.of((graph.n_nodes, width), pieces) as laid:
+    seen = maker.seen(block, nodes)
+    pieces = scaled_pieces(graph, scaler, names, columns, seen)
+    count = graph.n_nodes if seen is None else len(seen)
+    with LaidOut.of((count, width), pieces, seen) as laid:
         return maker.some_rows(block, width, laid, nodes)
 
 
 def scaled_pieces(
-    graph: Graph, scaler: Scaler, names: tuple[str, ...], columns: slice
+    graph: Graph,
+    scaler: Scaler,
+    names: tuple[str, ...],
+    columns: slice,
+    index: NDArray[np.int64] | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """Return some columns of a graph's dense features, scaled, some rows at a time.
 
@@ -671,6 +678,8 @@ def scaled_pieces(
         As of `build_input`.
     columns
         Which columns.
+    index
+        Of which nodes, [m]; None is all.
     """
     places, x = _places(graph, names), graph.x
     assert isinstance(x, np.ndarray)
@@ -682,9 +691,11 @@ def scaled_pieces(
         names = names[columns]
         x = x[:, columns] if places is None else x
         places, columns = None if places is None else places[columns], slice(None)
-    for rows in row_slices(x.shape):
-        given = x[rows] if places is None else _picked(x[rows], places)
-        nodes = np.arange(rows.start, rows.start + len(given))
+    count = len(x) if index is None else len(index)
+    for rows in row_slices((count, x.shape[1])):
+        nodes = np.arange(rows.start, rows.stop) if index is None else index[rows]
+        given: Features = x[rows] if index is None else x[nodes]
+        given = given if places is None else _picked(given, places)
         scaled = _bounded(graph, scaler, given, names, nodes)(given)
         assert isinstance(scaled, np.ndarray)
         yield rows, scaled[:, columns]

@@ -12,6 +12,7 @@ from .recipe import (
 from .table import (
     Blocks as Blocks,
     Input as Input,
+    Made as Made,
     MakesRows as MakesRows,
     SomeRows as SomeRows,
     TableInput as TableInput,

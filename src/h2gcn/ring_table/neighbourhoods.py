@@ -436,7 +436,11 @@ def extremes(matrix: CSR, x: Features | LaidOut, largest: bool) -> NDArray[np.fl
 
     Zero where a row is empty.
     """
-    given = x.numbers if isinstance(x, LaidOut) else x
+    given: Features
+    if isinstance(x, LaidOut):
+        matrix, given = x.among(matrix), x.numbers
+    else:
+        given = x
     dense = given if isinstance(given, np.ndarray) else given.toarray()
     dense = np.ascontiguousarray(dense, dtype=np.float32)
     result = np.zeros((matrix.shape[0], dense.shape[1]), dtype=np.float32)

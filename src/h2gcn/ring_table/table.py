@@ -44,6 +44,7 @@ __all__ = [
     "Blocks",
     "Input",
     "LabelCounts",
+    "Made",
     "MakesRows",
     "SomeRows",
     "TableInput",
@@ -279,15 +280,23 @@ Input = sparse.Input | TableInput
 """What a module takes as `x`: one matrix of any form, or a table."""
 
 
+Made = tuple[Mapping[str, Features], Mapping[str, RingRows]]
+"""Rows of blocks, [m, width] each, and of rings, by their names."""
+
+
 class MakesRows(Protocol):
     """Makes rows of a table elsewhere, for some nodes."""
 
-    def blocks(self, blocks: Blocks) -> Mapping[str, Features]:
-        """Return rows of blocks that are made of the features of others, [m, width]."""
-        ...
+    def rows(self, blocks: Blocks, rings: Mapping[str, bool]) -> Made:
+        """Return rows of blocks and of rings.
 
-    def ring(self, name: str, *, counted: bool) -> RingRows:
-        """Return rows of a ring beyond the first, or how many are in it alone."""
+        Parameters
+        ----------
+        blocks
+            Such as are made of the features of others.
+        rings
+            Rings beyond the first, and whether their sizes are all that is wanted.
+        """
         ...
 
 
@@ -503,10 +512,13 @@ class TableMaker:
         """
         self.check(schema)
         pairs = list(zip(schema.blocks, schema.widths, strict=True))
-        for ring, counted in far_rings(schema.blocks).items():
-            if not self._near.knows(ring, nodes, counted=counted):
-                found = makes.ring(ring, counted=counted)
-                self._near.learn(ring, nodes, found)
+        # Whoever makes blocks finds the rings for them; here labels are counted.
+        seen = [block for block in schema.blocks if not is_computed(block)]
+        rings = {
+            ring: counted
+            for ring, counted in far_rings(seen).items()
+            if not self._near.knows(ring, nodes, counted=counted)
+        }
         names = {
             block: (block, width, _key(block, key), nodes.tobytes())
             for block, width in pairs
@@ -514,9 +526,11 @@ class TableMaker:
         }
         missing = [pair for pair in pairs if names.get(pair[0]) not in self._kept]
         missing = [pair for pair in missing if pair[0] in names]
-        if missing:
-            made = makes.blocks(missing)
+        if missing or rings:
+            made, found = makes.rows(missing, rings)
             self._kept.update({names[block]: made[block] for block, _ in missing})
+            for ring, rows in found.items():
+                self._near.learn(ring, nodes, rows)
         given = self._given_labels(classes)
         known = torch.zeros(len(given.nodes) + 1, len(schema.classes), device=device)
         known[np.arange(len(given.nodes)), classes[given.nodes]] = 1.0
@@ -618,6 +632,28 @@ class TableMaker:
             # Whether it stays sparse, the whole of it says.
             return self._values(block, width, x)[nodes]
         return self._values(block, width, x, nodes)
+
+    def seen(self, block: str, nodes: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return whose features rows of a block take, ascending, if they are few.
+
+        Parameters
+        ----------
+        block
+            One that is made of the features of others.
+        nodes
+            Whose rows, [m].
+
+        Returns
+        -------
+        NDArray | None
+            Those in a ring beyond the first; None where they are half of all nodes, or
+            the block is made of no such ring.
+        """
+        for ring in far_rings([block]):
+            n = self.graph.n_nodes
+            members = distinct(self._near.rows(ring, nodes).indices, n)
+            return members if 2 * len(members) < n else None
+        return None
 
     def members(
         self, block: str, node: int

@@ -433,11 +433,16 @@ class LaidOut:
     Parameters
     ----------
     numbers
-        In huge pages, [n, c].
+        In huge pages, [k, c].
+    nodes
+        Which rows of a matrix [n, c] they are, ascending, [k], where nothing is asked
+        of the others; None is all.
     """
 
-    def __init__(self, numbers: NDArray[np.float32]) -> None:
-        self.numbers = numbers
+    def __init__(
+        self, numbers: NDArray[np.float32], nodes: NDArray[np.int64] | None = None
+    ) -> None:
+        self.numbers, self._nodes = numbers, nodes
         self.shape: tuple[int, int] = numbers.shape
 
     @classmethod
@@ -446,24 +451,37 @@ class LaidOut:
         cls,
         shape: tuple[int, int],
         pieces: Iterable[tuple[slice, NDArray[np.float32]]],
+        nodes: NDArray[np.int64] | None = None,
     ) -> Iterator[LaidOut]:
         """Lay a matrix out that comes some rows at a time; it is gone at the end.
 
         Parameters
         ----------
         shape
-            n and c.
+            k and c.
         pieces
             Rows, and what is in them; together all.
+        nodes
+            Whose rows they are.
         """
         with workspace(shape[0] * shape[1]) as lent:
             numbers = lent.reshape(shape)
             for rows, values in pieces:
                 numbers[rows] = values
-            yield cls(numbers)
+            yield cls(numbers, nodes)
+
+    def among(self, matrix: CSR) -> CSR:
+        """Return a sparse matrix [m, n] with the columns that are rows here, [m, k]."""
+        if self._nodes is None:
+            return matrix
+        place = np.empty(matrix.shape[1], dtype=np.int32)  # read for these alone
+        place[self._nodes] = np.arange(len(self._nodes), dtype=np.int32)
+        parts = (matrix.data, place[matrix.indices], matrix.indptr)
+        return CSR(parts, shape=(matrix.shape[0], len(self._nodes)))
 
     def times(self, matrix: CSR) -> NDArray[np.float32]:
         """Return the product of a sparse matrix, [m, n], and this one, [m, c]."""
+        matrix = self.among(matrix)
         parts = csr_tensor(
             torch.from_numpy(matrix.indptr),
             torch.from_numpy(matrix.indices),

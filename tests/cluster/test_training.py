@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from h2gcn import NodeClassifier
 from h2gcn.cluster import Cluster, fit_over_workers
@@ -76,12 +78,41 @@ def test_the_model_is_that_of_one_process(
     ours.save(tmp_path / "model")
     again = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(again.predict(graph), ours.predict(graph))
-    # Products of 8 and 16 columns there, back and, 4 columns a path, to be judged.
-    n, sizes = graph.n_nodes, graph.n_classes * (2 + 4)
+    # Products of 8 and 16 columns, of a column a class for each path to be judged; back
+    # the inner 16, and of training nodes a column a class. Weights are sums of doubles.
+    n, n_train = graph.n_nodes, len(graph.splits[0].train)
+    of_all = 8 + 16 + 16 + graph.n_classes * (2 + 4)
     weights = 8 * graph.n_features + 7 * 8 * graph.n_classes
-    forecast = 4 * n // 2 * (2 * (8 + 16) + sizes) + 4 * weights
-    assert spread.forecast_sent == forecast
+    rows = n // 2 * of_all + math.ceil(n_train / 2) * graph.n_classes
+    assert spread.forecast_sent == 4 * rows + 8 * weights
+    forecast = spread.forecast_sent
     assert spread.sent == pytest.approx(forecast, rel=0.2)
+
+
+def test_any_number_of_workers_fits_the_same_model_to_the_bit(
+    graph: Graph, tmp_path: Path
+) -> None:
+    # By two; by one, and then on by three.
+    def fitted(size: int, epochs: int, state: Path, *, resume: bool) -> NodeClassifier:
+        more = {"epochs": epochs, "patience": None, "ring_cap": 4}
+        ours, checked = asked(graph, **more)
+        with Cluster(f"local:{size}") as cluster:
+            fit_over_workers(ours, checked, cluster, checkpoint=state, resume=resume)
+        return ours
+
+    one = fitted(2, 12, tmp_path / "one", resume=False)
+    fitted(1, 6, tmp_path / "two", resume=False)
+    two = fitted(3, 12, tmp_path / "two", resume=True)
+    assert one.history_ == two.history_
+    assert one.best_epoch_ == two.best_epoch_
+    weights = one.module_.state_dict(), two.module_.state_dict()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    told = [of.remembered(graph, graph.splits[0].test) for of in (one, two)]
+    assert told[0] is not None
+    assert np.array_equal(*told)
+    assert one.calibration_ is not None
+    assert two.calibration_ is not None
+    assert one.calibration_.temperature == two.calibration_.temperature
 
 
 def descendants(of: int) -> dict[int, str]:

@@ -334,7 +334,8 @@ class Workers(Crew):
         everyone = drawn._replace(nodes=last[0].nodes)
         bounds = np.searchsorted(everyone.nodes, self._blocks).tolist()
         parts = [slice(*ends) for ends in pairwise(bounds)]
-        each = [*zip(parts, aligned(self.join(grad), parts), strict=True)]
+        joined = self.join(grad, last[0].counts)
+        each = [*zip(parts, aligned(joined, parts), strict=True)]
         n_factors = len(columns) // len(last)
         found: list[Tensor] = []
         for place, at in enumerate(columns):
@@ -361,13 +362,19 @@ class Workers(Crew):
         parts
             Of one shape; at most as many as there are blocks and workers.
         """
-        largest = torch.stack([part.detach().abs().max() for part in parts]).max()
+        found = torch.zeros(parts[0].shape, dtype=torch.float64)
+        if not found.numel():
+            return torch.zeros_like(parts[0])
+        ends = [torch.stack(part.detach().aminmax()) for part in parts]
+        largest = torch.cat(ends).abs().max()
         dist.all_reduce(largest, dist.ReduceOp.MAX)
         # Numbers of this size have no bits for less than what is wanted.
         rounder = 1.5 * 2.0 ** (math.frexp(float(largest))[1] + SPARE_BITS)
-        found = torch.zeros(parts[0].shape, dtype=torch.float64)
         for part in parts:
-            found += (part.detach().double() + rounder) - rounder
+            rounded = part.detach().double()
+            rounded += rounder
+            rounded -= rounder
+            found += rounded
         dist.all_reduce(found)
         self.sent += 2 * (found.nbytes + 4) * (self.size - 1) // self.size
         return found.to(parts[0].dtype)
@@ -381,11 +388,19 @@ class Workers(Crew):
         counts: list[int] = found.tolist()
         return counts
 
-    def join(self, rows: Tensor) -> Tensor:
-        """Return everybody's rows, those of the first worker first."""
+    def join(self, rows: Tensor, counts: Sequence[int] | None = None) -> Tensor:
+        """Return everybody's rows, those of the first worker first.
+
+        Parameters
+        ----------
+        rows
+            Those that are here.
+        counts
+            How many each worker has, where that is known.
+        """
         self._wholes.clear()
         part = rows.detach().contiguous()
-        counts = self._counts(len(part))
+        counts = self._counts(len(part)) if counts is None else counts
         out = part.new_empty(sum(counts), *part.shape[1:])
         self._gather(part, counts, out)
         return out
@@ -537,7 +552,7 @@ class SpreadOperator:
         return workers.join(torch.from_numpy(workers.own[self._index])).numpy()
 
     @cached_property
-    def _counts(self) -> list[int]:
+    def counts(self) -> list[int]:
         """How many of them each worker has."""
         counts: list[int] = np.diff(
             np.searchsorted(self.nodes, self._workers.bounds)
@@ -563,7 +578,7 @@ class SpreadOperator:
 
     def gradient(self, grad: Tensor) -> Tensor:
         """Return the gradient of a factor's rows here, of the product's, [k, c]."""
-        return self.turned.times(self._workers.whole(grad, self._counts))
+        return self.turned.times(self._workers.whole(grad, self.counts))
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return some rows as a matrix, [len(index), n]."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from h2gcn import NodeClassifier
 from h2gcn.cluster import Cluster, fit_over_workers
@@ -87,32 +86,6 @@ def test_the_model_is_that_of_one_process(
     assert spread.forecast_sent == 4 * rows + 8 * weights
     forecast = spread.forecast_sent
     assert spread.sent == pytest.approx(forecast, rel=0.2)
-
-
-def test_any_number_of_workers_fits_the_same_model_to_the_bit(
-    graph: Graph, tmp_path: Path
-) -> None:
-    # By two; by one, and then on by three.
-    def fitted(size: int, epochs: int, state: Path, *, resume: bool) -> NodeClassifier:
-        more = {"epochs": epochs, "patience": None, "ring_cap": 4}
-        ours, checked = asked(graph, **more)
-        with Cluster(f"local:{size}") as cluster:
-            fit_over_workers(ours, checked, cluster, checkpoint=state, resume=resume)
-        return ours
-
-    one = fitted(2, 12, tmp_path / "one", resume=False)
-    fitted(1, 6, tmp_path / "two", resume=False)
-    two = fitted(3, 12, tmp_path / "two", resume=True)
-    assert one.history_ == two.history_
-    assert one.best_epoch_ == two.best_epoch_
-    weights = one.module_.state_dict(), two.module_.state_dict()
-    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
-    told = [of.remembered(graph, graph.splits[0].test) for of in (one, two)]
-    assert told[0] is not None
-    assert np.array_equal(*told)
-    assert one.calibration_ is not None
-    assert two.calibration_ is not None
-    assert one.calibration_.temperature == two.calibration_.temperature
 
 
 def descendants(of: int) -> dict[int, str]:

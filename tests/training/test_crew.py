@@ -1,4 +1,4 @@
-"""Several processes that train one model: as one process would."""
+"""Several processes that train one model: as one would, and all alike to the bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,15 @@ from h2gcn.models import H2GCN
 from h2gcn.models.h2gcn import ring_operators
 from h2gcn.rings import RowOperator, RowRule, Vicinity
 from h2gcn.sparse import Operator, Target, seeded, to_tensor
-from h2gcn.training import SpreadOperator, TrainConfig, Workers, balanced, train
+from h2gcn.training import (
+    SpreadOperator,
+    TrainConfig,
+    Workers,
+    balanced,
+    count_blocks,
+    cut_nodes,
+    train,
+)
 
 Work = Callable[[Workers], Any]
 GRAPH = generate_graph(n_nodes=120, homophily=0.3, seed=3)
@@ -257,6 +265,18 @@ def test_costs_are_shared_alike(size: int) -> None:
     parts = [costs[a:b].sum() for a, b in pairwise(bounds)]
     assert max(parts) <= costs.sum() / size + 2 * costs.max()
     assert balanced(np.array([9.0]), 3) == [0, 1, 1, 1]
+
+
+def test_nodes_are_cut_by_the_graph_alone() -> None:
+    counts = [count_blocks(n) for n in (1, 40, 120, 2708, 300_000, 10**8)]
+    assert counts == [1, 1, 3, 12, 48, 240]
+    costs = np.random.default_rng(1).integers(1, 50, 3000)
+    blocks = cut_nodes(costs)
+    assert (blocks[0], blocks[-1], len(blocks)) == (0, 3000, 13)
+    assert all(first % 32 == 0 for first in blocks[:-1])
+    parts = [costs[a:b].sum() for a, b in pairwise(blocks)]
+    assert max(parts) <= costs.sum() / 12 + 32 * costs.max()
+    assert cut_nodes(np.ones(5)) == [0, 5]
 
 
 def test_a_split_in_the_order_of_nodes(tmp_path: Path) -> None:

@@ -455,8 +455,9 @@ class Workers(Crew):
         """
         turned = CSR(rows.T)
         counts = np.diff(turned.indptr[self.bounds]).tolist()
-        lengths = self._swap(np.diff(turned.indptr), self._rows)
-        columns = self._swap(turned.indices, counts)
+        # Of one type everywhere: scipy's depends on how many there are.
+        lengths = self._swap(np.diff(turned.indptr).astype(np.int64), self._rows)
+        columns = self._swap(turned.indices.astype(np.int32), counts)
         values = self._swap(turned.data, counts)
         found = [
             CSR((of, at, np.append(0, np.cumsum(sizes))), shape=(len(self.own), width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from dataclasses import replace
@@ -76,11 +77,14 @@ def test_the_model_is_that_of_one_process(
     ours.save(tmp_path / "model")
     again = NodeClassifier.load(tmp_path / "model")
     assert np.array_equal(again.predict(graph), ours.predict(graph))
-    # Products of 8 and 16 columns there, back and, 4 columns a path, to be judged.
-    n, sizes = graph.n_nodes, graph.n_classes * (2 + 4)
+    # Products of 8 and 16 columns, of a column a class for each path to be judged; back
+    # the inner 16, and of training nodes a column a class. Weights are sums of doubles.
+    n, n_train = graph.n_nodes, len(graph.splits[0].train)
+    of_all = 8 + 16 + 16 + graph.n_classes * (2 + 4)
     weights = 8 * graph.n_features + 7 * 8 * graph.n_classes
-    forecast = 4 * n // 2 * (2 * (8 + 16) + sizes) + 4 * weights
-    assert spread.forecast_sent == forecast
+    rows = n // 2 * of_all + math.ceil(n_train / 2) * graph.n_classes
+    assert spread.forecast_sent == 4 * rows + 8 * weights
+    forecast = spread.forecast_sent
     assert spread.sent == pytest.approx(forecast, rel=0.2)
 
 

@@ -13,6 +13,7 @@ from h2gcn.sparse import (
     operator as large_product,
     operator as workspace,
 )
+from h2gcn.sparse.memory import HUGE_PAGE
 from h2gcn.sparse.operator import LargeMatrix, multiplier, to_matrix
 
 CPU = torch.device("cpu")
@@ -101,7 +102,7 @@ def test_a_workspace_that_is_kept_is_lent_again() -> None:
     with workspace.kept_workspace():
         with workspace.workspace(1000) as first:
             assert first.shape == (1000,)
-            assert address(first) % workspace.HUGE_PAGE == 0
+            assert address(first) % HUGE_PAGE == 0
         with workspace.workspace(10) as second:
             assert second.shape == (10,)
             assert address(second) == address(first)
@@ -128,7 +129,7 @@ def test_two_workspaces_do_not_overlap() -> None:
 
 
 def test_the_largest_workspace_is_kept() -> None:
-    numbers = workspace.HUGE_PAGE
+    numbers = HUGE_PAGE
     with workspace.kept_workspace():
         for count in (8, numbers, 8):
             with workspace.workspace(count) as lent:

@@ -93,8 +93,9 @@ def fit_over_workers(
 ) -> Spread:
     """Fit a classifier in place, by all workers of a cluster together.
 
-    It is what `NodeClassifier.fit` gives, up to the order of sums. A worker that dies
-    costs the epochs since the last checkpoint.
+    It is what `NodeClassifier.fit` gives, up to the order of sums, and the same to the
+    bit for any number of workers. A worker that dies costs the epochs since the last
+    checkpoint, from which another number of workers may go on too.
 
     Parameters
     ----------

@@ -125,6 +125,7 @@ from h2gcn.training import (
     Crew,
     Epoch,
     TrainConfig,
+    Workers,
     fit_module,
     identify,
     is_small,
@@ -502,13 +503,13 @@ class NodeClassifier(Estimator):
 
             # Calibrate, on the nodes that chose the epoch.
             def logits_of(index: NDArray[np.int64]) -> NDArray[np.float32]:
-                here = crew.here(index)
+                if isinstance(crew, Workers):
+                    return crew.logits(module, x, operators, index).numpy()
                 size, small = params["batch_size"], is_small(graph)
                 blocks = logits_in_blocks(
-                    module, x, operators, here, size, device, small=small
+                    module, x, operators, index, size, device, small=small
                 )
-                own = join_blocks(blocks, len(here), graph.n_classes)
-                return crew.join(torch.from_numpy(own)).numpy()
+                return join_blocks(blocks, len(index), graph.n_classes)
 
             try:
                 calibration = Calibration.fit(

@@ -5,6 +5,7 @@ Of a few nodes they are made for these alone, where that takes less.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,7 +49,15 @@ from h2gcn.rings import (
     plan_rings,
 )
 from h2gcn.sparse import Operator
-from h2gcn.training import HasRows, SpreadOperator, TakesRows, Workers, balanced
+from h2gcn.training import (
+    HasRows,
+    SpreadOperator,
+    TakesRows,
+    Workers,
+    balanced,
+    count_blocks,
+    cut_nodes,
+)
 
 __all__ = [
     "AnyOperator",
@@ -224,7 +233,7 @@ def spread_operators(
     """Return who has which nodes, and the rows of a model's operators that are here.
 
     The sizes of all rings are needed everywhere, to normalise by: each worker counts
-    those of some nodes, and tells the others. Then the nodes are shared out so that all
+    those of some nodes, and tells the others. Then the nodes are cut so that all blocks
     have about as many entries, of features and of operators.
 
     Parameters
@@ -250,21 +259,24 @@ def spread_operators(
         near.learn_sizes(rule.way, rule.hop, sizes)
         cap = options.cap if rule.hop > 1 else None
         costs += sizes if cap is None else np.minimum(sizes, cap)
-    workers = Workers(balanced(costs, counting.size))
-    rows = (
-        RowOperator(near, rule, cap=options.cap, seed=options.seed)
-        for rule in spec.rows
-    )
-    found = tuple(SpreadOperator(op.rows(workers.own), workers) for op in rows)
-    return workers, found
+    workers = Workers(cut_nodes(costs))
+    found = []
+    for rule in spec.rows:
+        maker = RowOperator(near, rule, cap=options.cap, seed=options.seed)
+        rows, turned = maker.take(workers.own), None
+        if options.cap is not None and rule.hop > 1:  # who draws is not drawn by all
+            turned = workers.transposed(rows)
+        found.append(SpreadOperator(rows, workers, turned=turned))
+    return workers, tuple(found)
 
 
 def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
     """Return about what a worker's part of a training takes, and sends an epoch, bytes.
 
-    It has its share of the rows, with their transpose for the gradient, of the features
-    and of the work; and, of every product, what all have of the dense side. The memory
-    of files that the graph may be mapped from is not counted.
+    It has its share of the rows, of the features and of the work, with the transpose
+    for the gradient where it is another matrix; and, of every product, what all have of
+    the dense side. The memory of files that the graph may be mapped from is not
+    counted.
 
     Parameters
     ----------
@@ -278,26 +290,29 @@ def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
     module = blank_module(params, graph.n_features, graph.n_classes)
     work = estimate_work(module, graph, checked.split)
     forecast = forecast_ring(graph.adj, hops=max(rule.hop for rule in rules))
-    cap, held = params["ring_cap"], 0
+    blocks, held = count_blocks(n), 0
+    share = -(-blocks // workers) / blocks
     for rule in rules:
         entries = forecast.entries[rule.hop - 1]
-        if cap is not None and rule.hop > 1:
+        cap = params["ring_cap"] if rule.hop > 1 else None
+        if cap is not None:
             entries = min(entries, n * cap)
         held += operator_bytes(
-            entries // workers,
+            round(entries * share),
             n,
             train=work.n_train / max(n, 1),
             val=work.n_val / max(n, 1),
             self_loops=work.self_loops,
-            symmetric=False,
+            symmetric=cap is None,
         )
-    own = -(-n // workers)
-    held += work.features // workers + work.step(own, -(-work.n_train // workers))
-    training, judging = module.product_columns()
-    held += 4 * n * max(2 * training, judging)  # and its gradient
-    # Forward own rows to each, backward to each theirs; then the validation nodes'.
-    sent = 4 * (workers - 1) * own * (2 * training + judging)
-    weights = 4 * sum(weight.numel() for weight in module.parameters())
+    own, trained = math.ceil(n * share), math.ceil(work.n_train * share)
+    held += round(work.features * share) + work.step(own, trained)
+    columns = module.product_columns()
+    held += 4 * n * max(columns.step, columns.judged)
+    # Of own nodes to each other worker, in a step, for its gradient and to be judged.
+    rows = own * (columns.step + columns.inner + columns.judged)
+    sent = 4 * (workers - 1) * (rows + trained * columns.last)
+    weights = 8 * sum(weight.numel() for weight in module.parameters())
     return held, sent + 2 * weights * (workers - 1) // workers
 
 

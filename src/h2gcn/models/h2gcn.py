@@ -19,6 +19,7 @@ from h2gcn.models.base import (
     ACTIVATIONS,
     ExactSum,
     NodeModule,
+    ProductColumns,
     Summand,
     Weighted,
     check_sizes,
@@ -29,7 +30,7 @@ from h2gcn.models.base import (
 )
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
-from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear
+from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear, linear
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
 
@@ -234,22 +235,26 @@ class H2GCN(NodeModule):
         per_target = 9 * sum(self._widths) + 4 * own
         return width * (n_nodes * per_node + n_targets * per_target)
 
-    def product_columns(self) -> tuple[int, int]:
-        """Return how many columns are multiplied with operators, all products together.
+    def product_columns(self) -> ProductColumns:
+        """Return how many columns workers tell each other.
 
         Blocks of the embedding while dropout acts, or where every round embeds; else
-        |Y| columns for each path of rings.
+        |Y| columns for each path of rings, all but the last round's of which the judged
+        epoch before has left to a step.
         """
-        rounds, rings, width = (
-            range(self.final[-1]),
-            self._n_rings,
-            self.hidden_channels,
-        )
+        depth, rings, width = self.final[-1], self._n_rings, self.hidden_channels
         if self.nonlinear:
-            return width * len(rounds), width * len(rounds)
-        blocks = sum(width * rings**k for k in rounds)
-        paths = sum(self.out_channels * rings ** (k + 1) for k in rounds)
-        return (blocks if self.dropout > 0 else paths), paths
+            back = width * rings
+            return ProductColumns(
+                width * depth, back * max(depth - 1, 0), back, width * depth
+            )
+        blocks = [rings**k for k in range(depth)]
+        paths, classes = rings * sum(blocks), self.out_channels
+        if self.dropout == 0:
+            inner = classes * sum(blocks[1:])
+            return ProductColumns(classes * rings, inner, classes, classes * paths)
+        inner = width * sum(blocks[1:])
+        return ProductColumns(width * sum(blocks), inner, classes, classes * paths)
 
     def forward(
         self,
@@ -285,7 +290,7 @@ class H2GCN(NodeModule):
         index = None if target is None else target.index
         names = None if target is None else target.names
         if self.nonlinear or self.final[-1] == 0:
-            blocks = self._embedded_rounds(self._embedded(x), operators, last, index)
+            blocks = self._embedded_rounds(self._embedded(x), operators, last, target)
             return dropout_linear(
                 blocks, self.classifier, self.dropout, self.training, names
             )
@@ -346,7 +351,7 @@ class H2GCN(NodeModule):
     def _embedded(self, x: Tensor | Operator) -> Tensor:
         """Return R^(0), [n, p]."""
         activation = ACTIVATIONS[self.activation]
-        r0 = self._common("embedding", x, lambda: activation(x @ self.embedding))
+        r0 = self._common("embedding", x, lambda: activation(linear(x, self.embedding)))
         return r0 if torch.is_grad_enabled() else r0.detach()
 
     def _embedded_rounds(
@@ -354,14 +359,17 @@ class H2GCN(NodeModule):
         r: Tensor,
         operators: Sequence[LinearMap],
         last: Sequence[LinearMap],
-        index: Tensor | None,
+        target: Target | None,
     ) -> list[Tensor]:
         """Return the rounds of the non-linear variant, each p wide."""
-        depth, wanted = self.final[-1], slice(None) if index is None else index
+        depth, wanted = self.final[-1], slice(None) if target is None else target.index
         kept = [pick(r, wanted)] if 0 in self.final else []
         for k, weight in enumerate(self.round_embeddings, start=1):
-            ego, ops = (pick(r, wanted), last) if k == depth else (r, operators)
-            r = torch.relu(torch.cat([ego, *(op @ r for op in ops)], dim=1) @ weight)
+            ego, ops, names = r, operators, None
+            if k == depth and target is not None:
+                ego, ops, names = pick(r, wanted), last, target.names
+            joined = torch.cat([ego, *(op @ r for op in ops)], dim=1)
+            r = torch.relu(linear(joined, weight, names))
             if k in self.final:
                 kept.append(r if k == depth else pick(r, wanted))
         return kept

@@ -1,5 +1,14 @@
+from .apart import (
+    RowSums as RowSums,
+    Whole as Whole,
+    aligned as aligned,
+    in_blocks as in_blocks,
+    linear as linear,
+    pieces as pieces,
+)
 from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (
+    Draw as Draw,
     dropout as dropout,
     dropout_linear as dropout_linear,
     random_problem as random_problem,
@@ -37,4 +46,6 @@ from .rows import (
     in_threads as in_threads,
     row_starts as row_starts,
     sorted_csr as sorted_csr,
+    take_columns as take_columns,
+    take_rows as take_rows,
 )

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from h2gcn.sparse.apart import by_blocks, linear
+
 __all__ = [
     "Draw",
     "draw",
@@ -96,9 +98,14 @@ def dropout_linear(
         drawn = draw(probability, len(blocks[0]) if nodes is None else nodes)
     if drawn is None:
         joined = torch.cat(list(blocks), dim=1)
-        return dropout(joined, probability, training) @ weight
-    result: Tensor = _DroppedLinear.apply(weight, drawn, *blocks)  # type: ignore[no-untyped-call]
-    return result
+        return linear(dropout(joined, probability, training), weight, nodes)
+    kept = drawn
+
+    def dropped(own: Tensor, part: slice, *rows: Tensor) -> Tensor:
+        found: Tensor = _DroppedLinear.apply(own, kept.of(part), *rows)  # type: ignore[no-untyped-call]
+        return found
+
+    return by_blocks(dropped, weight, blocks, nodes)
 
 
 class Draw(NamedTuple):
@@ -146,6 +153,31 @@ class Draw(NamedTuple):
             torch.mm(turned, rows.t(), out=result[:, part])
         return result.t().contiguous()
 
+    def product(self, blocks: Sequence[Tensor], turned: Tensor) -> Tensor:
+        """Return the product of what is kept of some blocks with W, [m, C].
+
+        Parameters
+        ----------
+        blocks
+            Side by side, [m, p_i] each.
+        turned
+            Of `turned`.
+        """
+        width = turned.shape[1]
+        parts = [
+            self.of(part).multiply(joined, turned)
+            for part, joined in _joined(blocks, width)
+        ]
+        return torch.cat(parts)
+
+    def weight_gradient(self, grad: Tensor, blocks: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of W, of that of `product`, [Σ p_i, C]."""
+        width = sum(block.shape[1] for block in blocks)
+        found = grad.new_zeros(grad.shape[1], width)
+        for part, joined in _joined(blocks, width):
+            found.addmm_(grad[part].t(), self.of(part).drop(joined))
+        return found.t() * self.scale
+
     def gradient(self, grad: Tensor, turned: Tensor, columns: slice) -> Tensor:
         """Return the gradient of some columns, of that of the product, [m, C]."""
         return self.drop(grad @ turned[:, columns], columns.start)
@@ -177,27 +209,20 @@ class _DroppedLinear(torch.autograd.Function):
     def forward(ctx: Any, weight: Tensor, drawn: Draw, *blocks: Tensor) -> Tensor:
         ctx.drawn = drawn
         ctx.save_for_backward(weight, *blocks)
-        turned = drawn.turned(weight)
-        parts = [
-            drawn.of(part).multiply(joined, turned)
-            for part, joined in _joined(blocks, len(weight))
-        ]
-        return torch.cat(parts)
+        return drawn.product(blocks, drawn.turned(weight))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         weight, *blocks = ctx.saved_tensors
         grad, drawn = grads[0].contiguous(), ctx.drawn
         turned = drawn.turned(weight)
-        of_weight = torch.zeros_like(turned)
-        for part, joined in _joined(blocks, len(weight)):
-            of_weight.addmm_(grad[part].t(), drawn.of(part).drop(joined))
+        of_weight = drawn.weight_gradient(grad, blocks)
         of_blocks, first = [], 0
         for block in blocks:
             columns = slice(first, first + block.shape[1])
             of_blocks.append(drawn.gradient(grad, turned, columns))
             first = columns.stop
-        return (of_weight.t() * drawn.scale, None, *of_blocks)
+        return (of_weight, None, *of_blocks)
 
 
 def _joined(blocks: Sequence[Tensor], width: int) -> Iterator[tuple[slice, Tensor]]:

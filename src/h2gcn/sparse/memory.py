@@ -11,7 +11,7 @@ import ctypes
 import math
 import mmap
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [
     "available_memory",
     "check_room",
     "gigabytes",
+    "huge_pages",
     "keep_freed_memory",
-    "private_pages",
     "reserve",
     "room_within",
     "steady_memory",
@@ -37,6 +38,8 @@ _LIMIT: ContextVar[float] = ContextVar("_LIMIT", default=math.inf)
 
 LARGE = 2**24
 """Bytes from which an array gets pages of its own."""
+HUGE_PAGE = 2**21
+"""Bytes."""
 
 
 def available_memory() -> int:
@@ -107,14 +110,28 @@ def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
     size = count * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(count, dtype)
-    return np.frombuffer(private_pages(size), dtype)
+    return np.frombuffer(_private_pages(size), dtype)
 
 
-def private_pages(size: int) -> mmap.mmap:
+def _private_pages(size: int) -> mmap.mmap:
     """Return memory of this process alone, not yet written."""
     private = getattr(mmap, "MAP_PRIVATE", None)
     flags = {} if private is None else {"flags": private | mmap.MAP_ANONYMOUS}
     return mmap.mmap(-1, size, **flags)
+
+
+def huge_pages(count: int) -> NDArray[np.float32]:
+    """Return memory for some numbers or more, in huge pages where there are any."""
+    import numpy as np
+
+    size = -(-4 * count // HUGE_PAGE) * HUGE_PAGE
+    memory = _private_pages(size + HUGE_PAGE)  # some of it to begin at a page
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # a kernel without them: small ones are only slower
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    numbers = np.frombuffer(memory, dtype=np.float32)
+    first = -numbers.ctypes.data % HUGE_PAGE // 4
+    return numbers[first : first + size // 4]
 
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4

@@ -14,11 +14,10 @@ Both are differentiable in these values.
 from __future__ import annotations
 
 import math
-import mmap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -33,7 +32,7 @@ from torch import Tensor
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse.dropping import dropout
-from h2gcn.sparse.memory import private_pages
+from h2gcn.sparse.memory import huge_pages
 from h2gcn.sparse.rows import take_columns, take_rows
 
 __all__ = [
@@ -491,8 +490,6 @@ class LaidOut:
         return LargeMatrix(parts)._write(torch.from_numpy(self.numbers)).numpy()
 
 
-HUGE_PAGE = 2**21
-
 _LOCK = Lock()
 _KEPT: list[NDArray[np.float32]] = []
 """The one that is kept for the next time, if there is one and it is not in use."""
@@ -528,7 +525,7 @@ def workspace(count: int) -> Iterator[NDArray[np.float32]]:
         lot = _KEPT.pop() if _KEPT else None
     if lot is None or len(lot) < count:
         del lot  # not beside the larger one
-        lot = _huge(count)
+        lot = huge_pages(count)
     try:
         yield lot[:count]
     finally:
@@ -537,18 +534,6 @@ def workspace(count: int) -> Iterator[NDArray[np.float32]]:
                 _KEPT.pop()
             if _keepers and not _KEPT:
                 _KEPT.append(lot)
-
-
-def _huge(count: int) -> NDArray[np.float32]:
-    """Return new memory, in huge pages where the system has them."""
-    size = -(-4 * count // HUGE_PAGE) * HUGE_PAGE
-    memory = private_pages(size + HUGE_PAGE)  # some of it to begin at a page
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without them: small ones are only slower
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    numbers = np.frombuffer(memory, dtype=np.float32)
-    first = -numbers.ctypes.data % HUGE_PAGE // 4
-    return numbers[first : first + size // 4]
 
 
 class LinearMap(Protocol):

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from h2gcn.sparse.apart import current_blocks, linear
 from h2gcn.sparse.dropping import Draw, draw, dropout_linear
 from h2gcn.sparse.operator import FOUR, LARGE, LinearMap, Operator
 
@@ -117,30 +118,33 @@ class Paths:
         if _in_memory(r, (*operators, *last)):
             drawn = draw(probability, len(r) if nodes is None else nodes)
         if drawn is None:
-            blocks = self._blocks(r, operators, last, index)
-            return dropout_linear(blocks, weight, probability, nodes=nodes)
+            read, level = self._before_last(r, operators, index)
+            apart = current_blocks()
+            if apart is not None and nodes is not None:
+                drawn = draw(probability, nodes)
+                if drawn is not None:
+                    return apart.dropped(read, level, last, weight, drawn)
+            made = [op @ block for op in last for block in level]
+            return dropout_linear([*read, *made], weight, probability, nodes=nodes)
         result: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
             r, weight, self, drawn, operators, last, index
         )
         return result
 
-    def _blocks(
-        self,
-        r: Tensor,
-        operators: Sequence[LinearMap],
-        last: Sequence[LinearMap],
-        index: Tensor | None,
-    ) -> list[Tensor]:
-        """Return every block of the rounds that are read, [m, p] each."""
-        blocks, kept = [r], []
-        for k in range(self.depth + 1):
+    def _before_last(
+        self, r: Tensor, operators: Sequence[LinearMap], index: Tensor | None
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Return what is read of rounds before the last, and all that it multiplies.
+
+        Blocks of the nodes that are wanted, [m, p] each, and of all, [n, p] each.
+        """
+        level, read = [r], []
+        for k in range(self.depth):
             if k:
-                # Only the wanted rows of the last round are ever needed.
-                ops = last if k == self.depth else operators
-                blocks = [op @ block for op in ops for block in blocks]
+                level = [op @ block for op in operators for block in level]
             if k in self.final:
-                kept += blocks if k == self.depth else [_pick(b, index) for b in blocks]
-        return kept
+                read += [_pick(block, index) for block in level]
+        return read, level
 
     def inner(
         self, r: Tensor, weight: Tensor, operators: Sequence[LinearMap]
@@ -161,7 +165,7 @@ class Paths:
         if _in_memory(r, operators):
             found: tuple[Tensor, Tensor] = _Inner.apply(r, weight, self, operators)  # type: ignore[no-untyped-call]
             return found
-        own, *levels = self._split(r @ self._by_path(weight, r.shape[1], 1))
+        own, *levels = self._split(linear(r, self._by_path(weight, r.shape[1], 1)))
         total = levels.pop()
         while levels:
             total = levels.pop() + self._products(operators, total)

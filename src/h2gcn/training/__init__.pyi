@@ -25,6 +25,8 @@ from .crew import (
     SpreadOperator as SpreadOperator,
     Workers as Workers,
     balanced as balanced,
+    count_blocks as count_blocks,
+    cut_nodes as cut_nodes,
 )
 from .loop import (
     TrainConfig as TrainConfig,

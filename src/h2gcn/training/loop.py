@@ -210,6 +210,7 @@ def train(
     with seeded(seed, device), threads_for([x, *operators]), ExitStack() as during:
         during.enter_context(kept_workspace())
         during.enter_context(model.remembering())
+        during.enter_context(crew.at_work())
         if checkpoint is not None:
             checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
         begun = len(state.history)
@@ -334,7 +335,7 @@ class _Steps:
             if penalty is not None:
                 loss = loss + penalty
             loss.backward()
-            mean = self.crew.add_up(loss, self.model)
+            mean = loss.item()
             self.optimizer.step()
             count = self.crew.count(len(part.nodes), len(self.index))
             total += mean * count
@@ -347,7 +348,8 @@ class _Steps:
             return own
         logits = self.model(part.x, part.operators, part.target)
         count = self.crew.count(len(part.nodes), len(self.index))
-        return node_loss(logits, self.labels[part.nodes], self.weights, count)
+        labels = self.labels[part.nodes]
+        return self.crew.loss(logits, part.nodes, labels, self.weights, count)
 
     @torch.no_grad()
     def probe(

@@ -120,6 +120,16 @@ def test_rows_and_columns_are_those_of_the_matrix(
         assert same(take_columns(matrix, ascending), CSR(matrix[:, ascending]))
 
 
+@pytest.mark.parametrize("n", [63, 64, 65, 130])
+def test_columns_beyond_a_word_are_found(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "MANY", 0)
+    matrix = CSR(np.random.default_rng(n).random((5, n), dtype=np.float32))
+    for index in (np.arange(n), np.arange(0, n, 3), np.array([n - 1])):
+        assert same(take_columns(matrix, index), CSR(matrix[:, index]))
+
+
 @pytest.mark.parametrize("nodes", [[0, 2, 5, 11], [], [7, 3], [4, 4]])
 def test_rows_of_a_symmetric_operator_have_their_transpose(
     nodes: list[int], monkeypatch: pytest.MonkeyPatch

@@ -7,11 +7,12 @@ from .dropping import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .kernels import mix as mix
+from .kernels import fetch as fetch, lowest_bit as lowest_bit, mix as mix
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
     check_room as check_room,
+    first_of as first_of,
     gigabytes as gigabytes,
     keep_freed_memory as keep_freed_memory,
     reserve as reserve,

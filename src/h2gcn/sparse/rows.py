@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
 from h2gcn.sparse.compiling import compiled
+from h2gcn.sparse.kernels import count_bits
 from h2gcn.sparse.memory import reserve
 
 __all__ = ["in_threads", "row_starts", "sorted_csr", "take_columns", "take_rows"]
@@ -61,23 +62,41 @@ def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
     """
     if matrix.nnz < MANY:
         return CSR(matrix[:, index])
-    place = np.full(matrix.shape[1], -1, dtype=np.int32)
-    place[index] = np.arange(len(index), dtype=np.int32)
-    wanted = place >= 0  # a byte each: a quarter of the cache that places take
+    words, before = _ranks(index, matrix.shape[1])
     lengths = np.diff(matrix.indptr)
     sizes = np.zeros(matrix.shape[0], dtype=np.int64)
 
     def count(part: slice) -> None:
         starts = matrix.indptr[part.start : part.stop + 1]
-        _count_columns(starts, matrix.indices, wanted, sizes[part])
+        _count_columns(starts, matrix.indices, words, sizes[part])
 
     in_threads(count, lengths)
 
     def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
         given = matrix.indptr[part.start : part.stop + 1], matrix.indices, matrix.data
-        _copy_columns(*given, place, columns, values)
+        _copy_columns(*given, words, before, columns, values)
 
     return _written(copy, row_starts(sizes), matrix, (matrix.shape[0], len(index)))
+
+
+def _ranks(
+    index: NDArray[np.integer], n: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Return a bit for each of n numbers, set if it is in `index`, and how many before.
+
+    For a million they take 190 kB, which a cache near the processor holds; the place of
+    each in `index` would take 4 MB.
+
+    Returns
+    -------
+    tuple
+        Words of 64 bits, and how many bits are set in the words before each.
+    """
+    wanted = np.zeros(-(-n // 64) * 64, dtype=bool)
+    wanted[index] = True
+    words = np.packbits(wanted, bitorder="little").view("<u8")
+    counts = wanted.reshape(-1, 64).sum(axis=1)
+    return words, (np.cumsum(counts) - counts).astype(np.int32)
 
 
 def _written(
@@ -136,31 +155,36 @@ def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore
             to += 1
 
 
+ONE, LOW, SIX = np.uint64(1), np.uint64(63), np.uint64(6)
+
+
 @compiled
-def _count_columns(starts, columns, wanted, sizes):  # type: ignore[no-untyped-def]
+def _count_columns(starts, columns, words, sizes):  # type: ignore[no-untyped-def]
     """Count the wanted columns of each row."""
     for i in range(len(sizes)):
-        size = 0
+        size = np.uint64(0)
         for at in range(starts[i], starts[i + 1]):
-            size += wanted[columns[at]]
+            column = np.uint64(columns[at])
+            size += (words[column >> SIX] >> (column & LOW)) & ONE
         sizes[i] = size
 
 
 @compiled
-def _copy_columns(starts, columns, values, place, out, out_values):  # type: ignore[no-untyped-def]
-    """Write the columns that have a place, by it, one row after the other.
+def _copy_columns(starts, columns, values, words, before, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the wanted columns by their place among all wanted, row after row.
 
-    Each is written, and written over if it has none: whether it has, the processor
+    Each is written, and written over if it is not wanted: whether it is, the processor
     cannot guess.
     """
     to = 0
     for at in range(starts[0], starts[-1]):
         if to == len(out):
             break
-        new = place[columns[at]]
-        out[to] = new
+        column = np.uint64(columns[at])
+        word, bit = words[column >> SIX], ONE << (column & LOW)
+        out[to] = before[column >> SIX] + count_bits(word & (bit - ONE))
         out_values[to] = values[at]
-        to += new >= 0
+        to += (word & bit) != 0
 
 
 # ---------------------------------------------------------------------- rows in threads

@@ -17,10 +17,17 @@ from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
 from h2gcn.sparse.compiling import compiled
-from h2gcn.sparse.kernels import count_bits
+from h2gcn.sparse.kernels import count_bits, lowest_bit
 from h2gcn.sparse.memory import reserve
 
-__all__ = ["in_threads", "row_starts", "sorted_csr", "take_columns", "take_rows"]
+__all__ = [
+    "in_order",
+    "in_threads",
+    "row_starts",
+    "sorted_csr",
+    "take_columns",
+    "take_rows",
+]
 
 MANY = 2**20
 """Entries from which on threads and compiled code are worth it."""
@@ -77,6 +84,31 @@ def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
         _copy_columns(*given, words, before, columns, values)
 
     return _written(copy, row_starts(sizes), matrix, (matrix.shape[0], len(index)))
+
+
+def in_order(matrix: CSR, order: NDArray[np.int64]) -> CSR:
+    """Return a matrix with rows and columns in another order, sorted, [n, n].
+
+    Parameters
+    ----------
+    matrix
+        [n, n].
+    order
+        Which row and column is the first, and so on, [n].
+    """
+    if matrix.nnz < MANY:
+        moved = CSR(matrix[order][:, order])
+        moved.sort_indices()
+        return moved
+    place = np.empty(len(order), dtype=matrix.indices.dtype)
+    place[order] = np.arange(len(order))
+    starts = row_starts(np.diff(matrix.indptr)[order])
+
+    def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
+        given = matrix.indptr, matrix.indices, matrix.data
+        _copy_moved(*given, order[part], place, columns, values)
+
+    return _written(copy, starts, matrix, matrix.shape)
 
 
 def _ranks(
@@ -155,7 +187,8 @@ def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore
             to += 1
 
 
-ONE, LOW, SIX = np.uint64(1), np.uint64(63), np.uint64(6)
+ONE, LOW = np.uint64(1), np.uint64(63)
+SIX, TWELVE = np.uint64(6), np.uint64(12)
 
 
 @compiled
@@ -185,6 +218,40 @@ def _copy_columns(starts, columns, values, words, before, out, out_values):  # t
         out[to] = before[column >> SIX] + count_bits(word & (bit - ONE))
         out_values[to] = values[at]
         to += (word & bit) != 0
+
+
+@compiled
+def _copy_moved(starts, columns, values, order, place, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the rows `order` one after the other, each sorted by its columns' places.
+
+    Places are set in a bitmap with a summary of its words, and read off from there.
+    """
+    n = len(place)
+    bits, summary = np.zeros(n // 64 + 1, np.uint64), np.zeros(n // 4096 + 1, np.uint64)
+    held, to = np.empty(n, values.dtype), 0
+    for i in range(len(order)):
+        first, last = len(summary), 0
+        for at in range(starts[order[i]], starts[order[i] + 1]):
+            new = np.uint64(place[columns[at]])
+            held[new] = values[at]
+            bits[new >> SIX] |= ONE << (new & LOW)
+            summary[new >> TWELVE] |= ONE << ((new >> SIX) & LOW)
+            block = np.int64(new >> TWELVE)
+            first, last = min(first, block), max(last, block + 1)
+        for block in range(first, last):
+            words = summary[block]
+            summary[block] = 0
+            while words != 0:
+                at = block * 64 + lowest_bit(words)
+                words &= words - ONE
+                word = bits[at]
+                bits[at] = 0
+                while word != 0:
+                    column = at * 64 + lowest_bit(word)
+                    word &= word - ONE
+                    out[to] = column
+                    out_values[to] = held[column]
+                    to += 1
 
 
 # ---------------------------------------------------------------------- rows in threads

@@ -228,17 +228,18 @@ def _copy_moved(starts, columns, values, order, place, out, out_values):  # type
     """
     n = len(place)
     bits, summary = np.zeros(n // 64 + 1, np.uint64), np.zeros(n // 4096 + 1, np.uint64)
-    held, to = np.empty(n, values.dtype), 0
+    held = np.empty(n, values.dtype)
+    to = 0
     for i in range(len(order)):
-        first, last = len(summary), 0
+        first, last = np.int64(len(summary)), np.int64(0)
         for at in range(starts[order[i]], starts[order[i] + 1]):
             new = np.uint64(place[columns[at]])
             held[new] = values[at]
             bits[new >> SIX] |= ONE << (new & LOW)
             summary[new >> TWELVE] |= ONE << ((new >> SIX) & LOW)
-            block = np.int64(new >> TWELVE)
-            first, last = min(first, block), max(last, block + 1)
-        for block in range(first, last):
+            own = np.int64(new >> TWELVE)
+            first, last = min(first, own), max(last, own)
+        for block in range(first, last + 1):
             words = summary[block]
             summary[block] = 0
             while words != 0:

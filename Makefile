@@ -47,6 +47,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/epoch.py
 	$(BIN)/python benchmarks/epoch_profile.py
 	$(BIN)/python benchmarks/products.py
+	$(BIN)/python benchmarks/orders.py
 	$(BIN)/python benchmarks/rings.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2

@@ -39,10 +39,16 @@ def medians_in_turns(
     burst: int = 1,
     seconds: float = math.inf,
     warm_up: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Return the median of `times_in_turns` for each function."""
     times = times_in_turns(
-        functions, repeats, burst=burst, seconds=seconds, warm_up=warm_up
+        functions,
+        repeats,
+        burst=burst,
+        seconds=seconds,
+        warm_up=warm_up,
+        clock=clock,
     )
     return {name: statistics.median(spent) for name, spent in times.items()}
 
@@ -54,6 +60,7 @@ def times_in_turns(
     burst: int = 1,
     seconds: float = math.inf,
     warm_up: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Return the times of each function; they are called in turn.
 
@@ -72,6 +79,8 @@ def times_in_turns(
         A function that has taken longer than this gets no further turn.
     warm_up
         Call each once before, which does not count.
+    clock
+        Whose seconds they are.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values() if warm_up else ():
@@ -81,15 +90,17 @@ def times_in_turns(
             if sum(times[name]) > seconds:
                 continue
             for _ in range(burst):
-                times[name].append(seconds_of(function))
+                times[name].append(seconds_of(function, clock))
     return times
 
 
-def seconds_of(function: Callable[[], Any]) -> float:
+def seconds_of(
+    function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Return how long a call takes."""
-    start = time.perf_counter()
+    start = clock()
     function()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 def ratio(reference: float | None, ours: float | None) -> float | None:

@@ -98,6 +98,52 @@ def random_adjacency(
     return adj, y
 
 
+def community_adjacency(
+    n_nodes: int,
+    *,
+    degree: int = 10,
+    inside: float = 0.8,
+    sizes: tuple[int, int] = (50, 500),
+    seed: int | np.random.Generator = 0,
+) -> tuple[CSR, NDArray[np.int64]]:
+    """Return the adjacency matrix, [n, n], and the community of each node, [n].
+
+    Both ends of an edge are in one community or anywhere. Nodes have their numbers in
+    any order. Loops and edges that were drawn twice are dropped.
+
+    Parameters
+    ----------
+    n_nodes
+        Number of nodes n.
+    degree
+        How many neighbours a node has on average.
+    inside
+        Share of the edges whose second end is drawn in the community of the first.
+    sizes
+        Communities have from so many to so many nodes, all numbers alike likely.
+    seed
+        The same seed gives the same graph.
+    """
+    rng = np.random.default_rng(seed)
+    low, high = sizes
+    lengths = rng.integers(low, high + 1, -(-n_nodes // low))
+    borders = np.minimum(np.append(0, np.cumsum(lengths)), n_nodes)
+    n_edges = n_nodes * degree // 2
+    first = rng.integers(n_nodes, size=n_edges)
+    own = np.searchsorted(borders, first, side="right") - 1
+    anyone = rng.random(n_edges) >= inside
+    begins = np.where(anyone, 0, borders[own])
+    ends = np.where(anyone, n_nodes, borders[own + 1])
+    second = begins + (rng.random(n_edges) * (ends - begins)).astype(np.int64)
+    names = rng.permutation(n_nodes).astype(np.int32)
+    adj, _, _ = adjacency_from_edges(
+        names[first], names[second], n_nodes, directed=False
+    )
+    community = np.empty(n_nodes, dtype=np.int64)
+    community[names] = np.repeat(np.arange(len(lengths)), np.diff(borders))
+    return adj, community
+
+
 def _drawn(ends: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the node on whose stretch of the line each place lies."""
     nodes = np.searchsorted(ends, places, side="right")

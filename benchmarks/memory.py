@@ -1,12 +1,20 @@
 """The largest memory of a process or of a call."""
 
 import ctypes
+import mmap
 import platform
 import resource
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+from h2gcn.sparse.memory import private_pages
+
+PIECE = 2**28
+"""Bytes that are taken together."""
 
 
 def peak_gigabytes() -> float:
@@ -35,6 +43,25 @@ def peak_increase(function: Callable[[], Any]) -> float | None:
     before = _status()["VmRSS"]
     function()
     return max(0.0, peak_gigabytes() - before)
+
+
+def take_and_free(size: int, threads: int) -> float:
+    """Take memory once and free it; return the seconds that it took.
+
+    A virtual machine may leave free memory to its host, which gives it again page by
+    page when it is wanted. What is taken right after this is there already.
+    """
+
+    def touch(_: int) -> mmap.mmap:
+        memory = private_pages(PIECE)
+        view = (ctypes.c_char * PIECE).from_buffer(memory)
+        ctypes.memset(view, 1, PIECE)
+        return memory
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(touch, range(-(-size // PIECE))))
+    return time.perf_counter() - start
 
 
 def _give_back() -> None:

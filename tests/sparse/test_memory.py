@@ -7,6 +7,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.sparse import (
     available_memory,
     check_room,
+    first_of,
     gigabytes,
     memory,
     reserve,
@@ -75,3 +76,17 @@ def test_room_is_what_is_free_or_what_is_allowed(
     )
     with room_within(None):
         check_room("it", 1e9)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5000, memory.LARGE // 4 + 3])
+@pytest.mark.parametrize("size", [6000, memory.LARGE // 4 + 3])
+def test_the_first_of_an_array_are_what_they_were(count: int, size: int) -> None:
+    array = reserve(size, np.int32)
+    array[:] = np.arange(size)
+    assert np.array_equal(first_of(array, count), np.arange(min(count, size)))
+
+
+def test_an_array_that_is_nobodys_pages_keeps_its_memory() -> None:
+    array = np.arange(10_000)
+    assert np.array_equal(first_of(array, 3), [0, 1, 2])
+    assert array[-1] == 9999

@@ -7,11 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
 from h2gcn.graph import CSR
 from h2gcn.sparse import Operator, rows as rows_module
-from h2gcn.sparse.rows import in_threads, row_starts, take_columns, take_rows
+from h2gcn.sparse.rows import (
+    in_order,
+    in_threads,
+    row_starts,
+    take_columns,
+    take_rows,
+)
 from support.graphs import random_adjacency
 
 
@@ -118,6 +125,32 @@ def test_rows_and_columns_are_those_of_the_matrix(
         patch.setattr("torch.get_num_threads", lambda: threads)
         assert same(take_rows(matrix, index), CSR(matrix[index]))
         assert same(take_columns(matrix, ascending), CSR(matrix[:, ascending]))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 130, 4097])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_another_order_moves_rows_and_columns(
+    n: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    monkeypatch.setattr(rows_module, "SMALL_WORK", 0)
+    rng = np.random.default_rng(n)
+    matrix = CSR(sp.random_array((n, n), density=0.05, rng=rng, dtype=np.float32))
+    order = rng.permutation(n)
+    expected = CSR(matrix[order][:, order])
+    for many in (2**20, 0):
+        monkeypatch.setattr(rows_module, "MANY", many)
+        assert same(in_order(matrix, order), expected)
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 130])
+def test_columns_beyond_a_word_are_found(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows_module, "MANY", 0)
+    matrix = CSR(np.random.default_rng(n).random((5, n), dtype=np.float32))
+    for index in (np.arange(n), np.arange(0, n, 3), np.array([n - 1])):
+        assert same(take_columns(matrix, index), CSR(matrix[:, index]))
 
 
 @pytest.mark.parametrize("nodes", [[0, 2, 5, 11], [], [7, 3], [4, 4]])

@@ -24,7 +24,17 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer, quoted
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.sparse import compiled, in_threads, mix, reserve, row_starts, sorted_csr
+from h2gcn.sparse import (
+    compiled,
+    fetch,
+    first_of,
+    in_threads,
+    lowest_bit,
+    mix,
+    reserve,
+    row_starts,
+    sorted_csr,
+)
 
 __all__ = [
     "capped_ring",
@@ -191,8 +201,8 @@ def _found_and_joined(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return columns by a single search, where each row begins, and the rings' sizes.
 
-    Each thread has room for as many as its rows can have at most. What it does not
-    write to is never given to the process; what it found goes as soon as it is joined.
+    There is room for as many as the rows can have at most; what is not written to is
+    never given to the process. Threads leave gaps, which are then closed.
 
     Parameters
     ----------
@@ -207,25 +217,20 @@ def _found_and_joined(
         Columns of a row are at most so many, however large its ring.
     """
     sizes = np.zeros(len(most), dtype=np.int64)
-    found: dict[int, NDArray[np.int32]] = {}
+    begins = row_starts(most.astype(np.int64))
+    columns = reserve(int(begins[-1]), np.int32)
+    found: dict[int, int] = {}
 
     def find_some(part: slice) -> None:
-        room = reserve(int(most[part].sum()), np.int32)
-        found[part.start] = room[: find(part, room, sizes[part])]
+        room = columns[begins[part.start] : begins[part.stop]]
+        found[part.start] = find(part, room, sizes[part])
 
     in_threads(find_some, costs)
     rows = row_starts(sizes if cap is None else np.minimum(sizes, cap))
-    if len(found) == 1:
-        return found[0], rows, sizes
-    columns = reserve(int(rows[-1]), np.int32)
-
-    def join(part: slice) -> None:
-        for first in [first for first in found if part.start <= first < part.stop]:
-            own = found.pop(first)
-            columns[rows[first] : rows[first] + len(own)] = own
-
-    in_threads(join, costs)
-    return columns, rows, sizes
+    for first, count in sorted(found.items()):
+        here, there = int(begins[first]), int(rows[first])
+        columns[there : there + count] = columns[here : here + count]
+    return first_of(columns, int(rows[-1])), rows, sizes
 
 
 FEW_WALKS = 20_000
@@ -562,20 +567,27 @@ LOW = np.uint64(63)
 SIX = np.uint64(6)
 TWELVE = np.uint64(12)
 EIGHTEEN = np.uint64(18)
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-SHIFT = np.uint64(58)
 THIRTY_TWO, GOLDEN = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
 
 
-def _lowest_bits() -> NDArray[np.int64]:
-    """Return which bit a product with the de Bruijn number stands for, [64]."""
-    table = np.zeros(64, dtype=np.int64)
-    for bit in range(64):
-        table[((int(DE_BRUIJN) << bit) % 2**64) >> int(SHIFT)] = bit
-    return table
+LINE = 16
+"""Neighbours that come to the cache together."""
 
 
-LOWEST = _lowest_bits()
+@compiled
+def _fetch_ahead(starts, neighbours, nodes, i):  # type: ignore[no-untyped-def]
+    """Have on its way what the two nodes after this one need to be taken a step from.
+
+    Rows of neighbours lie anywhere in memory: one by one, each would be waited for.
+    """
+    if i + 2 < len(nodes):
+        for at in range(starts[nodes[i + 2]], starts[nodes[i + 2] + 1]):
+            fetch(starts, neighbours[at])
+    if i + 1 < len(nodes):
+        for at in range(starts[nodes[i + 1]], starts[nodes[i + 1] + 1]):
+            row = starts[neighbours[at]]
+            fetch(neighbours, row)
+            fetch(neighbours, row + LINE)
 
 
 @compiled
@@ -639,6 +651,7 @@ def _count_rows(starts, neighbours, nodes, hop, sizes):  # type: ignore[no-untyp
     queue, ring = np.empty(n, np.int32), np.empty(n, np.int32)
     bits = np.zeros(n // 64 + 1, np.uint64)
     for i in range(len(nodes)):
+        _fetch_ahead(starts, neighbours, nodes, i)
         sizes[i] = _find_ring(
             starts, neighbours, nodes[i], hop, i, seen, queue, bits, ring
         )
@@ -660,6 +673,7 @@ def _fill_rows(starts, neighbours, nodes, hop, out, sizes):  # type: ignore[no-u
     at = 0
     for i in range(len(nodes)):
         node = nodes[i]
+        _fetch_ahead(starts, neighbours, nodes, i)
         if hop > 2:
             first, last = _search(starts, neighbours, node, hop, i, seen, queue)
         else:  # one step is the graph's own row, and there is nothing to search for
@@ -683,22 +697,19 @@ def _fill_rows(starts, neighbours, nodes, hop, out, sizes):  # type: ignore[no-u
             blocks = summaries[top]
             summaries[top] = 0
             while blocks != 0:
-                first_block = blocks & (~blocks + ONE)
-                block = top * 64 + LOWEST[(first_block * DE_BRUIJN) >> SHIFT]
-                blocks ^= first_block
-                word = summary[block]
+                block = top * 64 + lowest_bit(blocks)
+                blocks &= blocks - ONE
+                words = summary[block]
                 summary[block] = 0
-                while word != 0:
-                    lowest = word & (~word + ONE)
-                    place = block * 64 + LOWEST[(lowest * DE_BRUIJN) >> SHIFT]
-                    word ^= lowest
-                    x = bits[place]
+                while words != 0:
+                    place = block * 64 + lowest_bit(words)
+                    words &= words - ONE
+                    word = bits[place]
                     bits[place] = 0
-                    while x != 0:
-                        bit = x & (~x + ONE)
-                        out[at] = place * 64 + LOWEST[(bit * DE_BRUIJN) >> SHIFT]
+                    while word != 0:
+                        out[at] = place * 64 + lowest_bit(word)
+                        word &= word - ONE
                         at += 1
-                        x ^= bit
         sizes[i] = at - begun
     return at
 
@@ -724,6 +735,7 @@ def _draw_rings(starts, neighbours, nodes, hop, cap, seed, out, sizes):  # type:
     bits, keys = np.zeros(n // 64 + 1, np.uint64), np.empty(n, np.uint64)
     to = 0
     for i in range(len(nodes)):
+        _fetch_ahead(starts, neighbours, nodes, i)
         size = _find_ring(starts, neighbours, nodes[i], hop, i, seen, queue, bits, ring)
         if size <= cap:
             ring[:size].sort()

@@ -16,11 +16,12 @@ from .dropping import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .kernels import mix as mix
+from .kernels import fetch as fetch, lowest_bit as lowest_bit, mix as mix
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
     check_room as check_room,
+    first_of as first_of,
     gigabytes as gigabytes,
     keep_freed_memory as keep_freed_memory,
     reserve as reserve,
@@ -43,6 +44,7 @@ from .operator import (
 )
 from .rounds import Paths as Paths
 from .rows import (
+    in_order as in_order,
     in_threads as in_threads,
     row_starts as row_starts,
     sorted_csr as sorted_csr,

@@ -8,7 +8,7 @@ from functools import cache
 from types import FunctionType
 from typing import Any
 
-__all__ = ["compiled", "told_of_compiling"]
+__all__ = ["compiled", "instruction", "told_of_compiling"]
 
 _TOLD: list[Callable[[bool], None]] = []
 """Who is told before something is compiled."""
@@ -102,3 +102,28 @@ def compiled(function: Callable[..., Any]) -> Any:
     """Return a function as numba compiles it, when it is first called."""
     assert isinstance(function, FunctionType)
     return Compiled(function)
+
+
+class Instruction(Compiled):
+    """What processors do at once and Python has no name for.
+
+    Parameters
+    ----------
+    function
+        As numba's `intrinsic` wants it: takes a context and the types of what is given,
+        returns a signature and what writes LLVM's code.
+    """
+
+    def made(self) -> Any:
+        """Return it as numba puts it into functions."""
+        if self._made is None:
+            from numba.extending import intrinsic
+
+            self._made = intrinsic(self._function)
+        return self._made
+
+
+def instruction(function: Callable[..., Any]) -> Any:
+    """Return a function that compiled ones may call, as it writes itself for LLVM."""
+    assert isinstance(function, FunctionType)
+    return Instruction(function)

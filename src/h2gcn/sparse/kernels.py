@@ -1,10 +1,60 @@
-"""Products of far-apart rows and random draws, compiled."""
+"""Products of far-apart rows, random draws and bits of words, compiled."""
+
+from typing import Any
 
 import numpy as np
 
-from h2gcn.sparse.compiling import compiled
+from h2gcn.sparse.compiling import compiled, instruction
 
-__all__ = ["drop", "mix", "write_products"]
+__all__ = ["count_bits", "drop", "fetch", "lowest_bit", "mix", "write_products"]
+
+
+@instruction
+def fetch(_, array, place):  # type: ignore[no-untyped-def]
+    """Have an element of an array on its way to the cache; nobody waits for it."""
+    from numba.core import types
+
+    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        from llvmlite import ir  # type: ignore[import-untyped]
+        from numba.np.arrayobj import make_array
+
+        numbers = make_array(signature.args[0])(context, builder, given[0]).data
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        called = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        at = builder.bitcast(builder.gep(numbers, [given[1]]), byte)
+        to_read, to_keep, data = (ir.Constant(word, number) for number in (0, 3, 1))
+        builder.call(called, [at, to_read, to_keep, data])
+        return context.get_dummy_value()
+
+    del place
+    return types.void(array, types.int64), write
+
+
+@instruction
+def lowest_bit(_, word):  # type: ignore[no-untyped-def]
+    """Return the place of the lowest bit of a 64-bit word; of no bit, 64."""
+    from numba.core import types
+
+    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        from llvmlite import ir
+
+        return builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
+
+    del word
+    return types.int64(types.uint64), write
+
+
+@instruction
+def count_bits(_, word):  # type: ignore[no-untyped-def]
+    """Return how many bits of a 64-bit word are set."""
+    from numba.core import types
+
+    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        return builder.ctpop(given[0])
+
+    del word
+    return types.int64(types.uint64), write
 
 
 @compiled

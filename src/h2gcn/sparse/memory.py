@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "available_memory",
     "check_room",
+    "first_of",
     "gigabytes",
     "huge_pages",
     "keep_freed_memory",
@@ -111,6 +112,21 @@ def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
     if size < LARGE:
         return np.empty(count, dtype)
     return np.frombuffer(_private_pages(size), dtype)
+
+
+def first_of(array: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return the first `count` numbers of an array of `reserve`, [count].
+
+    The memory of the others is given back, where they have pages of their own.
+    """
+    pages = array.base
+    if isinstance(pages, memoryview):
+        pages = pages.obj
+    end = -(-count * array.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
+    if isinstance(pages, mmap.mmap) and end < len(pages):
+        with suppress(AttributeError, OSError):  # another system: it stays as it is
+            pages.madvise(mmap.MADV_DONTNEED, end, len(pages) - end)
+    return array[:count]
 
 
 def _private_pages(size: int) -> mmap.mmap:

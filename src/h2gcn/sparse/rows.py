@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
 from h2gcn.sparse.compiling import compiled
+from h2gcn.sparse.kernels import count_bits, lowest_bit
 from h2gcn.sparse.memory import reserve
 
-__all__ = ["in_threads", "row_starts", "sorted_csr", "take_columns", "take_rows"]
+__all__ = [
+    "in_order",
+    "in_threads",
+    "row_starts",
+    "sorted_csr",
+    "take_columns",
+    "take_rows",
+]
 
 MANY = 2**20
 """Entries from which on threads and compiled code are worth it."""
@@ -61,23 +69,66 @@ def take_columns(matrix: CSR, index: NDArray[np.integer]) -> CSR:
     """
     if matrix.nnz < MANY:
         return CSR(matrix[:, index])
-    place = np.full(matrix.shape[1], -1, dtype=np.int32)
-    place[index] = np.arange(len(index), dtype=np.int32)
-    wanted = place >= 0  # a byte each: a quarter of the cache that places take
+    words, before = _ranks(index, matrix.shape[1])
     lengths = np.diff(matrix.indptr)
     sizes = np.zeros(matrix.shape[0], dtype=np.int64)
 
     def count(part: slice) -> None:
         starts = matrix.indptr[part.start : part.stop + 1]
-        _count_columns(starts, matrix.indices, wanted, sizes[part])
+        _count_columns(starts, matrix.indices, words, sizes[part])
 
     in_threads(count, lengths)
 
     def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
         given = matrix.indptr[part.start : part.stop + 1], matrix.indices, matrix.data
-        _copy_columns(*given, place, columns, values)
+        _copy_columns(*given, words, before, columns, values)
 
     return _written(copy, row_starts(sizes), matrix, (matrix.shape[0], len(index)))
+
+
+def in_order(matrix: CSR, order: NDArray[np.int64]) -> CSR:
+    """Return a matrix with rows and columns in another order, sorted, [n, n].
+
+    Parameters
+    ----------
+    matrix
+        [n, n].
+    order
+        Which row and column is the first, and so on, [n].
+    """
+    if matrix.nnz < MANY:
+        moved = CSR(matrix[order][:, order])
+        moved.sort_indices()
+        return moved
+    place = np.empty(len(order), dtype=matrix.indices.dtype)
+    place[order] = np.arange(len(order))
+    starts = row_starts(np.diff(matrix.indptr)[order])
+
+    def copy(part: slice, columns: NDArray[Any], values: NDArray[Any]) -> None:
+        given = matrix.indptr, matrix.indices, matrix.data
+        _copy_moved(*given, order[part], place, columns, values)
+
+    return _written(copy, starts, matrix, matrix.shape)
+
+
+def _ranks(
+    index: NDArray[np.integer], n: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Return a bit for each of n numbers, set if it is in `index`, and how many before.
+
+    For a million they take 190 kB, which a cache near the processor holds; the place of
+    each in `index` would take 4 MB.
+
+    Returns
+    -------
+    tuple
+        Words of 64 bits, and how many bits are set in the words before each.
+    """
+    wanted = np.zeros(-(-n // 64) * 64, dtype=bool)
+    wanted[index] = True
+    words = np.packbits(wanted, bitorder="little").view("<u8")
+    counts = wanted.reshape(-1, 64).sum(axis=1)
+    return words, (np.cumsum(counts) - counts).astype(np.int32)
 
 
 def _written(
@@ -136,31 +187,72 @@ def _copy_rows(starts, columns, values, index, out, out_values):  # type: ignore
             to += 1
 
 
+ONE, LOW = np.uint64(1), np.uint64(63)
+SIX, TWELVE = np.uint64(6), np.uint64(12)
+
+
 @compiled
-def _count_columns(starts, columns, wanted, sizes):  # type: ignore[no-untyped-def]
+def _count_columns(starts, columns, words, sizes):  # type: ignore[no-untyped-def]
     """Count the wanted columns of each row."""
     for i in range(len(sizes)):
-        size = 0
+        size = np.uint64(0)
         for at in range(starts[i], starts[i + 1]):
-            size += wanted[columns[at]]
+            column = np.uint64(columns[at])
+            size += (words[column >> SIX] >> (column & LOW)) & ONE
         sizes[i] = size
 
 
 @compiled
-def _copy_columns(starts, columns, values, place, out, out_values):  # type: ignore[no-untyped-def]
-    """Write the columns that have a place, by it, one row after the other.
+def _copy_columns(starts, columns, values, words, before, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the wanted columns by their place among all wanted, row after row.
 
-    Each is written, and written over if it has none: whether it has, the processor
+    Each is written, and written over if it is not wanted: whether it is, the processor
     cannot guess.
     """
     to = 0
     for at in range(starts[0], starts[-1]):
         if to == len(out):
             break
-        new = place[columns[at]]
-        out[to] = new
+        column = np.uint64(columns[at])
+        word, bit = words[column >> SIX], ONE << (column & LOW)
+        out[to] = before[column >> SIX] + count_bits(word & (bit - ONE))
         out_values[to] = values[at]
-        to += new >= 0
+        to += (word & bit) != 0
+
+
+@compiled
+def _copy_moved(starts, columns, values, order, place, out, out_values):  # type: ignore[no-untyped-def]
+    """Write the rows `order` one after the other, each sorted by its columns' places.
+
+    Places are set in a bitmap with a summary of its words, and read off from there.
+    """
+    n = len(place)
+    bits, summary = np.zeros(n // 64 + 1, np.uint64), np.zeros(n // 4096 + 1, np.uint64)
+    held = np.empty(n, values.dtype)
+    to = 0
+    for i in range(len(order)):
+        first, last = np.int64(len(summary)), np.int64(0)
+        for at in range(starts[order[i]], starts[order[i] + 1]):
+            new = np.uint64(place[columns[at]])
+            held[new] = values[at]
+            bits[new >> SIX] |= ONE << (new & LOW)
+            summary[new >> TWELVE] |= ONE << ((new >> SIX) & LOW)
+            own = np.int64(new >> TWELVE)
+            first, last = min(first, own), max(last, own)
+        for block in range(first, last + 1):
+            words = summary[block]
+            summary[block] = 0
+            while words != 0:
+                at = block * 64 + lowest_bit(words)
+                words &= words - ONE
+                word = bits[at]
+                bits[at] = 0
+                while word != 0:
+                    column = at * 64 + lowest_bit(word)
+                    word &= word - ONE
+                    out[to] = column
+                    out_values[to] = held[column]
+                    to += 1
 
 
 # ---------------------------------------------------------------------- rows in threads

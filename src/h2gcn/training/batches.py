@@ -15,7 +15,7 @@ from torch import Tensor
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target, in_order
 
 __all__ = [
     "Feed",
@@ -278,11 +278,7 @@ def renumbered(
 
     matrices = [op.scipy for op in operators if isinstance(op, Operator)]
     order = reverse_cuthill_mckee(matrices[0], symmetric_mode=True).astype(np.int64)
-    found = []
-    for matrix in matrices:
-        moved = CSR(matrix[order][:, order])
-        moved.sort_indices()
-        found.append(Operator(moved, symmetric=True))
+    found = [Operator(in_order(m, order), symmetric=True) for m in matrices]
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return _rows(x, order), found, place

@@ -35,6 +35,7 @@ from .operator import (
 from .rounds import Paths as Paths
 from .rows import (
     in_threads as in_threads,
+    own_threads as own_threads,
     row_starts as row_starts,
     sorted_csr as sorted_csr,
 )

@@ -29,8 +29,8 @@ from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
-from h2gcn.training import threads_for
 from h2gcn.training.batches import Subgraph, WholeGraph
+from h2gcn.training.loop import threads_of
 from h2gcn.training.objective import node_loss
 from h2gcn.training.optimizers import OPTIMIZERS
 
@@ -138,7 +138,7 @@ class Case:
             out: Tensor = self.module(piece.x, piece.operators, piece.target)
             return out
 
-        with threads_for([self._train.x, *self._train.operators]):  # as in training
+        with threads_of(self.module, self._train.x, self._train.operators):
             self._epoch(
                 self.module, logits, self._ours, partial(node_loss, weights=None)
             )

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.autograd.profiler_util import FunctionEvent
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from h2gcn.sparse import Operator, operator
+from h2gcn.sparse import operator, rounds
 from h2gcn.sparse.dropping import Draw
 
 GROUPS = {
@@ -84,12 +84,12 @@ def main() -> None:
 @contextmanager
 def named_parts() -> Iterator[None]:
     """Give our sparse products and our dropout a name that the profiler shows."""
-    write, multiplied, draw = Operator.write, operator._multiplied, Draw.drop
+    write, multiplied, draw = rounds._write, operator._multiplied, Draw._drop
 
-    def written(self: Operator, *given: Any, **named: Any) -> None:
-        back = ", transposed" if named.get("transposed") else ""
+    def written(*given: Any, **named: Any) -> None:
+        back = ", transposed" if named.get("turned") else ""
         with record_function(f"sparse product{back}"):
-            write(self, *given, **named)
+            write(*given, **named)
 
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         with record_function("sparse product, transposed"):
@@ -97,10 +97,10 @@ def named_parts() -> Iterator[None]:
 
     forward = _recorded("sparse product", multiplied)
     with (
-        patch.object(Operator, "write", written),
+        patch.object(rounds, "_write", written),
         patch.object(operator, "_multiplied", forward),
         patch.object(operator._CsrProduct, "backward", staticmethod(backward)),
-        patch.object(Draw, "drop", _recorded("dropout", draw)),
+        patch.object(Draw, "_drop", _recorded("dropout", draw)),
     ):
         yield
 

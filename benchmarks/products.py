@@ -138,18 +138,17 @@ def rounds(graph: Graph, probability: float) -> Pair:
     weight = torch.randn(ROUNDS * WIDTH, graph.n_classes, requires_grad=True)
     grad = torch.randn(len(train), graph.n_classes)
 
-    def run(ops: Sequence[Any], last: Sequence[Any]) -> None:
+    def run(ops: Sequence[Any], target: Target) -> None:
         if probability:
-            more = ops, last, target.index, target.index
-            logits = paths.dropped(r, weight, probability, *more)
+            logits = paths.dropped(r, weight, probability, ops, target)
         else:
             inner = paths.inner(r, weight, ops)
-            logits = paths.outer(*inner, last, target.index)[:, : graph.n_classes]
+            logits = paths.outer(inner, ops, target)[:, : graph.n_classes]
         torch.autograd.grad(logits, [r, weight], grad)
 
     others = [Elsewhere(ring) for ring in rings]
-    ends = [Elsewhere(ring) for ring in target.operators]
-    return (lambda: run(others, ends), lambda: run(rings, target.operators))
+    ends = Target(target.index, tuple(Elsewhere(op) for op in target.operators))
+    return (lambda: run(others, ends), lambda: run(rings, target))
 
 
 def losses(graph: Graph) -> Pair:

@@ -1,9 +1,10 @@
 """H2GCN against the paper's formula, written out a second time with loops."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, MODELS
 from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
 from h2gcn.ring_table import TableInput, TableMaker
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Target, rounds
 from h2gcn.training import gather
 from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
@@ -754,17 +755,18 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
     target, _ = target_of(operators, 12)
     products: list[int] = []
 
-    def counted(name: str) -> None:
-        whole = getattr(Operator, name)
+    multiply, write = Operator.__matmul__, rounds.write_products
 
-        def call(self: Operator, *given: Tensor, **more: bool) -> Tensor:
-            products.append(self.shape[0])
-            return whole(self, *given, **more)
+    def multiplied(self: Operator, dense: Tensor) -> Tensor:
+        products.append(self.shape[0])
+        return multiply(self, dense)
 
-        monkeypatch.setattr(Operator, name, call)
+    def written(given: Sequence[Any], *, add: bool = False) -> None:
+        products.extend(matrix.matrix.shape[0] for matrix, _, _ in given)
+        write(given, add=add)
 
-    counted("__matmul__")
-    counted("write")
+    monkeypatch.setattr(Operator, "__matmul__", multiplied)
+    monkeypatch.setattr(rounds, "write_products", written)
     x = Operator(sp.csr_array(features(12).numpy()))
     module = build("h2gcn-2", dropout=dropout)
 

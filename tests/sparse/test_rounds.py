@@ -1,5 +1,6 @@
 """Rounds by hand next to what torch differentiates, and products that are tiled."""
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,8 +11,13 @@ import torch
 from torch import Tensor
 
 from h2gcn.graph import CSR
-from h2gcn.sparse import LinearMap, Operator, Paths, seeded
-from h2gcn.sparse.operator import TiledMatrix
+from h2gcn.sparse import LinearMap, Operator, Paths, Target, seeded
+from h2gcn.sparse.operator import (
+    TiledMatrix,
+    csr_tensor,
+    multiplier,
+    write_products,
+)
 
 NODES, WIDTH = 40, 16
 
@@ -27,12 +33,13 @@ class Elsewhere:
 
 
 def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]:
-    """Return matrices that are not symmetric, some of their rows empty."""
+    """Return matrices that are not symmetric; rows are empty, all of the third."""
     found = []
     for ring in range(n_rings):
         rng = np.random.default_rng(ring)
         dense = rng.random((NODES, NODES)) * (rng.random((NODES, NODES)) < 0.3)
         dense[ring::7] = 0
+        dense *= ring != 2
         matrix = CSR(sp.csr_array(dense.astype(np.float32)))
         found.append(Operator(matrix if rows is None else CSR(matrix[rows])))
     return found
@@ -42,7 +49,7 @@ def elsewhere(operators: Sequence[Operator]) -> list[LinearMap]:
     return [Elsewhere(op) for op in operators]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("classes", [3, 8])
+@pytest.mark.parametrize("classes", [1, 5, 8])
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.5])
 @pytest.mark.parametrize("some", [False, True], ids=["all", "some"])
 @pytest.mark.parametrize(
@@ -63,12 +70,13 @@ def test_by_hand_is_what_torch_differentiates(
     def found(
         prepare: Callable[[Sequence[Operator]], Sequence[LinearMap]],
     ) -> list[Tensor]:
-        ops, ends = prepare(rings), prepare(last)
+        ops = prepare(rings)
+        target = None if index is None else Target(index, tuple(prepare(last)))
         with seeded(4):
             if probability:
-                logits = paths.dropped(r, weight, probability, ops, ends, index, index)
+                logits = paths.dropped(r, weight, probability, ops, target)
             else:
-                logits = paths.outer(*paths.inner(r, weight, ops), ends, index)
+                logits = paths.outer(paths.inner(r, weight, ops), ops, target)
         logits = logits[:, :classes]
         grads = torch.autograd.grad(logits.square().sum(), [r, weight])
         return [logits.detach(), *grads]
@@ -80,46 +88,65 @@ def test_by_hand_is_what_torch_differentiates(
         torch.testing.assert_close(one, expected, rtol=0, atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("width", [16, 48, 64, 80, 128])
+@pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_tiles_are_products(
+def test_products_are_written_to_where_they_belong(
     width: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("h2gcn.sparse.operator.SHARED", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    (operator,) = operators_of(1)
-    matrix = operator.matrix
-    assert isinstance(matrix, Tensor)
-    tiled, dense = TiledMatrix(matrix), torch.randn(NODES, width)
-    expected = torch.from_numpy(operator.scipy.toarray()) @ dense
-    torch.testing.assert_close(tiled @ dense, expected)
+    one, other = operators_of(2)
+    given = torch.randn(NODES, 2 * width)  # two matrices side by side
+    dense = given[:, :width], given[:, width:]
+    expected = [
+        torch.from_numpy(op.scipy.toarray()) @ part
+        for op, part in zip((one, other), dense, strict=True)
+    ]
+    matrices = [TiledMatrix(op.matrix) for op in (one, other)]  # type: ignore[arg-type]
     wide = torch.full((NODES, 3 * width), torch.nan)
-    place = wide[:, width : 2 * width]
-    tiled.write(dense, place)
-    assert torch.equal(place, tiled @ dense)
-    assert wide.isnan().sum() == 2 * NODES * width, "nothing beside it is touched"
-    tiled.write(dense, place, add=True)
-    torch.testing.assert_close(place, 2 * expected)
+    first, middle, last = wide.split(width, dim=1)
+    write_products(list(zip(matrices, dense, (middle, middle), strict=True)))
+    torch.testing.assert_close(middle, sum(expected))
+    assert wide.isnan().sum() == 2 * first.numel(), "nothing beside it is touched"
+    write_products(list(zip(matrices, dense, (middle, last), strict=True)))
+    torch.testing.assert_close(middle, expected[0])
+    torch.testing.assert_close(last, expected[1])
+    write_products([(matrices[0], dense[0], middle)], add=True)
+    torch.testing.assert_close(middle, 2 * expected[0])
 
 
-@pytest.mark.parametrize("width", [0, 1, 7, 17])
-def test_other_widths_are_left_to_torch(width: int) -> None:
+def test_each_row_is_summed_alike_whoever_takes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("h2gcn.sparse.operator.SHARED", 1)
     (operator,) = operators_of(1)
-    matrix = operator.matrix
-    assert isinstance(matrix, Tensor)
-    dense, out = torch.randn(NODES, width), torch.ones(NODES, width)
-    expected = torch.from_numpy(operator.scipy.toarray()) @ dense
-    torch.testing.assert_close(TiledMatrix(matrix) @ dense, expected)
-    TiledMatrix(matrix).write(dense, out, add=True)
-    torch.testing.assert_close(out, 1 + expected)
+    tiled, dense = TiledMatrix(operator.matrix), torch.randn(NODES, 64)  # type: ignore[arg-type]
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
+        found.append(tiled @ dense)
+    assert torch.equal(found[0], found[1])
+    assert torch.equal(found[0], found[2])
 
 
-def test_only_long_rows_are_tiled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [0, 1, 7, 16, 17])
+def test_a_tiled_matrix_multiplies_whatever_the_width(width: int) -> None:
     (operator,) = operators_of(1)
-    assert isinstance(operator.matrix, Tensor)
-    assert not TiledMatrix.suits(operator.matrix)
+    dense = torch.randn(NODES, width)
+    expected = torch.from_numpy(operator.scipy.toarray() @ dense.numpy())
+    tiled = TiledMatrix(operator.matrix)  # type: ignore[arg-type]
+    torch.testing.assert_close(tiled @ dense, expected)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(tiled)) @ dense, expected)
+
+
+def test_only_32_bits_are_tiled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("h2gcn.sparse.operator.SOME", 0)
-    assert TiledMatrix.suits(operator.matrix)
-    ring = Operator(CSR(sp.eye_array(NODES, dtype=np.float32).tocsr()))
-    assert isinstance(ring.matrix, Tensor)
-    assert not TiledMatrix.suits(ring.matrix)
+    (operator,) = operators_of(1)
+    plain = operator.matrix
+    assert isinstance(plain, Tensor)
+    assert isinstance(multiplier(plain), TiledMatrix)
+    assert not TiledMatrix.can(plain.double())
+    starts, columns = plain.crow_indices(), plain.col_indices()
+    long = csr_tensor(starts.long(), columns.long(), plain.values(), plain.shape)
+    assert not TiledMatrix.can(long)
+    assert multiplier(long) is long

@@ -2,7 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import get_ident
+from threading import Barrier, Event, get_ident
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +13,12 @@ from hypothesis import given, strategies as st
 from h2gcn.graph import CSR
 from h2gcn.sparse import Operator, rows as rows_module
 from h2gcn.sparse.rows import (
+    count_threads,
     in_order,
     in_threads,
+    own_threads,
     row_starts,
+    share_out,
     take_columns,
     take_rows,
 )
@@ -67,18 +70,55 @@ def test_as_many_threads_as_were_asked_for(
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
     affinity = "os.sched_getaffinity"
     monkeypatch.setattr(affinity, lambda _: set(range(cores)), raising=False)
-    started: list[int] = []
+    helpers: list[int] = []
 
-    def pool(threads: int) -> ThreadPoolExecutor:
-        started.append(threads)
-        return ThreadPoolExecutor(threads)
+    def pool(count: int) -> ThreadPoolExecutor:
+        helpers.append(count)
+        return ThreadPoolExecutor(count)
 
-    monkeypatch.setattr(rows_module, "ThreadPoolExecutor", pool)
-    own: list[bool] = []
-    main = get_ident()
-    in_threads(lambda _: own.append(get_ident() == main), np.ones(100))
-    assert started == ([] if expected == 1 else [expected])
-    assert all(own) == (expected == 1)
+    monkeypatch.setattr(rows_module, "_helpers", pool)
+    done: list[slice] = []
+    in_threads(done.append, np.ones(100))
+    assert helpers == [expected - 1] * (expected - 1)
+    assert sorted(i for part in done for i in range(100)[part]) == list(range(100))
+
+
+def test_rows_keep_their_threads_whatever_torch_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: 3)
+    with own_threads():
+        monkeypatch.setattr("torch.get_num_threads", lambda: 1)
+        assert count_threads() == 3
+        with own_threads():
+            assert count_threads() == 3
+        assert count_threads() == 3
+    assert count_threads() == 1
+
+
+def test_who_has_not_begun_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[slice] = []
+    busy = Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(busy.wait)
+        monkeypatch.setattr(rows_module, "_helpers", lambda _: pool)
+        share_out(done.append, [slice(0, 1), slice(1, 3)], 2)
+        assert done == [slice(0, 1), slice(1, 3)]
+        busy.set()
+
+
+def test_who_has_begun_is_waited_for() -> None:
+    here, both, done = get_ident(), Barrier(2), []
+
+    def work(part: slice) -> None:
+        both.wait(timeout=300)  # each has a part; only a hang takes so long
+        if get_ident() == here:
+            raise ValueError("broken")
+        done.append(part)
+
+    with pytest.raises(ValueError, match="broken"):
+        share_out(work, [slice(0, 1), slice(1, 3)], 2)
+    assert len(done) == 1
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event, Thread
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.sparse import Operator, dropping, seeded
+from h2gcn.models import build_model
+from h2gcn.sparse import Operator, dropping, rows, seeded
 from h2gcn.training import loop, threads_for
 
 
@@ -42,6 +44,26 @@ def test_small_work_has_one_thread(
     with threads_for(factors):
         assert torch.get_num_threads() == expected
     assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "torch_threads", "products"), [("gcn", 3, 3), ("h2gcn-2", 1, 3)]
+)
+def test_where_products_are_ours_torch_has_little_to_do(
+    model: str, torch_threads: int, products: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SMALL", 10)
+    module = build_model(model, 3, 2, {})
+    rings = [operator(5), operator(5)]
+    with loop.threads_of(module, torch.zeros(2, 3), rings):
+        assert torch.get_num_threads() == torch_threads
+        assert rows.count_threads() == products
+    with loop.threads_of(module, torch.zeros(4, 3), rings):
+        assert torch.get_num_threads() == 3, "the features are large themselves"
+    elsewhere: list[Any] = [object()]
+    with loop.threads_of(module, torch.zeros(2, 3), elsewhere):
+        assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == rows.count_threads() == 3
 
 
 def test_inside_of_others_nothing_changes() -> None:

@@ -189,11 +189,15 @@ class NodeModule(nn.Module):
     renumbers
         Whether the graph may be given to it with other numbers of its nodes: nothing
         in it depends on them, but for what a `Target` names.
+    own_products
+        Whether it multiplies with operators by our own products alone. These have
+        threads of their own; torch's are then for the rest, see `threads_of`.
     """
 
     self_loops: bool = True
     drops_input: bool = True
     renumbers: bool = False
+    own_products: bool = False
     label_masking: float = 0.0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:

@@ -147,6 +147,7 @@ class H2GCN(NodeModule):
 
     drops_input = False
     renumbers = True
+    own_products = True
 
     def __init__(
         self,
@@ -286,33 +287,25 @@ class H2GCN(NodeModule):
                 f"H2GCN with hops {self.hops}{both} takes {self._n_rings} operators, "
                 f"got {len(operators)}."
             )
-        last = tuple(operators) if target is None else target.operators
-        index = None if target is None else target.index
-        names = None if target is None else target.names
         if self.nonlinear or self.final[-1] == 0:
+            last = tuple(operators) if target is None else target.operators
+            names = None if target is None else target.names
             blocks = self._embedded_rounds(self._embedded(x), operators, last, target)
             return dropout_linear(
                 blocks, self.classifier, self.dropout, self.training, names
             )
         if self.training and self.dropout > 0:
             return self._rounds.dropped(
-                self._embedded(x),
-                self.classifier,
-                self.dropout,
-                operators,
-                last,
-                index,
-                names,
+                self._embedded(x), self.classifier, self.dropout, operators, target
             )
 
-        def inner() -> tuple[Tensor, Tensor]:
+        def inner() -> Tensor:
             return self._rounds.inner(self._embedded(x), self.classifier, operators)
 
         found = self._common("inner", x, inner) if self.dropout == 0 else inner()
-        own, total = found
         if not torch.is_grad_enabled():
-            own, total = own.detach(), total.detach()
-        logits = self._rounds.outer(own, total, last, index)
+            found = found.detach()
+        logits = self._rounds.outer(found, operators, target)
         return logits[:, : self.out_channels]
 
     @contextmanager

@@ -13,9 +13,13 @@ lasts, and the kernel fetches four rows at once; narrow products are left to tor
 the same copy.
 
 **Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
-gradients are written by hand (`Paths`): each product goes to where it belongs, or is
-added there. Sums of long rows stay in registers (`tiles`). What torch differentiates is
-what all other operators take, and what tests compare with.
+gradients are written by hand (`Paths`): the products of all rings are one call, and go
+to where they belong, or are added there. Sums stay in registers (`tiles`). What torch
+differentiates is what all other operators take, and what tests compare with.
+
+**Threads take parts of the rows, one after the other** (`share_out`), and are kept. Who
+is late takes less, and nobody waits for who has not begun: other programs may have the
+processor. Rows are summed alike whoever takes them.
 
 **Dropout is drawn many bits at a time, and in place.** torch draws a number for every
 element, which is slow on a processor; here one number a step decides, with the node and

@@ -46,6 +46,7 @@ from .rounds import Paths as Paths
 from .rows import (
     in_order as in_order,
     in_threads as in_threads,
+    own_threads as own_threads,
     row_starts as row_starts,
     sorted_csr as sorted_csr,
     take_columns as take_columns,

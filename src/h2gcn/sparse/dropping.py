@@ -132,11 +132,15 @@ class Draw(NamedTuple):
 
     def drop(self, rows: Tensor, first: int = 0) -> Tensor:
         """Make columns from `first` on, [m, c], zero where they are not kept."""
+        self._drop(rows[None], first)
+        return rows
+
+    def _drop(self, blocks: Tensor, first: int) -> None:
+        """Do so for blocks of columns, [b, m, c]."""
         from h2gcn.sparse.kernels import drop
 
-        bits = rows.numpy().view(f"i{rows.element_size()}")
+        bits = blocks.numpy().view(f"i{blocks.element_size()}")
         drop(bits, self.nodes, first, np.uint64(self.key), self.kept)
-        return rows
 
     def turned(self, weight: Tensor) -> Tensor:
         """Return the transpose of W, scaled, [C, Σ p_i].
@@ -181,6 +185,20 @@ class Draw(NamedTuple):
     def gradient(self, grad: Tensor, turned: Tensor, columns: slice) -> Tensor:
         """Return the gradient of some columns, of that of the product, [m, C]."""
         return self.drop(grad @ turned[:, columns], columns.start)
+
+    def gradients(self, grad: Tensor, turned: Tensor, out: Tensor) -> None:
+        """Write the gradients of all columns, in blocks of as many, [b, m, c].
+
+        As many blocks at a time as fit in the cache.
+        """
+        n_blocks, m, width = out.shape
+        weights = turned.view(-1, n_blocks, width).transpose(0, 1)
+        step = max(1, CHUNK // max(m * width, 1))
+        for first in range(0, n_blocks, step):
+            some = out[first : first + step]
+            grads = grad.expand(len(some), *grad.shape)
+            torch.bmm(grads, weights[first : first + step], out=some)
+            self._drop(some, first * width)
 
     def of(self, part: slice) -> Draw:
         """Return the same for some rows."""

@@ -100,40 +100,43 @@ WORD = 32
 
 
 @compiled
-def drop(rows, nodes, first, key, kept):  # type: ignore[no-untyped-def]
+def drop(blocks, nodes, first, key, kept):  # type: ignore[no-untyped-def]
     """Make elements of some rows zero that are not kept, in place.
 
-    Their columns are those from `first` on of the matrix that is dropped. Each node and
+    Their columns are those from `first` on of the matrix that is dropped, in blocks of
+    as many, [b, m, c]. Each node and
     32 columns have a word of their own. Where half of all elements are kept, a bit of
     it decides; else 16 bits of a number that is made of word and column. Numbers are
     given as integers of their bits, which are all kept or none, and places as unsigned
     ones: so eight or more are done together.
     """
-    half, below, width = kept == HALF, np.uint32(kept), rows.shape[1]
+    half, below, width = kept == HALF, np.uint32(kept), blocks.shape[2]
     one, odd, odder = np.int32(1), np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
     fifteen, sixteen = np.uint32(15), np.uint32(16)
-    for i in range(len(nodes)):
-        own = mix(key + mix(np.uint64(nodes[i]) + ONE))
-        row, done = rows[i], 0
-        while done < width:
-            column = first + done
-            place = column % WORD
-            many = min(width - done, WORD - place)
-            word = mix(own + (np.uint64(column // WORD) + ONE) * GOLDEN)
-            at, drawn = np.uint64(done), np.uint32(word >> THIRTY_TWO)
-            if half:
-                bits = np.int32(drawn >> np.uint32(place))
-                if many == WORD:  # a number that is known: nothing is left over
-                    for j in range(np.uint64(WORD)):
-                        row[at + j] &= np.int32(-((bits >> np.int32(j)) & one))
+    for b in range(len(blocks)):
+        rows, begun = blocks[b], first + b * width
+        for i in range(len(nodes)):
+            own = mix(key + mix(np.uint64(nodes[i]) + ONE))
+            row, done = rows[i], 0
+            while done < width:
+                column = begun + done
+                place = column % WORD
+                many = min(width - done, WORD - place)
+                word = mix(own + (np.uint64(column // WORD) + ONE) * GOLDEN)
+                at, drawn = np.uint64(done), np.uint32(word >> THIRTY_TWO)
+                if half:
+                    bits = np.int32(drawn >> np.uint32(place))
+                    if many == WORD:  # a number that is known: nothing is left over
+                        for j in range(np.uint64(WORD)):
+                            row[at + j] &= np.int32(-((bits >> np.int32(j)) & one))
+                    else:
+                        for j in range(np.uint64(many)):
+                            row[at + j] &= np.int32(-((bits >> np.int32(j)) & one))
                 else:
+                    begin = drawn + np.uint32(place) * odd
                     for j in range(np.uint64(many)):
-                        row[at + j] &= np.int32(-((bits >> np.int32(j)) & one))
-            else:
-                begin = drawn + np.uint32(place) * odd
-                for j in range(np.uint64(many)):
-                    number = np.uint32(begin + np.uint32(np.uint32(j) * odd))
-                    number = np.uint32((number ^ (number >> fifteen)) * odder)
-                    number = np.uint32((number ^ (number >> sixteen)) * odd)
-                    row[at + j] &= -np.int32((number >> sixteen) < below)
-            done += many
+                        number = np.uint32(begin + np.uint32(np.uint32(j) * odd))
+                        number = np.uint32((number ^ (number >> fifteen)) * odder)
+                        number = np.uint32((number ^ (number >> sixteen)) * odd)
+                        row[at + j] &= -np.int32((number >> sixteen) < below)
+                done += many

@@ -16,12 +16,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,7 +31,13 @@ from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse.dropping import dropout
 from h2gcn.sparse.memory import huge_pages
-from h2gcn.sparse.rows import take_columns, take_rows
+from h2gcn.sparse.rows import (
+    count_threads,
+    parts_between,
+    share_out,
+    take_columns,
+    take_rows,
+)
 
 __all__ = [
     "FOUR",
@@ -47,6 +51,7 @@ __all__ = [
     "Operator",
     "SampledOperator",
     "Target",
+    "TiledMatrix",
     "Triplets",
     "csr_tensor",
     "kept_workspace",
@@ -54,12 +59,14 @@ __all__ = [
     "product",
     "row_norms",
     "row_softmax",
+    "selection",
     "sums_by_column",
     "to_matrix",
     "to_tensor",
     "weighted_sums",
     "with_values",
     "workspace",
+    "write_products",
 ]
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -127,15 +134,6 @@ def _multiplied(matrix: Multiplies, dense: Tensor) -> Tensor:
         return found.addmm_(matrix, filled, beta=0)[:, :width].contiguous()
     found = dense.new_empty(rows, width)
     return found.addmm_(matrix, dense.contiguous(), beta=0)
-
-
-def write(matrix: Multiplies, dense: Tensor, out: Tensor, *, add: bool) -> None:
-    """Write a product to a place, or add it to what is there."""
-    if isinstance(matrix, Tensor) and _at_once(matrix, dense):
-        out.addmm_(matrix, dense, beta=1 if add else 0)
-        return
-    found = _multiplied(matrix, dense)
-    _ = out.add_(found) if add else out.copy_(found)
 
 
 def _at_once(matrix: Tensor, dense: Tensor) -> bool:
@@ -225,8 +223,8 @@ def csr_tensor(
     )
 
 
-SOME = 2**14
-"""Entries from which our kernel is quicker, if rows are long."""
+SOME = 2**13
+"""Entries from which our kernel is quicker."""
 SHARED = 2**22
 """Entries times columns that are enough work for a thread."""
 LARGE = 2**16
@@ -261,78 +259,85 @@ def multiplier(matrix: Matrix) -> Multiplies:
         return matrix
     if matrix.shape[1] >= LARGE:
         return LargeMatrix(matrix)
-    return TiledMatrix(matrix) if TiledMatrix.suits(matrix) else matrix
+    tiles = TiledMatrix.can(matrix) and matrix._nnz() >= SOME
+    return TiledMatrix(matrix) if tiles else matrix
 
 
 class TiledMatrix:
-    """A sparse matrix with long rows, multiplied with dense ones that a cache holds.
+    """A sparse matrix that is multiplied with dense ones that a cache holds.
 
     Parameters
     ----------
     matrix
-        A CSR tensor of 32-bit floats on the processor, [m, n].
+        A CSR tensor of 32-bit floats and indices on the processor, [m, n].
     """
 
     def __init__(self, matrix: Tensor) -> None:
-        self._matrix = matrix
-        self._starts = matrix.crow_indices().numpy()
-        self._columns, self._values = matrix.col_indices(), matrix.values()
+        self.matrix, self.entries = matrix, matrix._nnz()
+        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        self.addresses = tuple(part.data_ptr() for part in parts)
+
+    def __reduce__(self) -> tuple[type[TiledMatrix], tuple[Tensor]]:
+        return TiledMatrix, (self.matrix,)  # a copy is somewhere else
 
     @staticmethod
-    def suits(matrix: Tensor) -> bool:
-        """Return whether our kernel is quicker than torch's product."""
-        narrow = matrix.col_indices().dtype == torch.int32
-        return narrow and matrix._nnz() >= max(SOME, LONG / 2 * matrix.shape[0])
+    def can(matrix: Matrix) -> bool:
+        """Return whether a matrix can be one."""
+        return (
+            isinstance(matrix, Tensor)
+            and matrix.device.type == "cpu"
+            and matrix.dtype == torch.float32
+            and matrix.col_indices().dtype == torch.int32
+        )
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Its rows, cut for threads to take."""
+        return _parts(self.matrix.crow_indices().numpy())
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
-        if not self._tiles(dense):
-            return _multiplied(self._matrix, dense)
-        out = dense.new_empty(self._matrix.shape[0], dense.shape[1])
-        self.write(dense.contiguous(), out)
+        tiles = dense.dtype == torch.float32 and dense.shape[1] % TILE == 0
+        if not (tiles and dense.numel()):
+            return _multiplied(self.matrix, dense)
+        out = dense.new_empty(self.matrix.shape[0], dense.shape[1])
+        write_products([(self, dense.contiguous(), out)])
         return out
 
-    def write(self, dense: Tensor, out: Tensor, *, add: bool = False) -> None:
-        """Write the product to a place, or add it to what is there.
 
-        Parameters
-        ----------
-        dense, out
-            [n, c] and [m, c], each row in one piece.
-        add
-            Whether it is added.
-        """
-        if not self._tiles(dense):
-            write(self._matrix, dense, out, add=add)
-            return
-        from h2gcn.sparse.tiles import write_rows
+def write_products(
+    products: Sequence[tuple[TiledMatrix, Tensor, Tensor]], *, add: bool = False
+) -> None:
+    """Write products to where they belong, all of them in one call.
 
-        entries = self._columns.data_ptr(), self._values.data_ptr()
-        given = dense.data_ptr(), 4 * dense.stride(0)
-        place = out.data_ptr(), 4 * out.stride(0)
-        more = *entries, *given, *place, dense.shape[1], int(add)
+    Parameters
+    ----------
+    products
+        A matrix [m, n_k], what it is multiplied with, [n_k, c], and the place of the
+        product, [m, c], both with every row in one piece. Those with the same place are
+        added up there.
+    add
+        Whether they are added to what is there.
+    """
+    from h2gcn.sparse.tiles import write_rows
 
-        def write_some(first: int, last: int) -> None:
-            write_rows(self._starts, first, last, *more)
-
-        threads = torch.get_num_threads()
-        if threads == 1 or self._matrix._nnz() * dense.shape[1] < SHARED * threads:
-            write_some(0, self._matrix.shape[0])
-            return
-        bounds = np.linspace(0, self._starts[-1], threads + 1)[1:-1]
-        middle = np.searchsorted(self._starts, bounds).tolist()
-        *others, own = pairwise([0, *middle, self._matrix.shape[0]])
-        helpers = [Thread(target=write_some, args=part) for part in others]
-        for helper in helpers:
-            helper.start()
-        write_some(*own)
-        for helper in helpers:
-            helper.join()
-
-    def _tiles(self, dense: Tensor) -> bool:
-        return (
-            dense.dtype == torch.float32 and dense.shape[1] % TILE == 0 < dense.numel()
-        )
+    rows, seen = [], set()
+    for matrix, dense, out in products:
+        to = out.data_ptr()
+        read, written = (dense.data_ptr(), 4 * dense.stride(0)), (to, 4 * out.stride(0))
+        rows.append((*matrix.addresses, *read, *written, add or to in seen))
+        seen.add(to)
+    table, width = np.array(rows, dtype=np.int64), dense.shape[1]
+    threads, entries = count_threads(), [matrix.entries for matrix, _, _ in products]
+    if threads == 1 or sum(entries) * width < SHARED * threads:
+        write_rows(table, 0, len(out), width)
+        return
+    longest = products[int(np.argmax(entries))][0]
+    share_out(
+        lambda rows: write_rows(table, rows.start, rows.stop, width),
+        longest.parts,
+        threads,
+    )
 
 
 TILE = 16
@@ -394,9 +399,7 @@ class LargeMatrix:
         self._columns = matrix.col_indices().numpy()
         self._values = matrix.values().numpy()
         self._starts = matrix.crow_indices().numpy()
-        bounds = np.linspace(0, self._starts[-1], TASKS + 1)[1:-1]
-        places = np.searchsorted(self._starts, bounds).tolist()
-        self._parts = list(pairwise(sorted({0, *places, matrix.shape[0]})))
+        self._parts = _parts(self._starts)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
@@ -414,14 +417,18 @@ class LargeMatrix:
         result = torch.empty(self._matrix.shape[0], dense.shape[1])
         given, out = dense.numpy(), result.numpy()
 
-        def write(part: tuple[int, int]) -> None:
-            first, last = part
-            starts = self._starts[first : last + 1]
-            write_products(starts, self._columns, self._values, given, out[first:last])
+        def write(rows: slice) -> None:
+            starts = self._starts[rows.start : rows.stop + 1]
+            write_products(starts, self._columns, self._values, given, out[rows])
 
-        with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-            list(pool.map(write, self._parts))
+        share_out(write, self._parts, count_threads())
         return result
+
+
+def _parts(starts: NDArray[np.int32]) -> list[slice]:
+    """Cut rows, which begin there, into TASKS parts of as many entries each."""
+    bounds = np.linspace(0, starts[-1], TASKS + 1)[1:-1]
+    return parts_between(np.searchsorted(starts, bounds), len(starts) - 1)
 
 
 class LaidOut:
@@ -653,39 +660,23 @@ class Operator:
             strips = Strips.of_transposed(self.scipy)
         return multiplier(self.transposed) if strips is None else strips
 
+    @cached_property
+    def tiles(self) -> TiledMatrix | None:
+        """The matrix as our own products take it, if they do."""
+        matrix = self.matrix
+        few = self.shape[1] < LARGE and TiledMatrix.can(matrix)
+        return TiledMatrix(matrix) if few and isinstance(matrix, Tensor) else None
+
+    @cached_property
+    def turned_tiles(self) -> TiledMatrix:
+        """The transpose of `tiles`."""
+        if self.symmetric and self.tiles is not None:
+            return self.tiles
+        assert isinstance(self.transposed, Tensor)  # as the matrix is
+        return TiledMatrix(self.transposed)
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
-
-    def multiplied(self, dense: Tensor) -> Tensor:
-        """Return the product, of which no gradient is taken."""
-        return _multiplied(self._forward, dense)
-
-    def write(
-        self,
-        dense: Tensor,
-        out: Tensor,
-        *,
-        add: bool = False,
-        transposed: bool = False,
-    ) -> None:
-        """Write the product to a place, of which no gradient is taken.
-
-        Parameters
-        ----------
-        dense
-            The other factor, [n, c].
-        out
-            The place, [m, c], some columns of a matrix too.
-        add
-            Whether it is added to what is there.
-        transposed
-            Whether it is that of the transpose; `dense` is then [m, c], `out` [n, c].
-        """
-        matrix = self._backward if transposed else self._forward
-        if isinstance(matrix, TiledMatrix):
-            matrix.write(dense, out, add=add)
-        else:
-            write(matrix, dense, out, add=add)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""
@@ -791,6 +782,11 @@ class Target:
         """The nodes as numbers of the whole graph, [m]."""
         return self.index if self.nodes is None else self.nodes
 
+    @cached_property
+    def own(self) -> Operator:
+        """What has the nodes' own rows as its product, [m, n]."""
+        return selection(self.index.cpu().numpy(), self.operators[0].shape[1])
+
     @classmethod
     def of(
         cls,
@@ -801,6 +797,12 @@ class Target:
         """Cut the rows `index` out of each operator."""
         rows = tuple(op.rows(index) for op in operators)
         return cls(torch.from_numpy(index).to(device), rows)
+
+
+def selection(index: NDArray[np.int64], n_columns: int) -> Operator:
+    """Return some rows of the identity, [len(index), n_columns]."""
+    ones, starts = np.ones(len(index), dtype=np.float32), np.arange(len(index) + 1)
+    return Operator(CSR((ones, index, starts), shape=(len(index), n_columns)))
 
 
 def to_tensor(x: Features, device: torch.device | str = "cpu") -> Tensor | Operator:

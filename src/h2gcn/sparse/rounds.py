@@ -12,18 +12,26 @@ up there, and a whole pass is a few calls: on small graphs, calls take most of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from h2gcn.sparse.apart import current_blocks, linear
 from h2gcn.sparse.dropping import Draw, draw, dropout_linear
-from h2gcn.sparse.operator import FOUR, LARGE, LinearMap, Operator
+from h2gcn.sparse.operator import (
+    FOUR,
+    LinearMap,
+    Operator,
+    Target,
+    selection,
+    write_products,
+)
 
 __all__ = ["Paths"]
 
@@ -57,32 +65,34 @@ class Paths:
         return [self.n_rings**k for k in range(self.depth + 1)]
 
     @cached_property
-    def order(self) -> list[int]:
+    def order(self) -> Tensor:
         """Where each block of the weight is among all paths, the first ring first.
 
         So the paths that begin with one ring stand side by side, ordered as those of
         the round before.
         """
         firsts = [0, *accumulate(self.counts)]
-        return [
+        places = [
             firsts[k] + _reversed_digits(path, self.n_rings, k)
             for k in self.final
             for path in range(self.counts[k])
         ]
+        return torch.tensor(places)
 
-    def columns(self, width: int) -> dict[int, range]:
-        """Return the first columns of the blocks of each round that is read.
+    def by_round(self, blocks: Sequence[Tensor] | Tensor) -> list[Sequence[Tensor]]:
+        """Return the blocks of each round, none of those that are not read.
 
         Parameters
         ----------
-        width
-            Of a block.
+        blocks
+            As the weight has them.
         """
-        found, first = {}, 0
-        for k in self.final:
-            end = first + self.counts[k] * width
-            found[k] = range(first, end, width)
-            first = end
+        found: list[Sequence[Tensor]] = []
+        first = 0
+        for k, count in enumerate(self.counts):
+            last = first + count if k in self.final else first
+            found.append(blocks[first:last])  # type: ignore[arg-type]
+            first = last
         return found
 
     def dropped(
@@ -91,9 +101,7 @@ class Paths:
         weight: Tensor,
         probability: float,
         operators: Sequence[LinearMap],
-        last: Sequence[LinearMap],
-        index: Tensor | None,
-        nodes: Tensor | None,
+        target: Target | None,
     ) -> Tensor:
         """Return dropout(R_0 ‖ R_1 ‖ …) W of some nodes, [m, C].
 
@@ -107,32 +115,28 @@ class Paths:
             The dropped share, as of `dropout_linear`.
         operators
             The rings, [n, n] each.
-        last
-            Their rows for the nodes that are wanted, [m, n] each.
-        index
-            These nodes, [m]; None is all.
-        nodes
-            As of `dropout_linear`.
+        target
+            The nodes, with their rows of the rings; None is all.
         """
-        drawn = None
-        if _in_memory(r, (*operators, *last)):
+        drawn, nodes = None, None if target is None else target.names
+        last = _last(r, operators, target)
+        if last is not None:
             drawn = draw(probability, len(r) if nodes is None else nodes)
         if drawn is None:
-            read, level = self._before_last(r, operators, index)
+            read, level = self._before_last(r, operators, target)
+            ends = operators if target is None else target.operators
             apart = current_blocks()
             if apart is not None and nodes is not None:
                 drawn = draw(probability, nodes)
                 if drawn is not None:
-                    return apart.dropped(read, level, last, weight, drawn)
-            made = [op @ block for op in last for block in level]
+                    return apart.dropped(read, level, ends, weight, drawn)
+            made = [op @ block for op in ends for block in level]
             return dropout_linear([*read, *made], weight, probability, nodes=nodes)
-        result: Tensor = _Dropped.apply(  # type: ignore[no-untyped-call]
-            r, weight, self, drawn, operators, last, index
-        )
+        result: Tensor = _Dropped.apply(r, weight, self, drawn, operators, last)  # type: ignore[no-untyped-call]
         return result
 
     def _before_last(
-        self, r: Tensor, operators: Sequence[LinearMap], index: Tensor | None
+        self, r: Tensor, operators: Sequence[LinearMap], target: Target | None
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return what is read of rounds before the last, and all that it multiplies.
 
@@ -143,12 +147,12 @@ class Paths:
             if k:
                 level = [op @ block for op in operators for block in level]
             if k in self.final:
-                read += [_pick(block, index) for block in level]
+                read += [_pick(block, target) for block in level]
         return read, level
 
     def inner(
         self, r: Tensor, weight: Tensor, operators: Sequence[LinearMap]
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         """Return (R_0 ‖ R_1 ‖ …) W up to the last product: what `outer` needs.
 
         Parameters
@@ -158,33 +162,29 @@ class Paths:
 
         Returns
         -------
-        tuple
-            What is read of the nodes themselves, [n, C'], and what each ring is to be
-            multiplied with, side by side, [n, rings · C']; C' ≥ C.
+        Tensor
+            What is read of the nodes themselves, and what each ring is to be multiplied
+            with, side by side, [n, (1 + rings) · C']; C' ≥ C.
         """
         if _in_memory(r, operators):
-            found: tuple[Tensor, Tensor] = _Inner.apply(r, weight, self, operators)  # type: ignore[no-untyped-call]
+            found: Tensor = _Inner.apply(r, weight, self, operators)  # type: ignore[no-untyped-call]
             return found
         own, *levels = self._split(linear(r, self._by_path(weight, r.shape[1], 1)))
         total = levels.pop()
         while levels:
             total = levels.pop() + self._products(operators, total)
-        return own, total
+        return torch.cat([own, total], dim=1)
 
     def outer(
-        self,
-        own: Tensor,
-        total: Tensor,
-        last: Sequence[LinearMap],
-        index: Tensor | None,
+        self, inner: Tensor, operators: Sequence[LinearMap], target: Target | None
     ) -> Tensor:
         """Return the products with the last ring, and what nodes say of themselves.
 
         Parameters
         ----------
-        own, total
+        inner
             Of `inner`.
-        last, index
+        operators, target
             As of `dropped`.
 
         Returns
@@ -192,10 +192,13 @@ class Paths:
         Tensor
             [m, C'], the columns beyond C all zero.
         """
-        if _in_memory(own, last):
-            found: Tensor = _Outer.apply(own, total, last, index)  # type: ignore[no-untyped-call]
+        last = _last(inner, operators, target)
+        if last is not None:
+            found: Tensor = _Outer.apply(inner, last)  # type: ignore[no-untyped-call]
             return found
-        return _pick(own, index) + self._products(last, total)
+        own, total = inner.tensor_split([inner.shape[1] // (1 + self.n_rings)], dim=1)
+        ends = operators if target is None else target.operators
+        return _pick(own, target) + self._products(ends, total)
 
     def _products(self, operators: Sequence[LinearMap], total: Tensor) -> Tensor:
         parts = total.chunk(self.n_rings, dim=1)
@@ -211,7 +214,8 @@ class Paths:
         blocks = weight.view(-1, width, weight.shape[1])
         filled = -(-weight.shape[1] // multiple) * multiple
         found = weight.new_zeros(width, sum(self.counts), filled)
-        found[:, self.order, : weight.shape[1]] = blocks.transpose(0, 1)
+        order = self.order.to(weight.device)
+        found[:, :, : weight.shape[1]].index_copy_(1, order, blocks.transpose(0, 1))
         return found.view(width, -1)
 
     def _split(self, z: Tensor) -> list[Tensor]:
@@ -239,21 +243,50 @@ def _reversed_digits(number: int, base: int, digits: int) -> int:
 
 def _in_memory(dense: Tensor, operators: Sequence[LinearMap]) -> bool:
     """Return whether products of all operators can be written to where they belong."""
-    return dense.device.type == "cpu" and all(
-        isinstance(op, Operator) and op.shape[1] < LARGE for op in operators
+    return dense.dtype == torch.float32 and all(
+        isinstance(op, Operator) and op.tiles is not None for op in operators
     )
 
 
-def _pick(r: Tensor, index: Tensor | None) -> Tensor:
-    return r if index is None else r.index_select(0, index)
+def _last(
+    dense: Tensor, operators: Sequence[LinearMap], target: Target | None
+) -> list[Operator] | None:
+    """Return what gives the rows of some nodes: their own, and those of each ring.
+
+    None where not all of it is in memory.
+    """
+    ends = operators if target is None else target.operators
+    if not (_in_memory(dense, operators) and _in_memory(dense, ends)):
+        return None
+    n = len(dense)
+    own = selection(np.arange(n), n) if target is None else target.own
+    return [own, *(op for op in ends if isinstance(op, Operator))]
 
 
-def _add(r: Tensor, index: Tensor | None, grad: Tensor) -> None:
-    """Add the gradient of `_pick` in place."""
-    _ = r.add_(grad) if index is None else r.index_add_(0, index, grad)
+def _pick(r: Tensor, target: Target | None) -> Tensor:
+    return r if target is None else r.index_select(0, target.index)
+
+
+def _write(
+    operators: Sequence[Operator],
+    dense: Iterable[Tensor],
+    out: Iterable[Tensor],
+    *,
+    add: bool = False,
+    turned: bool = False,
+) -> None:
+    """Write the products of operators, or of their transposes, as `write_products`."""
+    matrices = [op.turned_tiles if turned else op.tiles for op in operators]
+    products = zip(matrices, dense, out, strict=True)
+    write_products(list(products), add=add)  # type: ignore[arg-type]
 
 
 class _Dropped(torch.autograd.Function):
+    """Rounds are [paths, n, p]; what is read of them [m, paths · p], side by side.
+
+    The last operators are the nodes' own rows, then those of each ring.
+    """
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -263,21 +296,27 @@ class _Dropped(torch.autograd.Function):
         drawn: Draw,
         operators: Sequence[Operator],
         last: Sequence[Operator],
-        index: Tensor | None,
     ) -> Tensor:
+        rings, depth = len(operators), paths.depth
         joined = r.new_empty(last[0].shape[0], len(weight))
-        places = iter(joined.split(r.shape[1], dim=1))
-        level = [r]
-        for k in range(paths.depth):
+        places = paths.by_round(joined.split(r.shape[1], dim=1))
+        level = r.contiguous()[None]
+        for k in range(depth):
             if k:
-                level = [op.multiplied(block) for op in operators for block in level]
-            for block in level if k in paths.final else ():
-                next(places).copy_(_pick(block, index))
-        for op in last:
-            for block in level:
-                op.write(block, next(places))
+                below, level = level, r.new_empty(rings * len(level), *r.shape)
+                for number, block in enumerate(below):
+                    places_of = level[number :: len(below)]
+                    _write(operators, [block] * rings, places_of)
+            for number, block in enumerate(level):
+                out = list(places[k][number : number + 1])
+                ops = list(last[: len(out)])
+                if k == depth - 1:  # only the wanted rows of the last round
+                    ops += last[1:]
+                    out += list(places[depth][number :: len(level)])
+                if ops:
+                    _write(ops, [block] * len(ops), out)
         ctx.paths, ctx.drawn, ctx.shape = paths, drawn, r.shape
-        ctx.operators, ctx.last, ctx.index = operators, last, index
+        ctx.operators, ctx.last = operators, last
         turned = drawn.turned(weight)
         result = drawn.multiply(joined, turned)
         ctx.save_for_backward(turned, joined)
@@ -286,29 +325,24 @@ class _Dropped(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         turned, joined = ctx.saved_tensors
-        paths, drawn, width = ctx.paths, ctx.drawn, ctx.shape[1]
+        paths, drawn, (n, width) = ctx.paths, ctx.drawn, ctx.shape
+        own, *ends = ctx.last
         grad = grads[0].contiguous()
         of_weight = (grad.t() @ joined).t() * drawn.scale
-        columns = paths.columns(width)
-
-        def of_blocks(k: int) -> list[Tensor]:
-            return [
-                drawn.gradient(grad, turned, slice(first, first + width))
-                for first in columns.get(k, ())
-            ]
-
-        found = of_blocks(paths.depth)
-        for k in range(paths.depth, 0, -1):
-            ops = ctx.last if k == paths.depth else ctx.operators
-            below = [grad.new_empty(ctx.shape) for _ in range(paths.counts[k - 1])]
-            for place, out in enumerate(below):
-                for number, op in enumerate(ops):
-                    given = found[number * len(below) + place]
-                    op.write(given, out, add=number > 0, transposed=True)
-            for out, own in zip(below, of_blocks(k - 1), strict=False):
-                _add(out, ctx.index, own)
-            found = below
-        return (found[0], of_weight, None, None, None, None, None)
+        # Nobody asks for what was read again: its gradient takes its place.
+        blocks = joined.view(-1, len(joined), width)
+        drawn.gradients(grad, turned, blocks)
+        read = paths.by_round(blocks)
+        above, ops = read[paths.depth], ends
+        for k in range(paths.depth - 1, -1, -1):
+            level = grad.new_empty(paths.counts[k], n, width)
+            for number, out in enumerate(level):
+                given = list(above[number :: len(level)])
+                mine = list(read[k][number : number + 1])
+                matrices = [*[own] * len(mine), *ops]
+                _write(matrices, mine + given, [out] * len(matrices), turned=True)
+            above, ops = level, ctx.operators
+        return above[0], of_weight, None, None, None, None
 
 
 class _Inner(torch.autograd.Function):
@@ -319,59 +353,47 @@ class _Inner(torch.autograd.Function):
         weight: Tensor,
         paths: Paths,
         operators: Sequence[Operator],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> Tensor:
         by_path = paths._by_path(weight, r.shape[1], FOUR)
-        own, *levels = paths._split(r @ by_path)
-        total = levels.pop()
-        while levels:
-            longer, total = total, levels.pop().contiguous()
-            parts = longer.chunk(len(operators), dim=1)
-            for op, part in zip(operators, parts, strict=True):
-                op.write(part.contiguous(), total, add=True)
+        whole, rings = r @ by_path, len(operators)
+        own, *levels = paths._split(whole)
+        found = whole[:, : own.shape[1] + levels[0].shape[1]].contiguous()
+        levels[0] = found[:, own.shape[1] :]
+        for longer, level in pairwise(reversed(levels)):
+            # Rows that lie close are read more quickly: a copy is worth it.
+            parts = longer.unflatten(1, (rings, -1)).transpose(0, 1).contiguous()
+            _write(operators, parts, [level] * rings, add=True)
         ctx.paths, ctx.operators, ctx.shape = paths, operators, weight.shape
         ctx.save_for_backward(r, by_path)
-        return own.contiguous(), total.contiguous()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        r, by_path = ctx.saved_tensors
-        paths, operators = ctx.paths, ctx.operators
-        whole = r.new_empty(len(r), by_path.shape[1])
-        own, level, *levels = paths._split(whole)
-        own.copy_(grads[0])
-        level.copy_(grads[1])
-        total = grads[1]
-        for level in levels:
-            total = total.contiguous()
-            for op, part in zip(operators, level.chunk(len(operators), 1), strict=True):
-                op.write(total, part, transposed=True)
-            total = level
-        blocks = (whole.t() @ r).view(sum(paths.counts), -1, r.shape[1])
-        read = blocks[paths.order, : ctx.shape[1]].transpose(1, 2)
-        return whole @ by_path.t().contiguous(), read.reshape(ctx.shape), None, None
-
-
-class _Outer(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        own: Tensor,
-        total: Tensor,
-        last: Sequence[Operator],
-        index: Tensor | None,
-    ) -> Tensor:
-        ctx.last, ctx.index, ctx.rows = last, index, len(own)
-        found = own.clone() if index is None else own.index_select(0, index)
-        for op, part in zip(last, total.chunk(len(last), 1), strict=True):
-            op.write(part.contiguous(), found, add=True)
         return found
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad, last = grads[0].contiguous(), ctx.last
-        own = grad.new_zeros(ctx.rows, grad.shape[1])
-        _add(own, ctx.index, grad)
-        total = grad.new_empty(ctx.rows, len(last) * grad.shape[1])
-        for op, part in zip(last, total.chunk(len(last), 1), strict=True):
-            op.write(grad, part, transposed=True)
-        return own, total, None, None
+        r, by_path = ctx.saved_tensors
+        paths, operators, rings = ctx.paths, ctx.operators, len(ctx.operators)
+        whole = r.new_empty(len(r), by_path.shape[1])
+        whole[:, : grads[0].shape[1]] = grads[0]
+        _, *levels = paths._split(whole)
+        for level, longer in pairwise(levels):
+            given = [level.contiguous()] * rings
+            _write(operators, given, longer.chunk(rings, 1), turned=True)
+        blocks = (whole.t() @ r).view(sum(paths.counts), -1, r.shape[1])
+        read = blocks.index_select(0, paths.order)[:, : ctx.shape[1]].transpose(1, 2)
+        return whole @ by_path.t(), read.reshape(ctx.shape), None, None
+
+
+class _Outer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, inner: Tensor, last: Sequence[Operator]) -> Tensor:
+        """Return the sum of all products; the nodes' own rows are the first of them."""
+        ctx.last, ctx.shape, count = last, inner.shape, len(last)
+        found = inner.new_empty(last[0].shape[0], inner.shape[1] // count)
+        _write(last, inner.chunk(count, 1), [found] * count)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad, count = grads[0].contiguous(), len(ctx.last)
+        found = grad.new_empty(ctx.shape)
+        _write(ctx.last, [grad] * count, found.chunk(count, 1), turned=True)
+        return found, None

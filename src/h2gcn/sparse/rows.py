@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -21,9 +24,13 @@ from h2gcn.sparse.kernels import count_bits, lowest_bit
 from h2gcn.sparse.memory import reserve
 
 __all__ = [
+    "count_threads",
     "in_order",
     "in_threads",
+    "own_threads",
+    "parts_between",
     "row_starts",
+    "share_out",
     "sorted_csr",
     "take_columns",
     "take_rows",
@@ -271,8 +278,6 @@ def row_starts(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
 def in_threads(work: Callable[[slice], None], costs: NDArray[Any]) -> None:
     """Call `work` on slices of rows that cost about the same, side by side.
 
-    As many threads as torch uses, where it is loaded: one where one was asked for.
-
     Parameters
     ----------
     work
@@ -281,17 +286,87 @@ def in_threads(work: Callable[[slice], None], costs: NDArray[Any]) -> None:
         Of each row, [m]; a unit is some nanoseconds.
     """
     total = np.cumsum(costs + 1)
-    threads = _count_threads()
+    threads = count_threads()
     if threads == 1 or not len(total) or total[-1] < SMALL_WORK:
         work(slice(0, len(costs)))
         return
-    bounds = np.linspace(0, total[-1], 8 * threads + 1)[1:-1]
-    ends = sorted({0, *np.searchsorted(total, bounds).tolist(), len(costs)})
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, [slice(*pair) for pair in pairwise(ends)]))
+    ends = np.searchsorted(total, np.linspace(0, total[-1], 8 * threads + 1)[1:-1])
+    share_out(work, parts_between(ends, len(costs)), threads)
 
 
-def _count_threads() -> int:
+def parts_between(ends: NDArray[np.int64], n_rows: int) -> list[slice]:
+    """Return the slices of rows that end there, the last one at the end of all."""
+    found = sorted({0, *ends.tolist(), n_rows})
+    return [slice(*pair) for pair in pairwise(found)]
+
+
+def share_out(
+    work: Callable[[slice], None], parts: Sequence[slice], threads: int
+) -> None:
+    """Call `work` on each part, in this thread and in others that are kept for it.
+
+    Each takes the next part when it is done with one, and who has not begun when none
+    is left is not waited for: where other programs have the processor, that is hardly
+    slower than to do it all here.
+
+    Parameters
+    ----------
+    work
+        As of `in_threads`.
+    parts
+        Which rows each is.
+    threads
+        How many, this one among them.
+    """
+    left = iter(parts)
+
+    def take() -> None:
+        for part in left:  # one thread at a time has Python's lock
+            work(part)
+
+    helpers = [_helpers(threads - 1).submit(take) for _ in range(threads - 1)]
+    try:
+        take()
+    finally:
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+@cache
+def _helpers(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_helpers.cache_clear)
+
+
+_ASKED = local()
+"""For each thread: how many it has, where that is not what torch says."""
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Let rows keep the threads that they have now, whatever torch is told meanwhile.
+
+    For torch's work on small matrices, one thread is quicker than several, and yet
+    there may be a large sparse one among them.
+    """
+    before = getattr(_ASKED, "count", None)
+    _ASKED.count = count_threads()
+    try:
+        yield
+    finally:
+        _ASKED.count = before
+
+
+def count_threads() -> int:
+    """Return how many threads share rows: as many as torch uses, where it is loaded."""
+    asked_for: int | None = getattr(_ASKED, "count", None)
+    if asked_for is not None:
+        return asked_for
     torch = sys.modules.get("torch")
     if torch is not None:
         return int(torch.get_num_threads())

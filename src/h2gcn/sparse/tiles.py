@@ -22,10 +22,10 @@ FUSED = ("contract",)
 class Tile(Compiled):
     """Sums the entries of a sparse row, each times some columns of a dense one.
 
-    It is called with the addresses of the columns and the values of all entries, the
-    first of the row's and the one after the last, the address of the dense matrix, the
-    bytes from one of its rows to the next, the address of the sums, and whether they
-    begin with what is there.
+    It is called with the address of where the row's entries begin, beside which stands
+    where they end, those of the columns and the values of all entries, that of the
+    dense matrix, the bytes from one of its rows to the next, the address of the sums,
+    and whether they begin with what is there.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class Tile(Compiled):
             from numba.core import types
             from numba.extending import intrinsic
 
-            def tile(_, columns, values, at, end, dense, pitch, out, add):  # type: ignore[no-untyped-def]
-                del columns, values, at, end, dense, pitch, out, add  # their types
-                return types.void(*[types.int64] * 8), self._write
+            def tile(_, row, columns, values, dense, pitch, out, add):  # type: ignore[no-untyped-def]
+                del row, columns, values, dense, pitch, out, add  # their types
+                return types.void(*[types.int64] * 7), self._write
 
             self._made = intrinsic(tile)
         return self._made
@@ -58,7 +58,7 @@ class Tile(Compiled):
     def _write(self, context: Any, builder: Any, _: Any, given: Any) -> Any:
         from llvmlite import ir  # type: ignore[import-untyped]
 
-        columns, values, at, end, dense, pitch, out, add = given
+        row, columns, values, dense, pitch, out, add = given
         word, long = ir.IntType(32), ir.IntType(64)
         number = ir.FloatType()
         vector = ir.VectorType(number, self._lanes)
@@ -78,8 +78,8 @@ class Tile(Compiled):
             value = loaded(builder.add(values, at_entry), number)
             alone = builder.insert_element(undefined, value, ir.Constant(word, 0))
             value = builder.shuffle_vector(alone, undefined, first)
-            row = builder.add(dense, builder.mul(column, pitch))
-            terms = [loaded(builder.add(row, offset), vector) for offset in offsets]
+            given = builder.add(dense, builder.mul(column, pitch))
+            terms = [loaded(builder.add(given, offset), vector) for offset in offsets]
             return [
                 builder.fadd(builder.fmul(value, term, flags=FUSED), total, flags=FUSED)
                 for term, total in zip(terms, sums, strict=True)
@@ -108,6 +108,10 @@ class Tile(Compiled):
             builder.position_at_end(done)
             return entry, held
 
+        end_of_row = builder.add(row, ir.Constant(long, 4))
+        at, end = (
+            builder.sext(loaded(place, word), long) for place in (row, end_of_row)
+        )
         begun = builder.icmp_signed("!=", add, ir.Constant(long, 0))
         zero = ir.Constant(vector, [0.0] * self._lanes)
         there = [loaded(builder.add(out, offset), vector) for offset in offsets]
@@ -123,35 +127,43 @@ class Tile(Compiled):
         return context.get_dummy_value()
 
 
-narrow, wide = Tile(16, 1, chains=2), Tile(16, 4, chains=1)
+wide, narrow = Tile(16, 4, chains=1), Tile(16, 1, chains=2)
+eight, four, one = (Tile(lanes, 1, chains=4) for lanes in (8, 4, 1))
 
 
 @compiled
-def write_rows(starts, first, last, columns, values, dense, pitch, out, to, width, add):  # type: ignore[no-untyped-def]
-    """Write some rows of a sparse matrix, times a dense one, to another.
+def write_rows(products, first, last, width):  # type: ignore[no-untyped-def]
+    """Write some rows of products of sparse matrices with dense ones.
 
     Parameters
     ----------
-    starts
-        Where the entries of each row begin, and the last ones end, [m + 1].
+    products
+        For each, the addresses of a sparse matrix's row starts, columns and values, of
+        32 bits; the address of the dense one and the bytes from one of its rows to the
+        next; the same of where it belongs; and whether it is added to what is there, 1
+        or 0, [k, 8].
     first, last
         The rows from `first` on and before `last`.
-    columns, values
-        Addresses, of integers and floats of 32 bits.
-    dense, pitch, out, to
-        The address of either, and the bytes from one of its rows to the next.
     width
-        Columns, a multiple of 16.
-    add
-        Whether products are added to what is there, 1 or 0.
+        Columns of each dense matrix.
     """
-    for i in range(first, last):
-        at, end, done = starts[i], starts[i + 1], 0
-        while done < width:
-            read, written = dense + 4 * done, out + i * to + 4 * done
-            if width - done >= 64:
-                wide(columns, values, at, end, read, pitch, written, add)
-                done += 64
-            else:
-                narrow(columns, values, at, end, read, pitch, written, add)
-                done += 16
+    for starts, columns, values, dense, pitch, out, to, add in products:
+        for i in range(first, last):
+            row, done = starts + 4 * i, 0
+            while done < width:
+                read, written = dense + 4 * done, out + i * to + 4 * done
+                if width - done >= 64:
+                    wide(row, columns, values, read, pitch, written, add)
+                    done += 64
+                elif width - done >= 16:
+                    narrow(row, columns, values, read, pitch, written, add)
+                    done += 16
+                elif width - done >= 8:
+                    eight(row, columns, values, read, pitch, written, add)
+                    done += 8
+                elif width - done >= 4:
+                    four(row, columns, values, read, pitch, written, add)
+                    done += 4
+                else:
+                    one(row, columns, values, read, pitch, written, add)
+                    done += 1

@@ -30,10 +30,11 @@ whole graph they differ in the order of sums alone.
 
 **Threads wait quietly.** torch's threads spin while they wait, and where another
 program is busy an epoch then takes several times as long. So small graphs use one
-thread. For larger ones the command line sets `OMP_WAIT_POLICY=PASSIVE` before torch is
-loaded: torch's wheels bring GNU's OpenMP, which reads how to wait when it is loaded
-and has no call to change it later. A library does not change its host's environment:
-set the variable yourself.
+thread, and models whose products are ours leave torch one also on larger graphs with
+few features, while products keep theirs (`threads_of`). For larger ones the command
+line sets `OMP_WAIT_POLICY=PASSIVE` before torch is loaded: torch's wheels bring GNU's
+OpenMP, which reads how to wait when it is loaded and has no call to change it later. A
+library does not change its host's environment: set the variable yourself.
 """
 
 import lazy_loader

@@ -16,7 +16,6 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -403,15 +402,18 @@ class TrainingState:
         decision = self._rule(epoch)
         if decision.keep:
             # Copied first, so that Ctrl-C never pairs it with another epoch.
-            weights = deepcopy(self.model.state_dict())
-            self.best, self.best_weights = epoch, weights
+            self.best, self.best_weights = epoch, self._weights()
         self.stopped = decision.stop
+
+    def _weights(self) -> Tensors:
+        """Return a copy of the model's weights."""
+        return {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def snapshot(self) -> Snapshot:
         """Return a copy of it all; only right between two epochs."""
         state = self.optimiser.state_dict()["state"]
         return Snapshot(
-            weights=deepcopy(self.model.state_dict()),
+            weights=self._weights(),
             best_weights=self.best_weights,
             given=self.given,
             optimiser={

@@ -28,6 +28,7 @@ from h2gcn.sparse import (
     Operator,
     Target,
     kept_workspace,
+    own_threads,
     seeded,
     steady_memory,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "fit_module",
     "is_small",
     "threads_for",
+    "threads_of",
     "train",
 ]
 
@@ -206,8 +208,9 @@ def train(
     lengths = [length for _, length in stretches]
     rule = PhasedRule(config.stopping, config.patience, lengths)
     state = TrainingState(model, optimizer, rule, spent)
+    wanted, wanted_here = y[split.val], labels[split.val]
     interrupted = False
-    with seeded(seed, device), threads_for([x, *operators]), ExitStack() as during:
+    with seeded(seed, device), threads_of(model, x, operators), ExitStack() as during:
         during.enter_context(kept_workspace())
         during.enter_context(model.remembering())
         during.enter_context(crew.at_work())
@@ -226,8 +229,8 @@ def train(
                 epoch = Epoch(
                     number,
                     loss,
-                    score(config.metric, y[split.val], logits.cpu().numpy()),
-                    _validation_loss(model, logits, labels[split.val], weights, config),
+                    score(config.metric, wanted, logits.cpu().numpy()),
+                    _validation_loss(model, logits, wanted_here, weights, config),
                 )
                 state.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
@@ -499,6 +502,28 @@ def threads_for(factors: Sequence[object], *, small: bool = False) -> Iterator[N
         _HERE.inside = False
         with _LOCK:
             torch.set_num_threads(_BEFORE.pop())
+
+
+@contextmanager
+def threads_of(
+    model: NodeModule, x: Input, operators: Sequence[LinearMap]
+) -> Iterator[None]:
+    """Have torch use as many threads as are quickest for the epochs of a model.
+
+    Parameters
+    ----------
+    model
+        Where its products with operators are ours, torch's threads are for the rest.
+    x, operators
+        Of the whole graph.
+    """
+    if not model.own_products:
+        with threads_for([x, *operators]):
+            yield
+        return
+    others = [op for op in operators if not isinstance(op, Operator)]
+    with own_threads(), threads_for([x, *others]):
+        yield
 
 
 def _entries(factor: object) -> float:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.graph import CSR
@@ -234,9 +235,19 @@ class RowSums:
     def __init__(self, matrix: CSR) -> None:
         matrix.sort_indices()
         self.shape: tuple[int, int] = matrix.shape
-        self._starts = matrix.indptr
-        self._columns = np.ascontiguousarray(matrix.indices, dtype=np.int32)
-        self._values = np.ascontiguousarray(matrix.data, dtype=np.float32)
+        columns = np.ascontiguousarray(matrix.indices, dtype=np.int32)
+        values = np.ascontiguousarray(matrix.data, dtype=np.float32)
+        self._parts = [
+            (
+                rows.start,
+                (starts - starts[0]).astype(np.int32),
+                columns[at:],
+                values[at:],
+            )
+            for rows in _addressed(matrix.indptr)
+            for starts in [matrix.indptr[rows.start : rows.stop + 1]]
+            for at in [int(starts[0])]
+        ]
 
     def times(self, whole: Whole) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
@@ -244,9 +255,25 @@ class RowSums:
 
         dense = whole.numbers
         out = torch.empty(self.shape[0], dense.shape[1])
-        entries = self._columns.ctypes.data, self._values.ctypes.data
-        given = dense.data_ptr(), 4 * dense.stride(0)
-        place = out.data_ptr(), 4 * out.stride(0)
-        more = *entries, *given, *place, dense.shape[1], 0
-        write_rows(self._starts, 0, self.shape[0], *more)
+        given, pitch = (dense.data_ptr(), 4 * dense.stride(0)), 4 * out.stride(0)
+        for first, *entries in self._parts:
+            place = out.data_ptr() + first * pitch, pitch
+            product = *(array.ctypes.data for array in entries), *given, *place, 0
+            write_rows(np.array([product]), 0, len(entries[0]) - 1, dense.shape[1])
         return out[:, : whole.width].contiguous()
+
+
+def _addressed(starts: NDArray[np.integer], most: int = 2**31 - 1) -> list[slice]:
+    """Return parts of the rows that have no more entries than 32 bits can count.
+
+    Examples
+    --------
+    >>> _addressed(np.array([0, 2, 3, 6]), most=3)
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    found, first, rows = [], 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, int(starts[first]) + most, "right")) - 1
+        found.append(slice(first, last))
+        first = last
+    return found

@@ -126,13 +126,13 @@ def test_tune_and_auto_take_the_table_from_workers(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, make = [], TableOverWorkers.blocks
+    made, make = [], TableOverWorkers.rows
 
     def count(self: TableOverWorkers, blocks: Blocks, *given: Any) -> Any:
         made.append([block for block, _ in blocks])
         return make(self, blocks, *given)
 
-    monkeypatch.setattr(TableOverWorkers, "blocks", count)
+    monkeypatch.setattr(TableOverWorkers, "rows", count)
     code, told, said = run(
         *("tune", folder, "--model", "sign", "--splits", 1, "--epochs", 2),
         *("--scaling", "none", "--out", tmp_path / "tuned", "--json"),

@@ -299,13 +299,16 @@ class H2GCN(NodeModule):
                 self._embedded(x), self.classifier, self.dropout, operators, target
             )
 
+        by_hand = self.training or self._kept is not None
+
         def inner() -> Tensor:
-            return self._rounds.inner(self._embedded(x), self.classifier, operators)
+            r = self._embedded(x)
+            return self._rounds.inner(r, self.classifier, operators, by_hand=by_hand)
 
         found = self._common("inner", x, inner) if self.dropout == 0 else inner()
         if not torch.is_grad_enabled():
             found = found.detach()
-        logits = self._rounds.outer(found, operators, target)
+        logits = self._rounds.outer(found, operators, target, by_hand=by_hand)
         return logits[:, : self.out_channels]
 
     @contextmanager

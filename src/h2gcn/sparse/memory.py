@@ -29,6 +29,7 @@ __all__ = [
     "gigabytes",
     "huge_pages",
     "keep_freed_memory",
+    "private_pages",
     "reserve",
     "room_within",
     "steady_memory",
@@ -111,7 +112,7 @@ def reserve(count: int, dtype: DTypeLike) -> NDArray[Any]:
     size = count * np.dtype(dtype).itemsize
     if size < LARGE:
         return np.empty(count, dtype)
-    return np.frombuffer(_private_pages(size), dtype)
+    return np.frombuffer(private_pages(size), dtype)
 
 
 def first_of(array: NDArray[Any], count: int) -> NDArray[Any]:
@@ -129,7 +130,7 @@ def first_of(array: NDArray[Any], count: int) -> NDArray[Any]:
     return array[:count]
 
 
-def _private_pages(size: int) -> mmap.mmap:
+def private_pages(size: int) -> mmap.mmap:
     """Return memory of this process alone, not yet written."""
     private = getattr(mmap, "MAP_PRIVATE", None)
     flags = {} if private is None else {"flags": private | mmap.MAP_ANONYMOUS}
@@ -141,7 +142,7 @@ def huge_pages(count: int) -> NDArray[np.float32]:
     import numpy as np
 
     size = -(-4 * count // HUGE_PAGE) * HUGE_PAGE
-    memory = _private_pages(size + HUGE_PAGE)  # some of it to begin at a page
+    memory = private_pages(size + HUGE_PAGE)  # some of it to begin at a page
     if hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without them: small ones are only slower
             memory.madvise(mmap.MADV_HUGEPAGE)

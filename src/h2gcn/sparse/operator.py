@@ -223,7 +223,7 @@ def csr_tensor(
     )
 
 
-SOME = 2**13
+SOME = 2**14
 """Entries from which our kernel is quicker."""
 SHARED = 2**22
 """Entries times columns that are enough work for a thread."""

@@ -151,7 +151,12 @@ class Paths:
         return read, level
 
     def inner(
-        self, r: Tensor, weight: Tensor, operators: Sequence[LinearMap]
+        self,
+        r: Tensor,
+        weight: Tensor,
+        operators: Sequence[LinearMap],
+        *,
+        by_hand: bool = True,
     ) -> Tensor:
         """Return (R_0 ‖ R_1 ‖ …) W up to the last product: what `outer` needs.
 
@@ -159,6 +164,8 @@ class Paths:
         ----------
         r, weight, operators
             As of `dropped`.
+        by_hand
+            Whether compiled kernels are worth loading: in a training, not for one call.
 
         Returns
         -------
@@ -166,7 +173,7 @@ class Paths:
             What is read of the nodes themselves, and what each ring is to be multiplied
             with, side by side, [n, (1 + rings) · C']; C' ≥ C.
         """
-        if _in_memory(r, operators):
+        if by_hand and _in_memory(r, operators):
             found: Tensor = _Inner.apply(r, weight, self, operators)  # type: ignore[no-untyped-call]
             return found
         own, *levels = self._split(linear(r, self._by_path(weight, r.shape[1], 1)))
@@ -176,7 +183,12 @@ class Paths:
         return torch.cat([own, total], dim=1)
 
     def outer(
-        self, inner: Tensor, operators: Sequence[LinearMap], target: Target | None
+        self,
+        inner: Tensor,
+        operators: Sequence[LinearMap],
+        target: Target | None,
+        *,
+        by_hand: bool = True,
     ) -> Tensor:
         """Return the products with the last ring, and what nodes say of themselves.
 
@@ -186,13 +198,15 @@ class Paths:
             Of `inner`.
         operators, target
             As of `dropped`.
+        by_hand
+            As of `inner`.
 
         Returns
         -------
         Tensor
             [m, C'], the columns beyond C all zero.
         """
-        last = _last(inner, operators, target)
+        last = _last(inner, operators, target) if by_hand else None
         if last is not None:
             found: Tensor = _Outer.apply(inner, last)  # type: ignore[no-untyped-call]
             return found

@@ -22,12 +22,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psutil
 import store as tables
+import torch
 from common import judge, parser, publish
 from graphs import random_graph
 
@@ -35,6 +37,7 @@ from h2gcn import NodeClassifier
 from h2gcn.cluster import Cluster, fit_over_workers, predict_parts, share_table
 from h2gcn.estimator import check_fit
 from h2gcn.io import open_store, write_store
+from h2gcn.rings import sampled_rows
 
 ASKED = {"table": 1.6, "exact": 1.4}
 """How many times as fast two workers must be as one."""
@@ -102,12 +105,15 @@ def speeds(folder: Path, chosen: argparse.Namespace) -> None:
             continue
         measure = table if what == "table" else exact
         rows: list[dict[str, Any]] = []
+        cores: list[float] = []
         for turn in range(chosen.repeats):
             for count in (1, 2):
                 with workers(count) as cluster:
                     row = measure(cluster, folder / "store", chosen)
                 rows.append({"what": what, "workers": count, "turn": turn, **row})
                 print(rows[-1], flush=True)
+            if what == "table":
+                cores.append(two_cores(folder / "store", chosen.ring_cap))
         publish(f"cluster-{what}", rows, folder=chosen.out)
         seconds = {
             count: np.median([r["seconds"] for r in rows if r["workers"] == count])
@@ -115,6 +121,34 @@ def speeds(folder: Path, chosen: argparse.Namespace) -> None:
         }
         times = float(seconds[1] / seconds[2])
         judge(f"times as fast, {what}, two workers", times, ASKED[what], least=True)
+        if cores:
+            print(
+                f"     two processes that share nothing: {np.median(cores):.2f} times"
+            )
+
+
+def two_cores(store: Path, cap: int) -> float:
+    """Return how many times as fast two processes find rings that share nothing.
+
+    What the two cores of this machine are worth together: those of a virtual one may be
+    one of the host's.
+    """
+    with get_context("spawn").Pool(1) as one, get_context("spawn").Pool(1) as other:
+        for pool in (one, other):  # the first time, kernels are loaded
+            pool.apply(find_rings, (store, cap))
+        alone = one.apply(find_rings, (store, cap))
+        both = [pool.apply_async(find_rings, (store, cap)) for pool in (one, other)]
+        return float(2 * alone / max(each.get() for each in both))
+
+
+def find_rings(store: Path, cap: int) -> float:
+    """Return how long the rings of some nodes take."""
+    torch.set_num_threads(1)
+    graph = open_store(store)
+    nodes = np.arange(min(50_000, graph.n_nodes))
+    start = time.perf_counter()
+    sampled_rows(graph.adj, cap, nodes, hop=2, seed=0)
+    return time.perf_counter() - start
 
 
 def table(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """H2GCN against the paper's formula, written out a second time with loops."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, MODELS
 from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
 from h2gcn.ring_table import TableInput, TableMaker
-from h2gcn.sparse import Operator, Target, rounds
+from h2gcn.sparse import Operator, Target
+from h2gcn.sparse.operator import Products
 from h2gcn.training import gather
 from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
@@ -755,18 +756,18 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
     target, _ = target_of(operators, 12)
     products: list[int] = []
 
-    multiply, write = Operator.__matmul__, rounds.write_products
+    multiply, write = Operator.__matmul__, Products.write
 
     def multiplied(self: Operator, dense: Tensor) -> Tensor:
-        products.append(self.shape[0])
+        products.append(1)
         return multiply(self, dense)
 
-    def written(given: Sequence[Any], *, add: bool = False) -> None:
-        products.extend(matrix.matrix.shape[0] for matrix, _, _ in given)
-        write(given, add=add)
+    def written(self: Products, *given: Any, **named: Any) -> None:
+        products.append(len(self._table))
+        write(self, *given, **named)
 
     monkeypatch.setattr(Operator, "__matmul__", multiplied)
-    monkeypatch.setattr(rounds, "write_products", written)
+    monkeypatch.setattr(Products, "write", written)
     x = Operator(sp.csr_array(features(12).numpy()))
     module = build("h2gcn-2", dropout=dropout)
 
@@ -783,14 +784,14 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
         expected = evaluate()
     with module.remembering():  # which is new, and has nothing of before
         of_step = step()
-    alone = len(products)
+    alone = sum(products)
     products.clear()
     with module.remembering():
         assert torch.equal(evaluate(), expected)
         for ours, theirs in zip(step(), of_step, strict=True):
             torch.testing.assert_close(ours, theirs)
         # The embedding is made once; without dropout, both inner rings are too.
-        assert alone - len(products) == (3 if dropout == 0 else 1)
+        assert alone - sum(products) == (3 if dropout == 0 else 1)
         # After a step nothing is left of before: fused optimisers say nothing.
         with torch.no_grad():
             module.embedding.data.mul_(2)

@@ -1,8 +1,7 @@
 """Rounds by hand next to what torch differentiates, and products that are tiled."""
 
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,25 +10,10 @@ import torch
 from torch import Tensor
 
 from h2gcn.graph import CSR
-from h2gcn.sparse import LinearMap, Operator, Paths, Target, seeded
-from h2gcn.sparse.operator import (
-    TiledMatrix,
-    csr_tensor,
-    multiplier,
-    write_products,
-)
+from h2gcn.sparse import Operator, Paths, Sheet, Target, seeded
+from h2gcn.sparse.operator import Products, TiledMatrix, csr_tensor, multiplier
 
 NODES, WIDTH = 40, 16
-
-
-@dataclass
-class Elsewhere:
-    """An operator of which nothing is known but its products."""
-
-    operator: Operator
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return self.operator @ dense
 
 
 def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]:
@@ -43,10 +27,6 @@ def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]
         matrix = CSR(sp.csr_array(dense.astype(np.float32)))
         found.append(Operator(matrix if rows is None else CSR(matrix[rows])))
     return found
-
-
-def elsewhere(operators: Sequence[Operator]) -> list[LinearMap]:
-    return [Elsewhere(op) for op in operators]  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("classes", [1, 5, 8])
@@ -67,25 +47,46 @@ def test_by_hand_is_what_torch_differentiates(
     index = torch.from_numpy(rows) if some else None
     rings, last = operators_of(n_rings), operators_of(n_rings, rows)
 
-    def found(
-        prepare: Callable[[Sequence[Operator]], Sequence[LinearMap]],
-    ) -> list[Tensor]:
-        ops = prepare(rings)
-        target = None if index is None else Target(index, tuple(prepare(last)))
+    target = None if index is None else Target(index, tuple(last))
+    sheet = Sheet(paths, rings)
+
+    def by_hand() -> Tensor:
+        return sheet.logits(r, weight, target, probability)
+
+    def by_torch() -> Tensor:
+        if probability:
+            return paths.dropped(r, weight, probability, rings, target)
+        return paths.outer(paths.inner(r, weight, rings), rings, target)
+
+    def found(way: Callable[[], Tensor]) -> list[Tensor]:
         with seeded(4):
-            if probability:
-                logits = paths.dropped(r, weight, probability, ops, target)
-            else:
-                logits = paths.outer(paths.inner(r, weight, ops), ops, target)
-        logits = logits[:, :classes]
+            logits = way()
+        assert logits.shape == (len(rows), classes)
         grads = torch.autograd.grad(logits.square().sum(), [r, weight])
         return [logits.detach(), *grads]
 
-    ours, again, theirs = found(list), found(list), found(elsewhere)
+    ours, again, theirs = found(by_hand), found(by_hand), found(by_torch)
     for one, other, expected in zip(ours, again, theirs, strict=True):
         assert torch.equal(one, other), "the same bits"
         scale = float(expected.abs().max())
         torch.testing.assert_close(one, expected, rtol=0, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.5])
+def test_gradients_of_an_earlier_pass_are_refused(probability: float) -> None:
+    paths, rings = Paths(2, (0, 1, 2)), operators_of(2)
+    sheet = Sheet(paths, rings)
+    weight = torch.randn(7 * WIDTH, 3, requires_grad=True)
+
+    def logits() -> Tensor:
+        r = torch.randn(NODES, WIDTH, requires_grad=True)
+        return sheet.logits(r, weight, None, probability)
+
+    first, second = logits(), logits()
+    second.sum().backward()
+    for overwritten in (first, second):
+        with pytest.raises(RuntimeError):
+            overwritten.sum().backward()
 
 
 @pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
@@ -105,14 +106,18 @@ def test_products_are_written_to_where_they_belong(
     matrices = [TiledMatrix(op.matrix) for op in (one, other)]  # type: ignore[arg-type]
     wide = torch.full((NODES, 3 * width), torch.nan)
     first, middle, last = wide.split(width, dim=1)
-    write_products(list(zip(matrices, dense, (middle, middle), strict=True)))
+    Products(list(zip(matrices, dense, (middle, middle), strict=True)), width).write()
     torch.testing.assert_close(middle, sum(expected))
     assert wide.isnan().sum() == 2 * first.numel(), "nothing beside it is touched"
-    write_products(list(zip(matrices, dense, (middle, last), strict=True)))
+    Products(list(zip(matrices, dense, (middle, last), strict=True)), width).write()
     torch.testing.assert_close(middle, expected[0])
     torch.testing.assert_close(last, expected[1])
-    write_products([(matrices[0], dense[0], middle)], add=True)
+    Products([(matrices[0], dense[0], middle)], width, add=True).write()
     torch.testing.assert_close(middle, 2 * expected[0])
+    open_ones = Products([(matrices[1], None, None)], width)
+    for out in (middle, last):
+        open_ones.write(dense[1], out)
+        torch.testing.assert_close(out, expected[1])
 
 
 def test_each_row_is_summed_alike_whoever_takes_it(

@@ -30,7 +30,15 @@ from h2gcn.models.base import (
 )
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
-from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear, linear
+from h2gcn.sparse import (
+    LinearMap,
+    Operator,
+    Paths,
+    Sheet,
+    Target,
+    dropout_linear,
+    linear,
+)
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
 
@@ -206,6 +214,7 @@ class H2GCN(NodeModule):
         if labels:
             self.of_labels = nn.Parameter(torch.empty(sum(widths[1:]), out_channels))
         self._kept: dict[str, tuple[object, list[int], Any]] | None = None
+        self._sheet: Sheet | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -294,22 +303,37 @@ class H2GCN(NodeModule):
             return dropout_linear(
                 blocks, self.classifier, self.dropout, self.training, names
             )
-        if self.training and self.dropout > 0:
+        probability = self.dropout if self.training else 0.0
+        sheet = self._sheet_of(operators, target)
+        if sheet is not None:
+            return sheet.logits(self._embedded(x), self.classifier, target, probability)
+        if probability > 0:
             return self._rounds.dropped(
-                self._embedded(x), self.classifier, self.dropout, operators, target
+                self._embedded(x), self.classifier, probability, operators, target
             )
 
-        by_hand = self.training or self._kept is not None
-
         def inner() -> Tensor:
-            r = self._embedded(x)
-            return self._rounds.inner(r, self.classifier, operators, by_hand=by_hand)
+            return self._rounds.inner(self._embedded(x), self.classifier, operators)
 
         found = self._common("inner", x, inner) if self.dropout == 0 else inner()
-        if not torch.is_grad_enabled():
-            found = found.detach()
-        logits = self._rounds.outer(found, operators, target, by_hand=by_hand)
-        return logits[:, : self.out_channels]
+        return self._rounds.outer(found, operators, target)
+
+    def _sheet_of(
+        self, operators: Sequence[LinearMap], target: Target | None
+    ) -> Sheet | None:
+        """Return what computes the rounds by hand, None where torch differentiates.
+
+        Compiled kernels are worth loading in a training, and not for one prediction.
+        """
+        wanted = self.training or self._kept is not None
+        if not (wanted and Sheet.fits(self.classifier, operators, target)):
+            return None
+        sheet = self._sheet
+        if sheet is None or sheet.operators is not operators:
+            sheet = Sheet(self._rounds, operators)
+        if self._kept is not None:
+            self._sheet = sheet
+        return sheet
 
     @contextmanager
     def remembering(self) -> Iterator[None]:
@@ -322,7 +346,7 @@ class H2GCN(NodeModule):
         try:
             yield
         finally:
-            self._kept = None
+            self._kept = self._sheet = None
 
     def _common(self, name: str, given: object, made: Callable[[], _T]) -> _T:
         """Return what is made of something, or what was made of it with these weights.
@@ -347,8 +371,9 @@ class H2GCN(NodeModule):
     def _embedded(self, x: Tensor | Operator) -> Tensor:
         """Return R^(0), [n, p]."""
         activation = ACTIVATIONS[self.activation]
-        r0 = self._common("embedding", x, lambda: activation(linear(x, self.embedding)))
-        return r0 if torch.is_grad_enabled() else r0.detach()
+        return self._common(
+            "embedding", x, lambda: activation(linear(x, self.embedding))
+        )
 
     def _embedded_rounds(
         self,

@@ -42,7 +42,7 @@ from .operator import (
     to_tensor as to_tensor,
     weighted_sums as weighted_sums,
 )
-from .rounds import Paths as Paths
+from .rounds import Paths as Paths, Sheet as Sheet
 from .rows import (
     in_order as in_order,
     in_threads as in_threads,

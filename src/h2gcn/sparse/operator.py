@@ -49,6 +49,7 @@ __all__ = [
     "Matrix",
     "Multiplies",
     "Operator",
+    "Products",
     "SampledOperator",
     "Target",
     "TiledMatrix",
@@ -66,7 +67,6 @@ __all__ = [
     "weighted_sums",
     "with_values",
     "workspace",
-    "write_products",
 ]
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -301,43 +301,76 @@ class TiledMatrix:
         if not (tiles and dense.numel()):
             return _multiplied(self.matrix, dense)
         out = dense.new_empty(self.matrix.shape[0], dense.shape[1])
-        write_products([(self, dense.contiguous(), out)])
+        Products([(self, dense.contiguous(), out)], dense.shape[1]).write()
         return out
 
 
-def write_products(
-    products: Sequence[tuple[TiledMatrix, Tensor, Tensor]], *, add: bool = False
-) -> None:
-    """Write products to where they belong, all of them in one call.
+class Products:
+    """Products that are written to where they belong, all of them in one call.
+
+    Addresses are looked up once, however often they are written.
 
     Parameters
     ----------
     products
         A matrix [m, n_k], what it is multiplied with, [n_k, c], and the place of the
         product, [m, c], both with every row in one piece. Those with the same place are
-        added up there.
+        added up there. What is None is given each time.
+    width
+        Columns c of each.
     add
         Whether they are added to what is there.
     """
-    from h2gcn.sparse.tiles import write_rows
 
-    rows, seen = [], set()
-    for matrix, dense, out in products:
-        to = out.data_ptr()
-        read, written = (dense.data_ptr(), 4 * dense.stride(0)), (to, 4 * out.stride(0))
-        rows.append((*matrix.addresses, *read, *written, add or to in seen))
-        seen.add(to)
-    table, width = np.array(rows, dtype=np.int64), dense.shape[1]
-    threads, entries = count_threads(), [matrix.entries for matrix, _, _ in products]
-    if threads == 1 or sum(entries) * width < SHARED * threads:
-        write_rows(table, 0, len(out), width)
-        return
-    longest = products[int(np.argmax(entries))][0]
-    share_out(
-        lambda rows: write_rows(table, rows.start, rows.stop, width),
-        longest.parts,
-        threads,
-    )
+    def __init__(
+        self,
+        products: Sequence[tuple[TiledMatrix, Tensor | None, Tensor | None]],
+        width: int,
+        *,
+        add: bool = False,
+    ) -> None:
+        rows, seen = [], set()
+        for matrix, dense, out in products:
+            to = _address(out)
+            rows.append((*matrix.addresses, *_address(dense), *to, add or to in seen))
+            seen.add(to)
+        self._table, self._width = np.array(rows, dtype=np.int64), width
+        self._read, self._written = (
+            np.array([part[side] is None for part in products]) for side in (1, 2)
+        )
+        entries = [matrix.entries for matrix, _, _ in products]
+        self._longest, self._work = products[int(np.argmax(entries))][0], sum(entries)
+        self._held = products  # what is at these addresses stays there
+
+    def write(self, dense: Tensor | None = None, out: Tensor | None = None) -> None:
+        """Write them all.
+
+        Parameters
+        ----------
+        dense, out
+            Those that were left open.
+        """
+        from h2gcn.sparse.tiles import write_rows
+
+        table, width, threads = self._table, self._width, count_threads()
+        if dense is not None:
+            table[self._read, 3:5] = _address(dense)
+        if out is not None:
+            table[self._written, 5:7] = _address(out)
+        n_rows = self._longest.matrix.shape[0]
+        if threads == 1 or self._work * width < SHARED * threads:
+            write_rows(table, 0, n_rows, width)
+            return
+        share_out(
+            lambda rows: write_rows(table, rows.start, rows.stop, width),
+            self._longest.parts,
+            threads,
+        )
+
+
+def _address(rows: Tensor | None) -> tuple[int, int]:
+    """Return where rows are, and the bytes from one to the next."""
+    return (0, 0) if rows is None else (rows.data_ptr(), 4 * rows.stride(0))
 
 
 TILE = 16

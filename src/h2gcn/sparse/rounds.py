@@ -5,18 +5,21 @@ so that a block is a path of rings. A linear layer reads some rounds of some nod
 Where its input is dropped, the blocks themselves are made (`dropped`); else it is moved
 inside the products (`inner`, `outer`), whose matrices are then as wide as its result.
 
-Both are written down twice: as torch differentiates them, for any operators, and by
-hand for those in memory. By hand, products are written to where they belong and added
-up there, and a whole pass is a few calls: on small graphs, calls take most of the time.
+Both are written down twice: as torch differentiates them, for any operators (`Paths`),
+and by hand for those in memory (`Sheet`). By hand, products are written to where they
+belong and added up there, and where that is, is found once for all steps of a training:
+a pass is a few calls. On small graphs, calls take most of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
+from math import prod
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import torch
@@ -28,12 +31,13 @@ from h2gcn.sparse.operator import (
     FOUR,
     LinearMap,
     Operator,
+    Products,
     Target,
+    TiledMatrix,
     selection,
-    write_products,
 )
 
-__all__ = ["Paths"]
+__all__ = ["Paths", "Sheet"]
 
 
 @dataclass(frozen=True)
@@ -118,22 +122,16 @@ class Paths:
         target
             The nodes, with their rows of the rings; None is all.
         """
-        drawn, nodes = None, None if target is None else target.names
-        last = _last(r, operators, target)
-        if last is not None:
-            drawn = draw(probability, len(r) if nodes is None else nodes)
-        if drawn is None:
-            read, level = self._before_last(r, operators, target)
-            ends = operators if target is None else target.operators
-            apart = current_blocks()
-            if apart is not None and nodes is not None:
-                drawn = draw(probability, nodes)
-                if drawn is not None:
-                    return apart.dropped(read, level, ends, weight, drawn)
-            made = [op @ block for op in ends for block in level]
-            return dropout_linear([*read, *made], weight, probability, nodes=nodes)
-        result: Tensor = _Dropped.apply(r, weight, self, drawn, operators, last)  # type: ignore[no-untyped-call]
-        return result
+        nodes = None if target is None else target.names
+        read, level = self._before_last(r, operators, target)
+        ends = operators if target is None else target.operators
+        apart = current_blocks()
+        if apart is not None and nodes is not None:
+            drawn = draw(probability, nodes)
+            if drawn is not None:
+                return apart.dropped(read, level, ends, weight, drawn)
+        made = [op @ block for op in ends for block in level]
+        return dropout_linear([*read, *made], weight, probability, nodes=nodes)
 
     def _before_last(
         self, r: Tensor, operators: Sequence[LinearMap], target: Target | None
@@ -151,12 +149,7 @@ class Paths:
         return read, level
 
     def inner(
-        self,
-        r: Tensor,
-        weight: Tensor,
-        operators: Sequence[LinearMap],
-        *,
-        by_hand: bool = True,
+        self, r: Tensor, weight: Tensor, operators: Sequence[LinearMap]
     ) -> Tensor:
         """Return (R_0 ‖ R_1 ‖ …) W up to the last product: what `outer` needs.
 
@@ -164,31 +157,24 @@ class Paths:
         ----------
         r, weight, operators
             As of `dropped`.
-        by_hand
-            Whether compiled kernels are worth loading: in a training, not for one call.
 
         Returns
         -------
         Tensor
             What is read of the nodes themselves, and what each ring is to be multiplied
-            with, side by side, [n, (1 + rings) · C']; C' ≥ C.
+            with, side by side, [n, (1 + rings) · C].
         """
-        if by_hand and _in_memory(r, operators):
-            found: Tensor = _Inner.apply(r, weight, self, operators)  # type: ignore[no-untyped-call]
-            return found
-        own, *levels = self._split(linear(r, self._by_path(weight, r.shape[1], 1)))
+        by_path = self._by_path(weight, r.shape[1])
+        own, *levels = linear(r, by_path).split(
+            [count * weight.shape[1] for count in self.counts], dim=1
+        )
         total = levels.pop()
         while levels:
             total = levels.pop() + self._products(operators, total)
         return torch.cat([own, total], dim=1)
 
     def outer(
-        self,
-        inner: Tensor,
-        operators: Sequence[LinearMap],
-        target: Target | None,
-        *,
-        by_hand: bool = True,
+        self, inner: Tensor, operators: Sequence[LinearMap], target: Target | None
     ) -> Tensor:
         """Return the products with the last ring, and what nodes say of themselves.
 
@@ -198,18 +184,12 @@ class Paths:
             Of `inner`.
         operators, target
             As of `dropped`.
-        by_hand
-            As of `inner`.
 
         Returns
         -------
         Tensor
-            [m, C'], the columns beyond C all zero.
+            [m, C].
         """
-        last = _last(inner, operators, target) if by_hand else None
-        if last is not None:
-            found: Tensor = _Outer.apply(inner, last)  # type: ignore[no-untyped-call]
-            return found
         own, total = inner.tensor_split([inner.shape[1] // (1 + self.n_rings)], dim=1)
         ends = operators if target is None else target.operators
         return _pick(own, target) + self._products(ends, total)
@@ -219,23 +199,15 @@ class Paths:
         first, *others = (op @ part for op, part in zip(operators, parts, strict=True))
         return sum(others, first)
 
-    def _by_path(self, weight: Tensor, width: int, multiple: int) -> Tensor:
+    def _by_path(self, weight: Tensor, width: int) -> Tensor:
         """Return W with its blocks side by side, in the order of paths.
 
-        Blocks are C' columns, filled up to a multiple of some number; those of rounds
-        that are not read are zero. [p, Σ counts · C']
+        Those of rounds that are not read are zero. [p, Σ counts · C]
         """
-        blocks = weight.view(-1, width, weight.shape[1])
-        filled = -(-weight.shape[1] // multiple) * multiple
-        found = weight.new_zeros(width, sum(self.counts), filled)
+        blocks = weight.view(-1, width, weight.shape[1]).transpose(0, 1)
+        found = weight.new_zeros(width, sum(self.counts), weight.shape[1])
         order = self.order.to(weight.device)
-        found[:, :, : weight.shape[1]].index_copy_(1, order, blocks.transpose(0, 1))
-        return found.view(width, -1)
-
-    def _split(self, z: Tensor) -> list[Tensor]:
-        """Return the columns of each round."""
-        filled = z.shape[1] // sum(self.counts)
-        return list(z.split([count * filled for count in self.counts], dim=1))
+        return found.index_copy_(1, order, blocks).view(width, -1)
 
 
 def _reversed_digits(number: int, base: int, digits: int) -> int:
@@ -255,159 +227,391 @@ def _reversed_digits(number: int, base: int, digits: int) -> int:
     return found
 
 
-def _in_memory(dense: Tensor, operators: Sequence[LinearMap]) -> bool:
-    """Return whether products of all operators can be written to where they belong."""
-    return dense.dtype == torch.float32 and all(
-        isinstance(op, Operator) and op.tiles is not None for op in operators
-    )
-
-
-def _last(
-    dense: Tensor, operators: Sequence[LinearMap], target: Target | None
-) -> list[Operator] | None:
-    """Return what gives the rows of some nodes: their own, and those of each ring.
-
-    None where not all of it is in memory.
-    """
-    ends = operators if target is None else target.operators
-    if not (_in_memory(dense, operators) and _in_memory(dense, ends)):
-        return None
-    n = len(dense)
-    own = selection(np.arange(n), n) if target is None else target.own
-    return [own, *(op for op in ends if isinstance(op, Operator))]
-
-
 def _pick(r: Tensor, target: Target | None) -> Tensor:
     return r if target is None else r.index_select(0, target.index)
 
 
-def _write(
-    operators: Sequence[Operator],
-    dense: Iterable[Tensor],
-    out: Iterable[Tensor],
-    *,
-    add: bool = False,
-    turned: bool = False,
-) -> None:
-    """Write the products of operators, or of their transposes, as `write_products`."""
-    matrices = [op.turned_tiles if turned else op.tiles for op in operators]
-    products = zip(matrices, dense, out, strict=True)
-    write_products(list(products), add=add)  # type: ignore[arg-type]
+# ---------------------------------------------------------------------------- by hand
 
 
-class _Dropped(torch.autograd.Function):
-    """Rounds are [paths, n, p]; what is read of them [m, paths · p], side by side.
+class Sheet:
+    """Where the rounds of one graph are computed, and which products are written where.
 
-    The last operators are the nodes' own rows, then those of each ring.
+    What a pass needs is laid out when it is first asked for. The memory is used again:
+    a pass overwrites what the one before has left, so that gradients are those of the
+    last one, and taken once.
+
+    Parameters
+    ----------
+    paths
+        Which are read.
+    operators
+        The rings, [n, n] each, that `fits`.
     """
 
+    def __init__(self, paths: Paths, operators: Sequence[LinearMap]) -> None:
+        self.paths, self.operators = paths, operators
+        self.rings = [op for op in operators if isinstance(op, Operator)]
+        self.turn = 0
+        self._memory = torch.empty(0)
+        self._passes: dict[tuple[bool, int], tuple[Target | None, _Pass]] = {}
+        self._inner: _Inner | None = None
+
+    @staticmethod
+    def fits(
+        weight: Tensor, operators: Sequence[LinearMap], target: Target | None
+    ) -> bool:
+        """Return whether all of it is in memory, so that products can be written."""
+        ends = () if target is None else target.operators
+        return weight.dtype == torch.float32 and all(
+            isinstance(op, Operator) and op.tiles is not None
+            for op in (*operators, *ends)
+        )
+
+    def logits(
+        self, r: Tensor, weight: Tensor, target: Target | None, probability: float
+    ) -> Tensor:
+        """Return dropout(R_0 ‖ R_1 ‖ …) W of some nodes, [m, C].
+
+        Without dropout, all but the last product is there already if it was made of the
+        very same R_0 before: then the weights have not changed either.
+
+        Parameters
+        ----------
+        r, weight, target
+            As of `Paths.dropped`.
+        probability
+            The dropped share, 0 for none.
+        """
+        nodes = len(r) if target is None else target.names
+        drawn = draw(probability, nodes) if probability else None
+        shape = r.shape[1], weight.shape[1]
+        work = self._pass(target, shape, drawn is not None)
+        found: Tensor = _ByHand.apply(r.contiguous(), weight, work, drawn)  # type: ignore[no-untyped-call]
+        return found
+
+    def _pass(
+        self, target: Target | None, shape: tuple[int, int], dropped: bool
+    ) -> _Pass:
+        key = dropped, id(target)
+        if key not in self._passes:
+            if len(self._passes) == MANY_PASSES:
+                self._passes.clear()
+            n = self.rings[0].shape[0]
+            ends = self.operators if target is None else target.operators
+            own = selection(np.arange(n), n) if target is None else target.own
+            last = [own, *(op for op in ends if isinstance(op, Operator))]
+            made: _Pass
+            if dropped:
+                made = _Dropped(self, last, shape)
+            else:
+                if self._inner is None:
+                    self._inner = _Inner(self, shape)
+                made = _Plain(self, self._inner, last)
+            self._passes[key] = target, made  # with whom its number stays its own
+        return self._passes[key][1]
+
+    def lay_out(self, *shapes: tuple[int, ...]) -> list[Tensor]:
+        """Return matrices one after the other, where other passes have theirs."""
+        sizes = [-(-prod(shape) // LINE) * LINE for shape in shapes]
+        if sum(sizes) > len(self._memory):
+            self._memory = torch.empty(sum(sizes))
+        places = self._memory[: sum(sizes)].split(sizes)
+        return [
+            place[: prod(shape)].view(shape)
+            for place, shape in zip(places, shapes, strict=True)
+        ]
+
+
+LINE = 16
+"""Numbers that a processor fetches together: a matrix begins with one of the first."""
+MANY_PASSES = 8
+"""That a sheet has laid out; a training has two."""
+
+
+class _ByHand(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        r: Tensor,
-        weight: Tensor,
-        paths: Paths,
-        drawn: Draw,
-        operators: Sequence[Operator],
-        last: Sequence[Operator],
+        ctx: Any, r: Tensor, weight: Tensor, work: _Pass, drawn: Draw | None
     ) -> Tensor:
-        rings, depth = len(operators), paths.depth
-        joined = r.new_empty(last[0].shape[0], len(weight))
-        places = paths.by_round(joined.split(r.shape[1], dim=1))
-        level = r.contiguous()[None]
+        ctx.work, ctx.r, ctx.drawn = work, r, drawn
+        logits = work.forward(r, weight, drawn)
+        ctx.turn = work.sheet.turn
+        return logits
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        sheet = ctx.work.sheet
+        if sheet.turn != ctx.turn:
+            raise RuntimeError("what gradients need of this pass was overwritten")
+        sheet.turn += 1
+        return *ctx.work.backward(grads[0], ctx.r, ctx.drawn), None, None
+
+
+class _Pass:
+    """Logits of some nodes, and their gradients.
+
+    Parameters
+    ----------
+    sheet
+        Of the graph.
+    """
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+
+    def forward(self, r: Tensor, weight: Tensor, drawn: Draw | None) -> Tensor:
+        """Return the logits, [m, C]."""
+        raise NotImplementedError
+
+    def backward(
+        self, grad: Tensor, r: Tensor, drawn: Draw | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the gradients of R_0 and of W."""
+        raise NotImplementedError
+
+
+def _tiles(operators: Sequence[Operator], *, turned: bool = False) -> list[TiledMatrix]:
+    """Return the matrices, or their transposes, as products take them."""
+    found = [op.turned_tiles if turned else op.tiles for op in operators]
+    return [tiles for tiles in found if tiles is not None]
+
+
+class _Inner:
+    """All products but the last, without dropout, and their gradients.
+
+    Blocks have C' columns, C filled up to a multiple of four. A round is cut by the
+    ring that comes first, [rings, n, c], where rows lie close: the next product reads
+    them more quickly. The gradients of all paths are side by side, [n, paths · C'].
+
+    Parameters
+    ----------
+    sheet
+        Of the graph.
+    shape
+        p and C.
+
+    Attributes
+    ----------
+    found
+        What the last product needs: what is read of the nodes themselves, and what each
+        ring is to be multiplied with, [n, (1 + rings) · C'].
+    grads
+        Of that, the first columns of those of all paths.
+    """
+
+    def __init__(self, sheet: Sheet, shape: tuple[int, int]) -> None:
+        paths, (width, classes) = sheet.paths, shape
+        rings, n = sheet.rings, sheet.rings[0].shape[0]
+        self.sheet, self.width, self.classes = sheet, width, classes
+        self.filled = filled = -(-classes // FOUR) * FOUR
+        ends = [filled * count for count in paths.counts]
+        self._by_path = torch.zeros(width, sum(paths.counts), filled)
+        first, *later = self._by_path.view(width, -1).split(
+            [sum(ends[:2]), *ends[2:]], dim=1
+        )
+        self.found = torch.empty(n, sum(ends[:2]))
+        self._own = first
+        # Blocks and gradients are never needed at the same time.
+        every, *given = sheet.lay_out((n, sum(ends)), *((n, end) for end in ends[1:-1]))
+        cut = [(len(rings), n, end // len(rings)) for end in ends[2:]]
+        levels = sheet.lay_out(*cut)
+        self._later = [
+            (weights.unflatten(1, (len(rings), -1)).transpose(0, 1), level)
+            for weights, level in zip(later, levels, strict=True)
+        ]
+        tiles, turned = _tiles(rings), _tiles(rings, turned=True)
+        places = [[self.found[:, filled:]], *(list(level) for level in levels)]
+        self._products = []
+        for level, above in zip(places, levels, strict=False):
+            each = level[0].shape[1]
+            self._products.append(
+                Products(
+                    [
+                        (tile, part, out)
+                        for tile, dense in zip(tiles, above, strict=True)
+                        for part, out in zip(dense.split(each, 1), level, strict=True)
+                    ],
+                    each,
+                    add=True,
+                )
+            )
+        self.every = every
+        rounds = every.split(ends, dim=1)
+        self.grads = every[:, : sum(ends[:2])]
+        self._back = []
+        for rows, level, above in zip(given, rounds[1:], rounds[2:], strict=False):
+            outs = above.chunk(len(rings), 1)
+            back = [(t, rows, out) for t, out in zip(turned, outs, strict=True)]
+            self._back.append((rows, level, Products(back, level.shape[1])))
+        self._made_of: Callable[[], Tensor | None] = lambda: None
+
+    def forward(self, r: Tensor, weight: Tensor) -> None:
+        """Make `found`, if it is not there."""
+        if self._made_of() is r:
+            return
+        blocks = weight.view(-1, self.width, self.classes).transpose(0, 1)
+        places = self._by_path[:, :, : self.classes]
+        places.index_copy_(1, self.sheet.paths.order, blocks)
+        torch.mm(r, self._own, out=self.found)
+        for weights, level in self._later:
+            torch.bmm(r.expand(len(level), *r.shape), weights, out=level)
+        for products in reversed(self._products):
+            products.write()
+        self._made_of = ref(r)
+        self.sheet.turn += 1
+
+    def backward(self, r: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients of R_0 and of W, of those in `grads`."""
+        for rows, level, products in self._back:
+            rows.copy_(level)
+            products.write()
+        of_r = self.every @ self._by_path.view(self.width, -1).t()
+        blocks = (self.every.t() @ r).view(-1, self.filled, self.width)
+        read = blocks.index_select(0, self.sheet.paths.order)[:, : self.classes]
+        return of_r, read.transpose(1, 2).reshape(-1, self.classes)
+
+
+class _Plain(_Pass):
+    """Without dropout: products are as wide as the classes.
+
+    Parameters
+    ----------
+    sheet
+        Of the graph.
+    inner
+        All but the last product.
+    last
+        What gives the rows of the nodes: their own, and those of each ring, [m, n].
+    """
+
+    def __init__(self, sheet: Sheet, inner: _Inner, last: Sequence[Operator]) -> None:
+        super().__init__(sheet)
+        self._inner, self._last = inner, last
+        parts = inner.found.chunk(len(last), 1)
+        products = [
+            (t, part, None) for t, part in zip(_tiles(last), parts, strict=True)
+        ]
+        self._products = Products(products, inner.filled)
+        self._shape = last[0].shape[0], inner.filled
+
+    @cached_property
+    def _back(self) -> tuple[Tensor, Products]:
+        """The gradient of logits, filled up, and the products with it."""
+        grad, outs = (
+            torch.zeros(self._shape),
+            self._inner.grads.chunk(len(self._last), 1),
+        )
+        turned = _tiles(self._last, turned=True)
+        products = [(t, grad, out) for t, out in zip(turned, outs, strict=True)]
+        return grad, Products(products, self._inner.filled)
+
+    def forward(self, r: Tensor, weight: Tensor, drawn: Draw | None) -> Tensor:
+        """Return the logits, [m, C]."""
+        del drawn
+        self._inner.forward(r, weight)
+        logits = torch.empty(self._shape)
+        self._products.write(out=logits)
+        return logits[:, : self._inner.classes]
+
+    def backward(
+        self, grad: Tensor, r: Tensor, drawn: Draw | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the gradients of R_0 and of W."""
+        del drawn
+        filled, products = self._back
+        filled[:, : self._inner.classes] = grad
+        products.write()
+        return self._inner.backward(r)
+
+
+class _Dropped(_Pass):
+    """With dropout: rounds are [paths, n, p], what is read of them [m, paths · p].
+
+    Parameters
+    ----------
+    sheet
+        Of the graph.
+    last
+        As of `_Plain`.
+    shape
+        p and C.
+    """
+
+    def __init__(
+        self, sheet: Sheet, last: Sequence[Operator], shape: tuple[int, int]
+    ) -> None:
+        super().__init__(sheet)
+        paths, rings, (width, _) = sheet.paths, sheet.rings, shape
+        depth, counts, (m, n) = paths.depth, paths.counts, last[0].shape
+        read = sum(counts[k] for k in paths.final)
+        joined, *levels = sheet.lay_out(
+            (m, read * width), *((count, n, width) for count in counts[1:depth])
+        )
+        self._joined = joined
+        tiles, ends = _tiles(rings), _tiles(last)
+        places = paths.by_round(joined.split(width, dim=1))
+        below: Sequence[Tensor | None] = [None]  # R_0, which is given
+        self._rounds, of_nodes = [], []
         for k in range(depth):
-            if k:
-                below, level = level, r.new_empty(rings * len(level), *r.shape)
-                for number, block in enumerate(below):
-                    places_of = level[number :: len(below)]
-                    _write(operators, [block] * rings, places_of)
-            for number, block in enumerate(level):
-                out = list(places[k][number : number + 1])
-                ops = list(last[: len(out)])
+            for number, block in enumerate(below):
+                of_nodes += [(ends[0], block, o) for o in places[k][number:][:1]]
                 if k == depth - 1:  # only the wanted rows of the last round
-                    ops += last[1:]
-                    out += list(places[depth][number :: len(level)])
-                if ops:
-                    _write(ops, [block] * len(ops), out)
-        ctx.paths, ctx.drawn, ctx.shape = paths, drawn, r.shape
-        ctx.operators, ctx.last = operators, last
-        turned = drawn.turned(weight)
-        result = drawn.multiply(joined, turned)
-        ctx.save_for_backward(turned, joined)
-        return result
+                    outs = places[depth][number :: len(below)]
+                    last_ones = zip(ends[1:], outs, strict=True)
+                    of_nodes += [(tile, block, out) for tile, out in last_ones]
+            if k < depth - 1:
+                made = [
+                    (tile, block, levels[k][ring * len(below) + number])
+                    for number, block in enumerate(below)
+                    for ring, tile in enumerate(tiles)
+                ]
+                self._rounds.append(Products(made, width))
+                below = list(levels[k])
+        self._of_nodes = Products(of_nodes, width)
+        # Nobody asks for blocks again: their gradients take their place.
+        self._blocks = joined.view(-1, m, width)
+        self._back = self._gradients(levels, last, width)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        turned, joined = ctx.saved_tensors
-        paths, drawn, (n, width) = ctx.paths, ctx.drawn, ctx.shape
-        own, *ends = ctx.last
-        grad = grads[0].contiguous()
-        of_weight = (grad.t() @ joined).t() * drawn.scale
-        # Nobody asks for what was read again: its gradient takes its place.
-        blocks = joined.view(-1, len(joined), width)
-        drawn.gradients(grad, turned, blocks)
-        read = paths.by_round(blocks)
-        above, ops = read[paths.depth], ends
+    def _gradients(
+        self, levels: Sequence[Tensor], last: Sequence[Operator], width: int
+    ) -> list[Products]:
+        """Return the products that give the gradients of rounds, the last one first."""
+        paths = self.sheet.paths
+        own, *turned = _tiles(last, turned=True)
+        read = paths.by_round(self._blocks)
+        above, found = list(read[paths.depth]), []
         for k in range(paths.depth - 1, -1, -1):
-            level = grad.new_empty(paths.counts[k], n, width)
-            for number, out in enumerate(level):
-                given = list(above[number :: len(level)])
-                mine = list(read[k][number : number + 1])
-                matrices = [*[own] * len(mine), *ops]
-                _write(matrices, mine + given, [out] * len(matrices), turned=True)
-            above, ops = level, ctx.operators
-        return above[0], of_weight, None, None, None, None
-
-
-class _Inner(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        r: Tensor,
-        weight: Tensor,
-        paths: Paths,
-        operators: Sequence[Operator],
-    ) -> Tensor:
-        by_path = paths._by_path(weight, r.shape[1], FOUR)
-        whole, rings = r @ by_path, len(operators)
-        own, *levels = paths._split(whole)
-        found = whole[:, : own.shape[1] + levels[0].shape[1]].contiguous()
-        levels[0] = found[:, own.shape[1] :]
-        for longer, level in pairwise(reversed(levels)):
-            # Rows that lie close are read more quickly: a copy is worth it.
-            parts = longer.unflatten(1, (rings, -1)).transpose(0, 1).contiguous()
-            _write(operators, parts, [level] * rings, add=True)
-        ctx.paths, ctx.operators, ctx.shape = paths, operators, weight.shape
-        ctx.save_for_backward(r, by_path)
+            places: Sequence[Tensor | None] = list(levels[k - 1]) if k else [None]
+            made = []
+            for number, out in enumerate(places):
+                made += [(own, mine, out) for mine in read[k][number:][:1]]
+                given = above[number :: len(places)]
+                made += [(t, g, out) for t, g in zip(turned, given, strict=True)]
+            found.append(Products(made, width))
+            above = [place for place in places if place is not None]
+            turned = _tiles(self.sheet.rings, turned=True)
         return found
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        r, by_path = ctx.saved_tensors
-        paths, operators, rings = ctx.paths, ctx.operators, len(ctx.operators)
-        whole = r.new_empty(len(r), by_path.shape[1])
-        whole[:, : grads[0].shape[1]] = grads[0]
-        _, *levels = paths._split(whole)
-        for level, longer in pairwise(levels):
-            given = [level.contiguous()] * rings
-            _write(operators, given, longer.chunk(rings, 1), turned=True)
-        blocks = (whole.t() @ r).view(sum(paths.counts), -1, r.shape[1])
-        read = blocks.index_select(0, paths.order)[:, : ctx.shape[1]].transpose(1, 2)
-        return whole @ by_path.t(), read.reshape(ctx.shape), None, None
+    def forward(self, r: Tensor, weight: Tensor, drawn: Draw | None) -> Tensor:
+        """Return the logits, [m, C]."""
+        assert drawn is not None
+        self.sheet.turn += 1
+        for products in self._rounds:
+            products.write(r)
+        self._of_nodes.write(r)
+        self._turned = drawn.turned(weight)
+        return drawn.multiply(self._joined, self._turned)
 
-
-class _Outer(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, inner: Tensor, last: Sequence[Operator]) -> Tensor:
-        """Return the sum of all products; the nodes' own rows are the first of them."""
-        ctx.last, ctx.shape, count = last, inner.shape, len(last)
-        found = inner.new_empty(last[0].shape[0], inner.shape[1] // count)
-        _write(last, inner.chunk(count, 1), [found] * count)
-        return found
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad, count = grads[0].contiguous(), len(ctx.last)
-        found = grad.new_empty(ctx.shape)
-        _write(ctx.last, [grad] * count, found.chunk(count, 1), turned=True)
-        return found, None
+    def backward(
+        self, grad: Tensor, r: Tensor, drawn: Draw | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the gradients of R_0 and of W."""
+        assert drawn is not None
+        grad = grad.contiguous()
+        of_weight = (grad.t() @ self._joined).t() * drawn.scale
+        drawn.gradients(grad, self._turned, self._blocks)
+        of_r = torch.empty_like(r)
+        for products in self._back:
+            products.write(out=of_r)
+        return of_r, of_weight

@@ -35,7 +35,7 @@ from h2gcn.estimator import (
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.io import locked, open_store, write_store, write_whole
-from h2gcn.sparse import gigabytes
+from h2gcn.sparse import gigabytes, keep_freed_memory
 from h2gcn.training import (
     MANIFEST,
     MINUTES,
@@ -300,6 +300,7 @@ def _train(
     import torch
 
     torch.set_num_threads(1)
+    keep_freed_memory()  # the process is for nothing else
     params = dict(task.params)
     if not isinstance(params["random_state"], Integral):
         params["random_state"] = task.seed

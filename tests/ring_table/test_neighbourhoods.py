@@ -1,5 +1,6 @@
 """Rings, directions and powers against breadth-first search and dense products."""
 
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -186,3 +187,17 @@ def test_few_entries_stay_sparse_and_many_do_not() -> None:
     spread = multiply(NAMED["star"], column)  # from one node to all but itself
     assert isinstance(spread, np.ndarray)
     close(spread, NAMED["star"].toarray() @ column.toarray())
+
+
+@pytest.mark.parametrize("cap", [None, 2])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rows_of_a_ring_travel_without_their_values(seed: int, cap: int | None) -> None:
+    directed = arcs(seed)
+    adj = CSR(np.maximum(directed, directed.T).astype(np.float32))
+    found = Neighbourhoods(adj, cap=cap).find_rows("ring2", np.arange(len(directed)))
+    again = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(again.sizes, found.sizes)
+    assert found.rows is not None
+    assert again.rows is not None
+    np.testing.assert_array_equal(again.rows.toarray(), found.rows.toarray())
+    assert again.rows.dtype == found.rows.dtype

@@ -14,9 +14,6 @@ from torch import Tensor
 from h2gcn.graph import CSR
 from h2gcn.sparse import (
     Operator,
-    RowSums,
-    Whole,
-    apart,
     dropout_linear,
     in_blocks,
     linear,
@@ -27,34 +24,6 @@ from h2gcn.sparse.apart import current_blocks, pieces
 def random(rows: int, columns: int, seed: int = 0) -> CSR:
     density = 0.2
     return CSR(sp.random_array((rows, columns), density=density, rng=seed).tocsr())
-
-
-def laid_out(dense: Tensor) -> Whole:
-    whole = Whole(*dense.shape)
-    whole.numbers[:, : whole.width] = dense
-    return whole
-
-
-@pytest.mark.parametrize("width", [1, 10, 16, 64, 70])
-def test_a_row_of_a_product_does_not_depend_on_the_others(width: int) -> None:
-    matrix = random(50, 30)
-    dense = torch.randn(30, width, generator=torch.Generator().manual_seed(1))
-    whole = laid_out(dense)
-    found = RowSums(matrix).times(whole)
-    expected = matrix.astype(np.float64) @ dense.double().numpy()
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-    for rows in (np.arange(7, 31), np.array([3, 48]), np.arange(0)):
-        assert torch.equal(RowSums(CSR(matrix[rows])).times(whole), found[rows])
-
-
-def test_large_matrices_are_in_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    dense = torch.arange(60.0).view(20, 3)
-    small = laid_out(dense).numbers.clone()
-    monkeypatch.setattr(apart, "MANY_BYTES", 0)
-    large = laid_out(dense).numbers
-    assert large.data_ptr() % 2**21 == 0
-    assert torch.equal(small, large)
-    assert small.shape == (20, 16)
 
 
 class Halves:

@@ -7,12 +7,8 @@ import torch
 from hypothesis import given, strategies as st
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.sparse import (
-    LaidOut,
-    Operator,
-    operator as large_product,
-    operator as workspace,
-)
+from h2gcn.sparse import LaidOut, Operator, large as memory, operator as large_product
+from h2gcn.sparse.large import RowSums, Whole, kept_workspace
 from h2gcn.sparse.memory import HUGE_PAGE
 from h2gcn.sparse.operator import LargeMatrix, multiplier, to_matrix
 
@@ -94,57 +90,69 @@ def test_an_operator_has_the_same_gradient(
     torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-5)
 
 
-def address(numbers: np.ndarray) -> int:
-    return int(numbers.ctypes.data)
+def address(whole: Whole) -> int:
+    return whole.numbers.data_ptr()
 
 
-def test_a_workspace_that_is_kept_is_lent_again() -> None:
-    with workspace.kept_workspace():
-        with workspace.workspace(1000) as first:
-            assert first.shape == (1000,)
-            assert address(first) % HUGE_PAGE == 0
-        with workspace.workspace(10) as second:
-            assert second.shape == (10,)
-            assert address(second) == address(first)
-    assert not workspace._KEPT
+@pytest.fixture
+def all_in_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MANY_BYTES", 0)
 
 
+@pytest.mark.usefixtures("all_in_huge_pages")
+def test_pages_that_are_kept_are_used_again() -> None:
+    with kept_workspace():
+        first = Whole(100, 10)
+        assert first.numbers.shape == (100, 16)
+        place = address(first)
+        assert place % HUGE_PAGE == 0
+        first.numbers[:] = 1
+        del first
+        second = Whole(10, 3)
+        assert address(second) == place
+        assert not second.numbers[:, 3:].any()  # those that are filled up
+        del second
+    assert not memory._KEPT
+
+
+@pytest.mark.usefixtures("all_in_huge_pages")
 def test_nothing_is_kept_unless_someone_keeps_it() -> None:
-    with workspace.workspace(1000) as numbers:
-        numbers[:] = 1
-    assert not workspace._KEPT
-    with workspace.kept_workspace():
-        with workspace.kept_workspace(), workspace.workspace(8):
-            pass
-        assert len(workspace._KEPT) == 1  # the outer one still does
-    assert not workspace._KEPT
+    Whole(100, 10)
+    assert not memory._KEPT
+    with kept_workspace():
+        with kept_workspace():
+            Whole(8, 1)
+        assert len(memory._KEPT) == 1  # the outer one still does
+    assert not memory._KEPT
 
 
-def test_two_workspaces_do_not_overlap() -> None:
-    with workspace.kept_workspace():
-        with workspace.workspace(8) as outer, workspace.workspace(8) as inner:
-            outer[:], inner[:] = 1, 2
-            assert outer.sum() == 8
-        assert len(workspace._KEPT) == 1
+@pytest.mark.usefixtures("all_in_huge_pages")
+def test_what_is_in_use_is_not_given_to_others() -> None:
+    with kept_workspace():
+        one, other = Whole(8, 1), Whole(8, 1)
+        one.numbers[:, 0], other.numbers[:, 0] = 1, 2
+        assert one.numbers.sum() == 8
+        del one, other
+        assert len(memory._KEPT) == 2  # as many as were in use at one time
 
 
-def test_the_largest_workspace_is_kept() -> None:
-    numbers = HUGE_PAGE
-    with workspace.kept_workspace():
-        for count in (8, numbers, 8):
-            with workspace.workspace(count) as lent:
-                lent[:] = 0
-        assert len(workspace._KEPT[0]) == numbers
+@pytest.mark.usefixtures("all_in_huge_pages")
+def test_larger_pages_take_the_place_of_those_that_are_kept() -> None:
+    rows = HUGE_PAGE // 16
+    with kept_workspace():
+        for count in (8, rows, 8):
+            Whole(count, 16)
+        assert [len(lot) for lot in memory._KEPT] == [16 * rows]
 
 
-def test_a_workspace_needs_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("all_in_huge_pages")
+def test_a_dense_matrix_needs_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("mmap.MADV_HUGEPAGE", raising=False)
-    with workspace.workspace(8) as numbers:
-        numbers[:] = 1
-        assert numbers.sum() == 8
+    assert Whole.of(torch.ones(8, 2)).numbers.sum() == 16
 
 
-def test_training_keeps_a_workspace_no_longer_than_it_takes(
+@pytest.mark.usefixtures("all_in_huge_pages")
+def test_training_keeps_pages_no_longer_than_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(large_product, "LARGE", 1)
@@ -154,10 +162,46 @@ def test_training_keeps_a_workspace_no_longer_than_it_takes(
     adj, x = sp.csr_array(ring + ring.T), np.eye(6, dtype=np.float32)
     graph = Graph(x=x, adj=adj, y=np.arange(6) % 2, splits=(split,))
     NodeClassifier("h2gcn-1", epochs=2).fit(
-        graph, on_epoch=lambda _: kept.append(len(workspace._KEPT))
+        graph, on_epoch=lambda _: kept.append(len(memory._KEPT))
     )
     assert kept == [1, 1]
-    assert not workspace._KEPT
+    assert not memory._KEPT
+
+
+@pytest.mark.parametrize("width", [1, 10, 16, 64, 70])
+def test_a_row_of_a_product_does_not_depend_on_the_others(width: int) -> None:
+    matrix = random_matrix(50, 30, 0.2, 0)
+    dense = torch.randn(30, width, generator=torch.Generator().manual_seed(1))
+    whole = Whole.of(dense)
+    found = RowSums(matrix).times(whole)
+    expected = matrix.astype(np.float64) @ dense.double().numpy()
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
+    for rows in (np.arange(7, 31), np.array([3, 48]), np.arange(0)):
+        assert torch.equal(
+            RowSums(sp.csr_array(matrix[rows])).times(whole), found[rows]
+        )
+
+
+def test_large_matrices_alone_are_in_huge_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dense = torch.arange(60.0).view(20, 3)
+    small = Whole.of(dense).numbers.clone()
+    monkeypatch.setattr(memory, "MANY_BYTES", 0)
+    whole = Whole.of(dense)
+    assert whole.numbers.data_ptr() % HUGE_PAGE == 0
+    assert torch.equal(small, whole.numbers)
+    assert small.shape == (20, 16)
+
+
+def test_more_entries_than_32_bits_count_are_multiplied_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    matrix, dense = random_matrix(30, 20, 0.4, 7), torch.randn(20, 16)
+    expected = RowSums(matrix).times(Whole.of(dense))
+    cut = memory._addressed
+    monkeypatch.setattr(memory, "_addressed", lambda starts: cut(starts, most=40))
+    assert torch.equal(RowSums(matrix).times(Whole.of(dense)), expected)
 
 
 @pytest.mark.parametrize("width", [1, 7, 64])
@@ -168,13 +212,12 @@ def test_a_matrix_that_is_laid_out_is_multiplied_column_by_column(width: int) ->
         (slice(0, 15), dense[:15]),
         (slice(15, 40), np.asfortranarray(dense[15:])),
     ]
-    with LaidOut.of((40, width), pieces) as laid:
-        found = laid.times(matrix)
+    found = LaidOut.of((40, width), pieces).times(matrix)
     np.testing.assert_allclose(found, matrix @ dense, rtol=1e-5, atol=1e-6)
     for column in range(width):
         alone = dense[:, column : column + 1]
-        with LaidOut.of((40, 1), [(slice(0, 40), alone)]) as laid:
-            np.testing.assert_array_equal(laid.times(matrix)[:, 0], found[:, column])
+        laid = LaidOut.of((40, 1), [(slice(0, 40), alone)])
+        np.testing.assert_array_equal(laid.times(matrix)[:, 0], found[:, column])
 
 
 def test_some_rows_laid_out_multiply_like_all() -> None:
@@ -182,9 +225,8 @@ def test_some_rows_laid_out_multiply_like_all() -> None:
     dense = np.random.default_rng(4).normal(size=(40, 24)).astype(np.float32)
     seen = np.unique(matrix.indices).astype(np.int64)
     assert len(seen) < 40
-    with LaidOut.of((40, 24), [(slice(0, 40), dense)]) as laid:
-        expected = laid.times(matrix)
+    expected = LaidOut.of((40, 24), [(slice(0, 40), dense)]).times(matrix)
     rows = [(slice(0, len(seen)), dense[seen])]
-    with LaidOut.of((len(seen), 24), rows, seen) as laid:
-        np.testing.assert_array_equal(laid.times(matrix), expected)
-        assert laid.among(matrix).shape == (20, len(seen))
+    laid = LaidOut.of((len(seen), 24), rows, seen)
+    np.testing.assert_array_equal(laid.times(matrix), expected)
+    assert laid.among(matrix).shape == (20, len(seen))

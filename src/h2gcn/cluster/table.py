@@ -173,7 +173,7 @@ class TableOverWorkers:
     def _parts(
         self, blocks: Blocks, rings: Mapping[str, bool], cap: int | None
     ) -> list[Lot | Slice]:
-        """Return the tasks, the long ones first, and check that workers can do them."""
+        """Return the tasks, the shortest last, and check that workers can do them."""
         of_rings: dict[str, list[Slice]] = {ring: [] for ring in rings}
         others: list[Slice] = []
         for block, width in blocks:
@@ -191,12 +191,12 @@ class TableOverWorkers:
         self._check_columns([*cuts, *others], max(entries, default=0))
         told = {True: "sizes", False: "rows", None: ""}
         return [
+            *others,
             *(
                 Lot(ring, rows, told[rings.get(ring)], tuple(cuts))
                 for ring, cuts in of_rings.items()
                 for rows in lots
             ),
-            *others,
         ]
 
     def _cut(self, block: str, width: int, together: int = 0) -> list[Slice]:

@@ -231,25 +231,25 @@ class TableFiles:
         maker, width = table_maker(graph, columns.drawn), cut.stop - cut.start
         pieces = scaled_pieces(graph, columns.scaler, columns.names, cut)
         shape = (graph.n_nodes, width)
-        with LaidOut.of(shape, pieces) as x:
-            for block, _ in columns.blocks:
-                file = self._slice_file(number, block, cut)
-                if not is_one_step(block):
-                    everyone = np.arange(graph.n_nodes)
-                    _write(file, maker.some_rows(block, width, x, everyone))
-                    continue
-                ring = block.partition(".")[0]
-                only = dict(columns.rings)
-                with _array(file, shape) as out:
-                    for lot in self._lots:
-                        nodes = np.arange(lot.start, lot.stop)
-                        if ring in only:
-                            found = self.read_ring(
-                                columns.drawn, ring, nodes, counted=False
-                            )
-                            maker.learn(ring, nodes, found)
-                        made = maker.some_rows(block, width, x, nodes)
-                        out.append(np.asarray(made))
+        x = LaidOut.of(shape, pieces)
+        for block, _ in columns.blocks:
+            file = self._slice_file(number, block, cut)
+            if not is_one_step(block):
+                everyone = np.arange(graph.n_nodes)
+                _write(file, maker.some_rows(block, width, x, everyone))
+                continue
+            ring = block.partition(".")[0]
+            only = dict(columns.rings)
+            with _array(file, shape) as out:
+                for lot in self._lots:
+                    nodes = np.arange(lot.start, lot.stop)
+                    if ring in only:
+                        found = self.read_ring(
+                            columns.drawn, ring, nodes, counted=False
+                        )
+                        maker.learn(ring, nodes, found)
+                    made = maker.some_rows(block, width, x, nodes)
+                    out.append(np.asarray(made))
 
     def read_blocks(
         self, key: object, blocks: Blocks, nodes: NDArray[np.int64]

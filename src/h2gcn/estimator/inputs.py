@@ -656,11 +656,24 @@ def block_rows(
         pieces = scaled_pieces(graph, scaler, names, columns)
         x = np.concatenate([values for _, values in pieces])
         return maker.some_rows(block, width, x, nodes)
-    seen = maker.seen(block, nodes)
-    pieces = scaled_pieces(graph, scaler, names, columns, seen)
-    count = graph.n_nodes if seen is None else len(seen)
-    with LaidOut.of((count, width), pieces, seen) as laid:
-        return maker.some_rows(block, width, laid, nodes)
+    key = scaling_key(scaler, names), columns.start, columns.stop
+    kept, laid = _LAID_OUT.get(graph, (None, None))
+    if laid is None or kept != key:
+        _LAID_OUT.pop(graph, None)  # not beside the other one
+        del laid
+        seen = maker.seen(block, nodes)
+        pieces = scaled_pieces(graph, scaler, names, columns, seen)
+        count = graph.n_nodes if seen is None else len(seen)
+        laid = LaidOut.of((count, width), pieces, seen)
+        if seen is None and 4 * count * width <= KEPT_BYTES:
+            _LAID_OUT[graph] = key, laid
+    return maker.some_rows(block, width, laid, nodes)
+
+
+KEPT_BYTES = 2**27
+"""Of features that are laid out for the next rows too, at most."""
+_LAID_OUT: WeakKeyDictionary[Graph, tuple[Hashable, LaidOut]] = WeakKeyDictionary()
+"""Features of all nodes, as the last block of each graph needed them."""
 
 
 def scaled_pieces(

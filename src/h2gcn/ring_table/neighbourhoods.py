@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,6 +65,16 @@ class RingRows:
     sizes: NDArray[np.int64]
     rows: CSR | None = None
 
+    def __reduce__(self) -> tuple[Callable[..., RingRows], tuple[Any, ...]]:
+        """Travel with one value for each row: all of its entries are alike."""
+        rows = self.rows
+        if rows is None:
+            return RingRows, (self.sizes,)
+        filled = np.diff(rows.indptr) > 0
+        alike = np.ones(len(filled), dtype=rows.dtype)
+        alike[filled] = rows.data[rows.indptr[:-1][filled]]
+        return _unpacked, (self.sizes, alike, rows.indices, rows.indptr, rows.shape)
+
     @classmethod
     def joined(cls, parts: Sequence[RingRows]) -> RingRows:
         """Return the rows of several lots of nodes below each other."""
@@ -71,6 +82,17 @@ class RingRows:
         rows = [part.rows for part in parts if part.rows is not None]
         whole = CSR(sp.vstack(rows, format="csr")) if rows else None
         return cls(sizes, whole)
+
+
+def _unpacked(
+    sizes: NDArray[np.int64],
+    alike: NDArray[np.float32],
+    columns: NDArray[np.int32],
+    starts: NDArray[np.integer],
+    shape: tuple[int, int],
+) -> RingRows:
+    values = np.repeat(alike, np.diff(starts))
+    return RingRows(sizes, CSR((values, columns, starts), shape=shape))
 
 
 class Neighbourhoods:

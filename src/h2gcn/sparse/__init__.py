@@ -9,8 +9,7 @@ its own.
 **Large products go through huge pages.** From 65,536 nodes on, the dense side of a
 product is larger than most caches: every entry is a trip to memory, and one more to
 find the page. The dense side is copied to huge pages, which are kept while a training
-lasts, and the kernel fetches four rows at once; narrow products are left to torch, on
-the same copy.
+lasts (`large`); products of few columns are left to torch.
 
 **Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
 gradients are written by hand (`Paths`): the products of all rings are one call, and go

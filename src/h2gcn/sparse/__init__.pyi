@@ -1,6 +1,4 @@
 from .apart import (
-    RowSums as RowSums,
-    Whole as Whole,
     aligned as aligned,
     in_blocks as in_blocks,
     linear as linear,
@@ -17,6 +15,12 @@ from .dropping import (
     set_random_state as set_random_state,
 )
 from .kernels import fetch as fetch, lowest_bit as lowest_bit, mix as mix
+from .large import (
+    LaidOut as LaidOut,
+    RowSums as RowSums,
+    Whole as Whole,
+    kept_workspace as kept_workspace,
+)
 from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
@@ -30,12 +34,10 @@ from .memory import (
 )
 from .operator import (
     DroppedOperator as DroppedOperator,
-    LaidOut as LaidOut,
     LinearMap as LinearMap,
     Operator as Operator,
     Target as Target,
     csr_tensor as csr_tensor,
-    kept_workspace as kept_workspace,
     product as product,
     row_softmax as row_softmax,
     sums_by_column as sums_by_column,

@@ -3,9 +3,7 @@
 What a processor makes of a row may depend on how many rows are multiplied with it, and
 a sum on the order of its terms. So rows are cut into blocks that are the same however
 many processes share them out: a block is multiplied with weights by itself (`linear`),
-and what blocks say of a weight is added up by those who have them (`Blocks`). A sparse
-matrix is multiplied row by row, each in the order of its entries (`RowSums`), with a
-dense matrix that lies where that is quick (`Whole`).
+and what blocks say of a weight is added up by those who have them (`Blocks`).
 """
 
 from __future__ import annotations
@@ -15,18 +13,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
-
-from h2gcn.graph import CSR
-from h2gcn.sparse.memory import huge_pages
 
 __all__ = [
     "Blocks",
-    "RowSums",
-    "Whole",
     "aligned",
     "by_blocks",
     "current_blocks",
@@ -37,10 +28,6 @@ __all__ = [
 
 ALIGNED = 64
 """Bytes: a processor reads what begins elsewhere in another way."""
-LANES = 16
-"""Columns that our kernel sums together."""
-MANY_BYTES = 2**22
-"""From which on a dense matrix is in huge pages."""
 
 
 class Blocks(Protocol):
@@ -194,86 +181,3 @@ class _Joined(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         return None, *aligned(grads[0].contiguous(), ctx.parts)
-
-
-# --------------------------------------------------------------------- sparse products
-
-
-class Whole:
-    """A dense matrix, filled up with columns to what our kernel sums together.
-
-    Parameters
-    ----------
-    rows, width
-        Its shape, [n, c].
-
-    Attributes
-    ----------
-    numbers
-        With further columns, [n, c'].
-    """
-
-    def __init__(self, rows: int, width: int) -> None:
-        self.width = width
-        filled = -(-width // LANES) * LANES
-        if 4 * rows * filled < MANY_BYTES:
-            self.numbers = torch.zeros(rows, filled)
-        else:
-            pages = torch.from_numpy(huge_pages(rows * filled))
-            self.numbers = pages[: rows * filled].view(rows, filled)
-
-
-class RowSums:
-    """A sparse matrix that is multiplied row by row, each in the order of its entries.
-
-    Parameters
-    ----------
-    matrix
-        [m, n].
-    """
-
-    def __init__(self, matrix: CSR) -> None:
-        matrix.sort_indices()
-        self.shape: tuple[int, int] = matrix.shape
-        columns = np.ascontiguousarray(matrix.indices, dtype=np.int32)
-        values = np.ascontiguousarray(matrix.data, dtype=np.float32)
-        self._parts = [
-            (
-                rows.start,
-                (starts - starts[0]).astype(np.int32),
-                columns[at:],
-                values[at:],
-            )
-            for rows in _addressed(matrix.indptr)
-            for starts in [matrix.indptr[rows.start : rows.stop + 1]]
-            for at in [int(starts[0])]
-        ]
-
-    def times(self, whole: Whole) -> Tensor:
-        """Return the product with a dense matrix [n, c], [m, c]."""
-        from h2gcn.sparse.tiles import write_rows
-
-        dense = whole.numbers
-        out = torch.empty(self.shape[0], dense.shape[1])
-        given, pitch = (dense.data_ptr(), 4 * dense.stride(0)), 4 * out.stride(0)
-        for first, *entries in self._parts:
-            place = out.data_ptr() + first * pitch, pitch
-            product = *(array.ctypes.data for array in entries), *given, *place, 0
-            write_rows(np.array([product]), 0, len(entries[0]) - 1, dense.shape[1])
-        return out[:, : whole.width].contiguous()
-
-
-def _addressed(starts: NDArray[np.integer], most: int = 2**31 - 1) -> list[slice]:
-    """Return parts of the rows that have no more entries than 32 bits can count.
-
-    Examples
-    --------
-    >>> _addressed(np.array([0, 2, 3, 6]), most=3)
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
-    found, first, rows = [], 0, len(starts) - 1
-    while first < rows:
-        last = int(np.searchsorted(starts, int(starts[first]) + most, "right")) - 1
-        found.append(slice(first, last))
-        first = last
-    return found

@@ -1,4 +1,4 @@
-"""Products of far-apart rows, random draws and bits of words, compiled."""
+"""Random draws, bits of words and what is on its way to the cache, compiled."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from h2gcn.sparse.compiling import compiled, instruction
 
-__all__ = ["count_bits", "drop", "fetch", "lowest_bit", "mix", "write_products"]
+__all__ = ["count_bits", "drop", "fetch", "lowest_bit", "mix"]
 
 
 @instruction
@@ -55,32 +55,6 @@ def count_bits(_, word):  # type: ignore[no-untyped-def]
 
     del word
     return types.int64(types.uint64), write
-
-
-@compiled
-def write_products(starts, columns, values, dense, out):  # type: ignore[no-untyped-def]
-    """Write each row of a sparse matrix, times `dense`, to the same row of `out`.
-
-    Four rows of `dense` are added together: the processor waits for all of them at
-    once, where one by one it would wait for each.
-    """
-    width = dense.shape[1]
-    for i in range(len(starts) - 1):
-        row, at, end = out[i], starts[i], starts[i + 1]
-        for j in range(width):
-            row[j] = 0
-        while at + 4 <= end:
-            a, b, c, d = values[at], values[at + 1], values[at + 2], values[at + 3]
-            of_a, of_b = dense[columns[at]], dense[columns[at + 1]]
-            of_c, of_d = dense[columns[at + 2]], dense[columns[at + 3]]
-            for j in range(width):
-                row[j] += a * of_a[j] + b * of_b[j] + c * of_c[j] + d * of_d[j]
-            at += 4
-        while at < end:
-            a, of_a = values[at], dense[columns[at]]
-            for j in range(width):
-                row[j] += a * of_a[j]
-            at += 1
 
 
 @compiled

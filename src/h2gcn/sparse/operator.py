@@ -1,10 +1,5 @@
 """Sparse matrices that multiply dense ones, quickly in both directions.
 
-The rows of the dense matrix that a sparse row wants lie anywhere in it. Where it is
-larger than the cache, each of them is a trip to memory, with another one to find its
-page, and most of an epoch is spent waiting. So the dense matrix is first copied to huge
-pages, all of which the processor remembers, and four of its rows are fetched at once.
-
 Entries are constant, but for weights of edges that are learnt (`row_softmax`,
 `weighted_sums`): there an `Operator` gives the pattern alone, and the values on it are
 tensors [k, nnz], one row for each of k heads, in the order of the operator's entries.
@@ -15,11 +10,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,11 +23,12 @@ from torch import Tensor
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse.dropping import dropout
-from h2gcn.sparse.memory import huge_pages
+from h2gcn.sparse.large import SHARED, RowSums, Whole
 from h2gcn.sparse.rows import (
     count_threads,
-    parts_between,
+    equal_parts,
     share_out,
+    sorted_csr,
     take_columns,
     take_rows,
 )
@@ -43,7 +37,6 @@ __all__ = [
     "FOUR",
     "LARGE",
     "DroppedOperator",
-    "LaidOut",
     "LargeMatrix",
     "LinearMap",
     "Matrix",
@@ -55,7 +48,6 @@ __all__ = [
     "TiledMatrix",
     "Triplets",
     "csr_tensor",
-    "kept_workspace",
     "multiplier",
     "product",
     "row_norms",
@@ -66,7 +58,6 @@ __all__ = [
     "to_tensor",
     "weighted_sums",
     "with_values",
-    "workspace",
 ]
 
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
@@ -225,14 +216,10 @@ def csr_tensor(
 
 SOME = 2**14
 """Entries from which our kernel is quicker."""
-SHARED = 2**22
-"""Entries times columns that are enough work for a thread."""
 LARGE = 2**16
 """Columns from which the dense side, 64 wide, is larger than most caches."""
-WIDE = 24
-"""Columns of a dense matrix from which our kernel is quicker than torch's."""
-TASKS = 16
-"""Parts of the rows that threads take."""
+WIDE = 8
+"""Columns of a large dense matrix from which our kernel is quicker than torch's."""
 
 
 def sums_by_column(n_columns: int, width: int) -> bool:
@@ -293,7 +280,7 @@ class TiledMatrix:
     @cached_property
     def parts(self) -> list[slice]:
         """Its rows, cut for threads to take."""
-        return _parts(self.matrix.crow_indices().numpy())
+        return equal_parts(self.matrix.crow_indices().numpy())
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
@@ -429,151 +416,17 @@ class LargeMatrix:
 
     def __init__(self, matrix: Tensor) -> None:
         self._matrix = matrix
-        self._columns = matrix.col_indices().numpy()
-        self._values = matrix.values().numpy()
-        self._starts = matrix.crow_indices().numpy()
-        self._parts = _parts(self._starts)
+        values, columns = matrix.values().numpy(), matrix.col_indices().numpy()
+        starts, (m, n) = matrix.crow_indices().numpy(), matrix.shape
+        self._rows = RowSums(sorted_csr(values, columns, starts, (m, n)))
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
         if dense.dtype != torch.float32:
             return self._matrix @ dense
-        with workspace(dense.numel()) as numbers:
-            given = torch.from_numpy(numbers).view(dense.shape).copy_(dense.detach())
-            if dense.shape[1] < WIDE:
-                return _multiplied(self._matrix, given)
-            return self._write(given)
-
-    def _write(self, dense: Tensor) -> Tensor:
-        from h2gcn.sparse.kernels import write_products
-
-        result = torch.empty(self._matrix.shape[0], dense.shape[1])
-        given, out = dense.numpy(), result.numpy()
-
-        def write(rows: slice) -> None:
-            starts = self._starts[rows.start : rows.stop + 1]
-            write_products(starts, self._columns, self._values, given, out[rows])
-
-        share_out(write, self._parts, count_threads())
-        return result
-
-
-def _parts(starts: NDArray[np.int32]) -> list[slice]:
-    """Cut rows, which begin there, into TASKS parts of as many entries each."""
-    bounds = np.linspace(0, starts[-1], TASKS + 1)[1:-1]
-    return parts_between(np.searchsorted(starts, bounds), len(starts) - 1)
-
-
-class LaidOut:
-    """A dense matrix that lies where it is quickly multiplied, for several products.
-
-    Each column of a product is summed as if it were alone, whatever their number.
-
-    Parameters
-    ----------
-    numbers
-        In huge pages, [k, c].
-    nodes
-        Which rows of a matrix [n, c] they are, ascending, [k], where nothing is asked
-        of the others; None is all.
-    """
-
-    def __init__(
-        self, numbers: NDArray[np.float32], nodes: NDArray[np.int64] | None = None
-    ) -> None:
-        self.numbers, self._nodes = numbers, nodes
-        self.shape: tuple[int, int] = numbers.shape
-
-    @classmethod
-    @contextmanager
-    def of(
-        cls,
-        shape: tuple[int, int],
-        pieces: Iterable[tuple[slice, NDArray[np.float32]]],
-        nodes: NDArray[np.int64] | None = None,
-    ) -> Iterator[LaidOut]:
-        """Lay a matrix out that comes some rows at a time; it is gone at the end.
-
-        Parameters
-        ----------
-        shape
-            k and c.
-        pieces
-            Rows, and what is in them; together all.
-        nodes
-            Whose rows they are.
-        """
-        with workspace(shape[0] * shape[1]) as lent:
-            numbers = lent.reshape(shape)
-            for rows, values in pieces:
-                numbers[rows] = values
-            yield cls(numbers, nodes)
-
-    def among(self, matrix: CSR) -> CSR:
-        """Return a sparse matrix [m, n] with the columns that are rows here, [m, k]."""
-        if self._nodes is None:
-            return matrix
-        place = np.empty(matrix.shape[1], dtype=np.int32)  # read for these alone
-        place[self._nodes] = np.arange(len(self._nodes), dtype=np.int32)
-        parts = (matrix.data, place[matrix.indices], matrix.indptr)
-        return CSR(parts, shape=(matrix.shape[0], len(self._nodes)))
-
-    def times(self, matrix: CSR) -> NDArray[np.float32]:
-        """Return the product of a sparse matrix, [m, n], and this one, [m, c]."""
-        matrix = self.among(matrix)
-        parts = csr_tensor(
-            torch.from_numpy(matrix.indptr),
-            torch.from_numpy(matrix.indices),
-            torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
-            matrix.shape,
-        )
-        return LargeMatrix(parts)._write(torch.from_numpy(self.numbers)).numpy()
-
-
-_LOCK = Lock()
-_KEPT: list[NDArray[np.float32]] = []
-"""The one that is kept for the next time, if there is one and it is not in use."""
-_keepers = 0
-"""How many there are for whom it is kept."""
-
-
-@contextmanager
-def kept_workspace() -> Iterator[None]:
-    """Keep the memory that is lent, from one time to the next, until the end of this.
-
-    Huge pages are slow to come by and quick to use.
-    """
-    global _keepers
-    with _LOCK:
-        _keepers += 1
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _keepers -= 1
-            if not _keepers:
-                _KEPT.clear()
-
-
-@contextmanager
-def workspace(count: int) -> Iterator[NDArray[np.float32]]:
-    """Lend `count` numbers, not zeroed, of memory that was lent before if it is kept.
-
-    The largest lot that was asked for is. Who asks while it is lent gets another.
-    """
-    with _LOCK:
-        lot = _KEPT.pop() if _KEPT else None
-    if lot is None or len(lot) < count:
-        del lot  # not beside the larger one
-        lot = huge_pages(count)
-    try:
-        yield lot[:count]
-    finally:
-        with _LOCK:
-            if _KEPT and len(_KEPT[0]) < len(lot):
-                _KEPT.pop()
-            if _keepers and not _KEPT:
-                _KEPT.append(lot)
+        if dense.shape[1] < WIDE:
+            return _multiplied(self._matrix, dense)
+        return self._rows.times(Whole.of(dense))
 
 
 class LinearMap(Protocol):

@@ -25,6 +25,7 @@ from h2gcn.sparse.memory import reserve
 
 __all__ = [
     "count_threads",
+    "equal_parts",
     "in_order",
     "in_threads",
     "own_threads",
@@ -266,6 +267,8 @@ def _copy_moved(starts, columns, values, order, place, out, out_values):  # type
 
 SMALL_WORK = 2_000_000
 """Costs below which one thread is as quick as several."""
+TASKS = 16
+"""Parts of the rows of a product that threads take."""
 
 
 def row_starts(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -298,6 +301,12 @@ def parts_between(ends: NDArray[np.int64], n_rows: int) -> list[slice]:
     """Return the slices of rows that end there, the last one at the end of all."""
     found = sorted({0, *ends.tolist(), n_rows})
     return [slice(*pair) for pair in pairwise(found)]
+
+
+def equal_parts(starts: NDArray[np.integer]) -> list[slice]:
+    """Cut rows, which begin there, into TASKS parts of as many entries each."""
+    bounds = np.linspace(0, starts[-1], TASKS + 1)[1:-1]
+    return parts_between(np.searchsorted(starts, bounds), len(starts) - 1)
 
 
 def share_out(

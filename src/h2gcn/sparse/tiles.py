@@ -2,7 +2,8 @@
 
 Plain loops keep the sums of a row in memory: for every entry they are read and written
 again. Here a row is summed some columns at a time, a tile, which LLVM is told to keep
-in vectors. Each column is summed in the same order, however wide the matrices are.
+in vectors. Where a product is a multiple of 16 columns wide, each of them is summed in
+the order of entries, however many there are.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class Tile(Compiled):
         return context.get_dummy_value()
 
 
-wide, narrow = Tile(16, 4, chains=1), Tile(16, 1, chains=2)
+wide, narrow = Tile(16, 4, chains=1), Tile(16, 1, chains=1)
 eight, four, one = (Tile(lanes, 1, chains=4) for lanes in (8, 4, 1))
 
 

@@ -106,17 +106,17 @@ def test_products_are_written_to_where_they_belong(
     matrices = [TiledMatrix(op.matrix) for op in (one, other)]  # type: ignore[arg-type]
     wide = torch.full((NODES, 3 * width), torch.nan)
     first, middle, last = wide.split(width, dim=1)
-    Products(list(zip(matrices, dense, (middle, middle), strict=True)), width).write()
+    Products(list(zip(matrices, dense, (middle, middle), strict=True))).write(width)
     torch.testing.assert_close(middle, sum(expected))
     assert wide.isnan().sum() == 2 * first.numel(), "nothing beside it is touched"
-    Products(list(zip(matrices, dense, (middle, last), strict=True)), width).write()
+    Products(list(zip(matrices, dense, (middle, last), strict=True))).write(width)
     torch.testing.assert_close(middle, expected[0])
     torch.testing.assert_close(last, expected[1])
-    Products([(matrices[0], dense[0], middle)], width, add=True).write()
+    Products([(matrices[0], dense[0], middle)], add=True).write(width)
     torch.testing.assert_close(middle, 2 * expected[0])
-    open_ones = Products([(matrices[1], None, None)], width)
+    open_ones = Products([(matrices[1], None, None)])
     for out in (middle, last):
-        open_ones.write(dense[1], out)
+        open_ones.write(width, dense[1], out)
         torch.testing.assert_close(out, expected[1])
 
 

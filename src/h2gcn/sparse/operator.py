@@ -274,6 +274,7 @@ class TiledMatrix:
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix, self.entries = matrix, matrix._nnz()
+        self.shape = matrix.shape
         parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
         self.addresses = tuple(part.data_ptr() for part in parts)
 
@@ -295,13 +296,17 @@ class TiledMatrix:
         """Its rows, cut for threads to take."""
         return _parts(self.matrix.crow_indices().numpy())
 
+    @cached_property
+    def _product(self) -> Products:
+        return Products([(self, None, None)])
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
         tiles = dense.dtype == torch.float32 and dense.shape[1] % TILE == 0
         if not (tiles and dense.numel()):
             return _multiplied(self.matrix, dense)
-        out = dense.new_empty(self.matrix.shape[0], dense.shape[1])
-        Products([(self, dense.contiguous(), out)], dense.shape[1]).write()
+        out = dense.new_empty(self.shape[0], dense.shape[1])
+        self._product.write(dense.shape[1], dense.contiguous(), out)
         return out
 
 
@@ -316,8 +321,6 @@ class Products:
         A matrix [m, n_k], what it is multiplied with, [n_k, c], and the place of the
         product, [m, c], both with every row in one piece. Those with the same place are
         added up there. What is None is given each time.
-    width
-        Columns c of each.
     add
         Whether they are added to what is there.
     """
@@ -325,7 +328,6 @@ class Products:
     def __init__(
         self,
         products: Sequence[tuple[TiledMatrix, Tensor | None, Tensor | None]],
-        width: int,
         *,
         add: bool = False,
     ) -> None:
@@ -334,7 +336,7 @@ class Products:
             to = _address(out)
             rows.append((*matrix.addresses, *_address(dense), *to, add or to in seen))
             seen.add(to)
-        self._table, self._width = np.array(rows, dtype=np.int64), width
+        self._table = np.array(rows, dtype=np.int64)
         self._read, self._written = (
             np.array([part[side] is None for part in products]) for side in (1, 2)
         )
@@ -342,24 +344,29 @@ class Products:
         self._longest, self._work = products[int(np.argmax(entries))][0], sum(entries)
         self._held = products  # what is at these addresses stays there
 
-    def write(self, dense: Tensor | None = None, out: Tensor | None = None) -> None:
+    def write(
+        self, width: int, dense: Tensor | None = None, out: Tensor | None = None
+    ) -> None:
         """Write them all.
 
         Parameters
         ----------
+        width
+            Columns c of each.
         dense, out
             Those that were left open.
         """
         from h2gcn.sparse.tiles import write_rows
 
-        table, width, threads = self._table, self._width, count_threads()
+        table, threads = self._table, count_threads()
+        if dense is not None or out is not None:
+            table = table.copy()  # other threads may be given others
         if dense is not None:
             table[self._read, 3:5] = _address(dense)
         if out is not None:
             table[self._written, 5:7] = _address(out)
-        n_rows = self._longest.matrix.shape[0]
         if threads == 1 or self._work * width < SHARED * threads:
-            write_rows(table, 0, n_rows, width)
+            write_rows(table, 0, self._longest.shape[0], width)
             return
         share_out(
             lambda rows: write_rows(table, rows.start, rows.stop, width),
@@ -710,6 +717,10 @@ class Operator:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
+
+    def gradient(self, grad: Tensor) -> Tensor:
+        """Return Sᵀ·G, [n, c], of the gradient G of a product, [m, c]."""
+        return _multiplied(self._backward, grad)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -38,6 +38,9 @@ from h2gcn.sparse.rows import (
     take_columns,
     take_rows,
 )
+
+if TYPE_CHECKING:
+    from h2gcn.sparse.tiles import Groups
 
 __all__ = [
     "FOUR",
@@ -233,6 +236,10 @@ WIDE = 24
 """Columns of a dense matrix from which our kernel is quicker than torch's."""
 TASKS = 16
 """Parts of the rows that threads take."""
+GROUPED = 64
+"""Entries of a row, on average, from which rows may be worth grouping."""
+ALIKE = 2.5
+"""Rows of four that have an entry of their group, where groups are worth it."""
 
 
 def sums_by_column(n_columns: int, width: int) -> bool:
@@ -275,8 +282,6 @@ class TiledMatrix:
     def __init__(self, matrix: Tensor) -> None:
         self.matrix, self.entries = matrix, matrix._nnz()
         self.shape = matrix.shape
-        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        self.addresses = tuple(part.data_ptr() for part in parts)
 
     def __reduce__(self) -> tuple[type[TiledMatrix], tuple[Tensor]]:
         return TiledMatrix, (self.matrix,)  # a copy is somewhere else
@@ -292,8 +297,35 @@ class TiledMatrix:
         )
 
     @cached_property
+    def groups(self) -> Groups | None:
+        """Its rows in groups that are alike, if they are and it is worth it."""
+        if self.entries < GROUPED * self.shape[0] or not self.entries:
+            return None
+        from h2gcn.sparse.tiles import group_rows
+
+        matrix = self.matrix
+        return group_rows(
+            matrix.crow_indices().numpy(),
+            matrix.col_indices().numpy(),
+            matrix.values().numpy(),
+            matrix.shape[1],
+            ALIKE,
+        )
+
+    @cached_property
+    def addresses(self) -> tuple[int, ...]:
+        """Of where rows or groups begin, of columns and of values."""
+        matrix = self.matrix
+        if self.groups is not None:
+            return tuple(array.ctypes.data for array in self.groups[:3])
+        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        return tuple(part.data_ptr() for part in parts)
+
+    @cached_property
     def parts(self) -> list[slice]:
-        """Its rows, cut for threads to take."""
+        """Its rows, or groups of them, cut for threads to take."""
+        if self.groups is not None:
+            return _parts(self.groups.starts)
         return _parts(self.matrix.crow_indices().numpy())
 
     @cached_property
@@ -327,22 +359,17 @@ class Products:
 
     def __init__(
         self,
-        products: Sequence[tuple[TiledMatrix, Tensor | None, Tensor | None]],
+        products: Sequence[_Product],
         *,
         add: bool = False,
     ) -> None:
-        rows, seen = [], set()
-        for matrix, dense, out in products:
-            to = _address(out)
-            rows.append((*matrix.addresses, *_address(dense), *to, add or to in seen))
-            seen.add(to)
-        self._table = np.array(rows, dtype=np.int64)
-        self._read, self._written = (
-            np.array([part[side] is None for part in products]) for side in (1, 2)
-        )
-        entries = [matrix.entries for matrix, _, _ in products]
-        self._longest, self._work = products[int(np.argmax(entries))][0], sum(entries)
-        self._held = products  # what is at these addresses stays there
+        # Rows of a group are apart from each other: who writes it writes no others.
+        found: dict[int, list[_Product]] = {}
+        for part in sorted(products, key=lambda part: part[0].groups is not None):
+            kind = 0 if part[0].groups is None else id(part[0])
+            found.setdefault(kind, []).append(part)
+        seen: set[tuple[int, int]] = set()
+        self._batches = [_Batch(parts, seen, add) for parts in found.values()]
 
     def write(
         self, width: int, dense: Tensor | None = None, out: Tensor | None = None
@@ -356,7 +383,45 @@ class Products:
         dense, out
             Those that were left open.
         """
-        from h2gcn.sparse.tiles import write_rows
+        for batch in self._batches:
+            batch.write(width, dense, out)
+
+
+_Product = tuple[TiledMatrix, Tensor | None, Tensor | None]
+
+
+class _Batch:
+    """Products of which each thread can write some rows, whoever writes the others.
+
+    Parameters
+    ----------
+    products
+        Of `Products`: of matrices without groups, or all of one matrix.
+    seen
+        Places that were written to before, to which these are added.
+    add
+        As of `Products`.
+    """
+
+    def __init__(
+        self, products: Sequence[_Product], seen: set[tuple[int, int]], add: bool
+    ) -> None:
+        rows = []
+        for matrix, dense, out in products:
+            to = _address(out)
+            rows.append((*matrix.addresses, *_address(dense), *to, add or to in seen))
+            seen.add(to)
+        self._table = np.array(rows, dtype=np.int64)
+        self._read, self._written = (
+            np.array([part[side] is None for part in products]) for side in (1, 2)
+        )
+        entries = [matrix.entries for matrix, _, _ in products]
+        self._longest, self._work = products[int(np.argmax(entries))][0], sum(entries)
+        self._held = products  # what is at these addresses stays there
+
+    def write(self, width: int, dense: Tensor | None, out: Tensor | None) -> None:
+        """Write them, as `Products.write`."""
+        from h2gcn.sparse.tiles import write_groups, write_rows
 
         table, threads = self._table, count_threads()
         if dense is not None or out is not None:
@@ -365,14 +430,20 @@ class Products:
             table[self._read, 3:5] = _address(dense)
         if out is not None:
             table[self._written, 5:7] = _address(out)
+        longest = self._longest
+        groups = longest.groups
+
+        def work(rows: slice) -> None:
+            if groups is None:
+                write_rows(table, rows.start, rows.stop, width)
+            else:
+                numbers = groups.rows.ctypes.data
+                write_groups(table, numbers, rows.start, rows.stop, width)
+
         if threads == 1 or self._work * width < SHARED * threads:
-            write_rows(table, 0, self._longest.shape[0], width)
-            return
-        share_out(
-            lambda rows: write_rows(table, rows.start, rows.stop, width),
-            self._longest.parts,
-            threads,
-        )
+            work(slice(0, longest.parts[-1].stop))
+        else:
+            share_out(work, longest.parts, threads)
 
 
 def _address(rows: Tensor | None) -> tuple[int, int]:

@@ -29,6 +29,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 
 from h2gcn.sparse import operator, rounds
 from h2gcn.sparse.dropping import Draw
+from h2gcn.sparse.operator import Products
 
 GROUPS = {
     "sparse forward": r"sparse product|aten::_sparse_mm",
@@ -84,12 +85,20 @@ def main() -> None:
 @contextmanager
 def named_parts() -> Iterator[None]:
     """Give our sparse products and our dropout a name that the profiler shows."""
-    write, multiplied, draw = rounds._write, operator._multiplied, Draw._drop
+    back, multiplied, draw = rounds._ByHand.backward, operator._multiplied, Draw._drop
+    write, turning = Products.write, False
 
     def written(*given: Any, **named: Any) -> None:
-        back = ", transposed" if named.get("turned") else ""
-        with record_function(f"sparse product{back}"):
+        with record_function(f"sparse product{', transposed' if turning else ''}"):
             write(*given, **named)
+
+    def by_hand(ctx: Any, *grads: Tensor) -> Any:
+        nonlocal turning
+        turning = True
+        try:
+            return back(ctx, *grads)
+        finally:
+            turning = False
 
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         with record_function("sparse product, transposed"):
@@ -97,7 +106,8 @@ def named_parts() -> Iterator[None]:
 
     forward = _recorded("sparse product", multiplied)
     with (
-        patch.object(rounds, "_write", written),
+        patch.object(Products, "write", written),
+        patch.object(rounds._ByHand, "backward", staticmethod(by_hand)),
         patch.object(operator, "_multiplied", forward),
         patch.object(operator._CsrProduct, "backward", staticmethod(backward)),
         patch.object(Draw, "_drop", _recorded("dropout", draw)),

@@ -5,16 +5,18 @@ and without the zeros before; with nodes in the order of the data, and neighbour
 to each other; five columns, and the same filled up to eight; torch's product, and that
 whose sums stay in registers; the training nodes' rows as they were drawn, and close to
 each other. Then the gradient of sparse features, whole and strip by strip; dropout with
-its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; the loss;
-a step of Adam: each forward and backward, next to the same by torch's own functions.
+its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; a step of
+it with its embedding likewise; the loss; a step of Adam: each forward and backward,
+next to the same by torch's own functions. Rows in groups are next to rows one by one.
 
     python benchmarks/products.py cora chameleon pubmed
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -25,7 +27,16 @@ from torch.nn import functional
 
 from h2gcn import Graph, load_dataset
 from h2gcn.models.h2gcn import H2GCN, ring_operators
-from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear
+from h2gcn.sparse import (
+    LinearMap,
+    Operator,
+    Paths,
+    Sheet,
+    Target,
+    dropout_linear,
+    operator,
+    to_tensor,
+)
 from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
 from h2gcn.training.batches import renumbered
 from h2gcn.training.objective import node_loss
@@ -95,9 +106,14 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "dropout and its product": dropped(graph),
         "rounds by hand, dropout": rounds(graph, 0.5),
         "rounds by hand": rounds(graph, 0.0),
+        "step by hand, dropout": whole_steps(graph, 0.5),
+        "step by hand": whole_steps(graph, 0.0),
         "loss": losses(graph),
         "Adam": steps(graph),
     }
+    if TiledMatrix(ring).groups is not None:
+        found["rows in groups"] = groups(graph, ring, dense)
+        found["rows in groups, 16 columns"] = groups(graph, ring, some)
     if not isinstance(graph.x, Tensor) and hasattr(graph.x, "tocsr"):
         x = Operator(graph.x)
         strips = Strips.of_transposed(x.scipy)
@@ -119,36 +135,54 @@ def rows_of(
     return (lambda: drawn @ dense, lambda: close @ dense)
 
 
-@dataclass
-class Elsewhere:
-    """An operator of which nothing is known but its products: torch differentiates."""
-
-    operator: LinearMap
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return self.operator @ dense
-
-
 def rounds(graph: Graph, probability: float) -> Pair:
     """Return all that H2GCN-2 does after its embedding, both ways."""
     train, paths = graph.splits[0].train, Paths(2, (0, 1, 2))
     rings = [Operator(ring, symmetric=True) for ring in ring_operators(graph.adj)]
-    target = Target.of(rings, np.sort(train))
+    target, sheet = Target.of(rings, np.sort(train)), Sheet(paths, rings)
     r = torch.randn(graph.n_nodes, WIDTH, requires_grad=True)
     weight = torch.randn(ROUNDS * WIDTH, graph.n_classes, requires_grad=True)
     grad = torch.randn(len(train), graph.n_classes)
 
-    def run(ops: Sequence[Any], target: Target) -> None:
+    def by_torch() -> Tensor:
         if probability:
-            logits = paths.dropped(r, weight, probability, ops, target)
-        else:
-            inner = paths.inner(r, weight, ops)
-            logits = paths.outer(inner, ops, target)[:, : graph.n_classes]
-        torch.autograd.grad(logits, [r, weight], grad)
+            return paths.dropped(r, weight, probability, rings, target)
+        return paths.outer(paths.inner(r, weight, rings), rings, target)
 
-    others = [Elsewhere(ring) for ring in rings]
-    ends = Target(target.index, tuple(Elsewhere(op) for op in target.operators))
-    return (lambda: run(others, ends), lambda: run(rings, target))
+    def by_hand() -> Tensor:  # of another matrix each time, as after a step
+        return sheet.logits(r.view_as(r), weight, target, probability)
+
+    def run(logits: Callable[[], Tensor]) -> None:
+        torch.autograd.grad(logits(), [r, weight], grad)
+
+    return (lambda: run(by_torch), lambda: run(by_hand))
+
+
+def whole_steps(graph: Graph, probability: float) -> Pair:
+    """Return a step of H2GCN-2 up to its gradients, both ways."""
+    rings = [Operator(ring, symmetric=True) for ring in ring_operators(graph.adj)]
+    target = Target.of(rings, np.sort(graph.splits[0].train))
+    x = to_tensor(graph.x)
+    module = H2GCN(graph.n_features, graph.n_classes, dropout=probability).train()
+    grad = torch.randn(len(target.index), graph.n_classes)
+
+    def run(by_hand: bool) -> None:
+        with patch.object(Sheet, "fits", lambda *_: by_hand):
+            logits = module(x, rings, target)
+        torch.autograd.grad(logits, list(module.parameters()), grad)
+
+    kept = ExitStack()  # until the end of the program
+    kept.enter_context(module.remembering())
+    return (lambda: run(False), lambda: run(True))
+
+
+def groups(graph: Graph, matrix: Tensor, dense: Tensor) -> Pair:
+    """Return a product of rows one by one, and in groups."""
+    one_by_one, grouped = TiledMatrix(matrix), TiledMatrix(matrix)
+    with patch.object(operator, "GROUPED", graph.n_nodes):
+        assert one_by_one.groups is None
+    assert grouped.groups is not None
+    return (lambda: one_by_one @ dense, lambda: grouped @ dense)
 
 
 def losses(graph: Graph) -> Pair:

@@ -12,6 +12,7 @@ from torch import Tensor
 from h2gcn.graph import CSR
 from h2gcn.sparse import Operator, Paths, Sheet, Target, seeded
 from h2gcn.sparse.operator import Products, TiledMatrix, csr_tensor, multiplier
+from h2gcn.sparse.tiles import group_rows
 
 NODES, WIDTH = 40, 16
 
@@ -91,10 +92,13 @@ def test_gradients_of_an_earlier_pass_are_refused(probability: float) -> None:
 
 @pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
 @pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
 def test_products_are_written_to_where_they_belong(
-    width: int, threads: int, monkeypatch: pytest.MonkeyPatch
+    width: int, threads: int, grouped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("h2gcn.sparse.operator.SHARED", 1)
+    if grouped:
+        group_all(monkeypatch)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     one, other = operators_of(2)
     given = torch.randn(NODES, 2 * width)  # two matrices side by side
@@ -106,18 +110,24 @@ def test_products_are_written_to_where_they_belong(
     matrices = [TiledMatrix(op.matrix) for op in (one, other)]  # type: ignore[arg-type]
     wide = torch.full((NODES, 3 * width), torch.nan)
     first, middle, last = wide.split(width, dim=1)
-    Products(list(zip(matrices, dense, (middle, middle), strict=True)), width).write()
+    Products(list(zip(matrices, dense, (middle, middle), strict=True))).write(width)
     torch.testing.assert_close(middle, sum(expected))
     assert wide.isnan().sum() == 2 * first.numel(), "nothing beside it is touched"
-    Products(list(zip(matrices, dense, (middle, last), strict=True)), width).write()
+    Products(list(zip(matrices, dense, (middle, last), strict=True))).write(width)
     torch.testing.assert_close(middle, expected[0])
     torch.testing.assert_close(last, expected[1])
-    Products([(matrices[0], dense[0], middle)], width, add=True).write()
+    Products([(matrices[0], dense[0], middle)], add=True).write(width)
     torch.testing.assert_close(middle, 2 * expected[0])
-    open_ones = Products([(matrices[1], None, None)], width)
+    open_ones = Products([(matrices[1], None, None)])
     for out in (middle, last):
-        open_ones.write(dense[1], out)
+        open_ones.write(width, dense[1], out)
         torch.testing.assert_close(out, expected[1])
+
+
+def group_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have rows in groups, whether that is worth it or not."""
+    monkeypatch.setattr("h2gcn.sparse.operator.GROUPED", 0)
+    monkeypatch.setattr("h2gcn.sparse.operator.ALIKE", 0.0)
 
 
 def test_each_row_is_summed_alike_whoever_takes_it(
@@ -132,6 +142,36 @@ def test_each_row_is_summed_alike_whoever_takes_it(
         found.append(tiled @ dense)
     assert torch.equal(found[0], found[1])
     assert torch.equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 7, NODES])
+def test_groups_hold_every_entry_of_their_rows_once(rows: int) -> None:
+    (operator,) = operators_of(1, np.arange(rows))
+    matrix = operator.scipy
+    parts = matrix.indptr, matrix.indices, matrix.data
+    groups = group_rows(*parts, NODES, 0.0)
+    assert groups is not None
+    found = np.zeros((rows, NODES), dtype=np.float32)
+    for group, numbers in enumerate(groups.rows):
+        part = slice(*groups.starts[group : group + 2])
+        assert (np.diff(groups.columns[part]) > 0).all()
+        found[numbers[:, None], groups.columns[part]] = groups.values[part].T
+    np.testing.assert_array_equal(found, matrix.toarray())
+    assert set(groups.rows.flat) == set(range(rows))
+
+
+def test_rows_are_grouped_where_they_are_alike() -> None:
+    rng = np.random.default_rng(0)
+    kinds = rng.random((4, 300)) < 0.4  # each row is about one of four
+    alike = kinds[rng.integers(4, size=100)] & (rng.random((100, 300)) < 0.95)
+    unlike = rng.random((100, 300)) < 0.4
+    for pattern, expected in ((alike, True), (unlike, False)):
+        operator = Operator(CSR(sp.csr_array(pattern.astype(np.float32))))
+        assert operator.tiles is not None
+        assert (operator.tiles.groups is not None) == expected
+        dense = torch.randn(300, 16)
+        exact = torch.from_numpy(operator.scipy.toarray()) @ dense
+        torch.testing.assert_close(operator.tiles @ dense, exact, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("width", [0, 1, 7, 16, 17])

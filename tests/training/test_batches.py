@@ -1,5 +1,6 @@
 """Batches: subgraphs by hand, against the whole, and trained on."""
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 from weakref import ref
@@ -22,6 +23,7 @@ from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.sparse import Operator
 from h2gcn.training import batches as batching, gather
 from h2gcn.training.batches import (
+    _MOVED,
     MiniBatches,
     Subgraph,
     WholeGraph,
@@ -447,6 +449,22 @@ def test_neighbours_come_close_and_nodes_keep_their_names() -> None:
     assert torch.equal(moved[place, 0], torch.arange(40.0))
     back = operator.scipy.toarray()[np.ix_(place, place)]
     assert np.array_equal(back, adj.toarray())
+
+
+def test_splits_of_a_graph_share_the_renumbered_one() -> None:
+    adj = CSR(sp.csr_array(np.ones((3, 3), dtype=np.float32) - np.eye(3)))
+    one, other = (Operator(adj, symmetric=True) for _ in range(2))
+    x = torch.arange(3.0)[:, None]
+    _, first, place = renumbered(x, [one, other])
+    _, second, again = renumbered(x + 1, [one, other])
+    assert first is second
+    assert place is again
+    _, swapped, _ = renumbered(x, [one, one])
+    assert swapped is not first, "another one among the same"
+    kept = len(_MOVED)
+    del one, first, second, swapped
+    gc.collect()
+    assert len(_MOVED) == kept - 1, "no longer than what it was made of"
 
 
 def test_only_what_gains_by_it_is_renumbered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "ACTIVATIONS",
     "MAX_STEPS",
     "MAX_WIDTH",
+    "SLOPES",
     "ExactSum",
     "ModelSpec",
     "NodeModule",
@@ -676,6 +677,31 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "none": _identity,
 }
 """σ by its name. Each overwrites what it is given: a large graph leaves no room."""
+
+
+def _through_relu(grad: Tensor, result: Tensor) -> Tensor:
+    backward = torch.ops.aten.threshold_backward.grad_input
+    found: Tensor = backward(grad, result, 0, grad_input=grad)
+    return found
+
+
+def _through_elu(grad: Tensor, result: Tensor) -> Tensor:
+    backward = torch.ops.aten.elu_backward.grad_input
+    found: Tensor = backward(grad, 1, 1, 1, True, result, grad_input=grad)
+    return found
+
+
+def _through_none(grad: Tensor, result: Tensor) -> Tensor:
+    del result
+    return grad
+
+
+SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "relu": _through_relu,
+    "elu": _through_elu,
+    "none": _through_none,
+}
+"""What σ makes of a gradient, which it overwrites, given its result; by its name."""
 
 
 def check_sizes(

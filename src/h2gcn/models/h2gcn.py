@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import product
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
+    SLOPES,
     ExactSum,
     NodeModule,
     ProductColumns,
@@ -306,7 +308,13 @@ class H2GCN(NodeModule):
         probability = self.dropout if self.training else 0.0
         sheet = self._sheet_of(operators, target)
         if sheet is not None:
-            return sheet.logits(self._embedded(x), self.classifier, target, probability)
+            plain = isinstance(x, Operator) or (
+                type(x) is Tensor and not x.requires_grad
+            )
+            r0 = self._embedded(x, seen=not plain)
+            back = partial(self._embedding_gradient, x, r0)
+            origin = (self.embedding, back) if plain else None
+            return sheet.logits(r0, self.classifier, target, probability, origin)
         if probability > 0:
             return self._rounds.dropped(
                 self._embedded(x), self.classifier, probability, operators, target
@@ -368,12 +376,21 @@ class H2GCN(NodeModule):
             kept[name] = given, versions, found
         return found
 
-    def _embedded(self, x: Tensor | Operator) -> Tensor:
-        """Return R^(0), [n, p]."""
-        activation = ACTIVATIONS[self.activation]
-        return self._common(
-            "embedding", x, lambda: activation(linear(x, self.embedding))
-        )
+    def _embedded(self, x: Tensor | Operator, *, seen: bool = True) -> Tensor:
+        """Return R^(0), [n, p], of whose origin torch knows if it has `seen` it."""
+
+        def made() -> Tensor:
+            with torch.set_grad_enabled(seen and torch.is_grad_enabled()):
+                return ACTIVATIONS[self.activation](linear(x, self.embedding))
+
+        return self._common("embedding", x, made)
+
+    def _embedding_gradient(
+        self, x: Tensor | Operator, r0: Tensor, grad: Tensor
+    ) -> Tensor:
+        """Return the gradient of the embedding, of that of R^(0), which it changes."""
+        grad = SLOPES[self.activation](grad, r0)
+        return x.t() @ grad if isinstance(x, Tensor) else x.gradient(grad)
 
     def _embedded_rounds(
         self,

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -32,6 +32,9 @@ from h2gcn.sparse.rows import (
     take_columns,
     take_rows,
 )
+
+if TYPE_CHECKING:
+    from h2gcn.sparse.tiles import Groups
 
 __all__ = [
     "FOUR",
@@ -220,6 +223,10 @@ LARGE = 2**16
 """Columns from which the dense side, 64 wide, is larger than most caches."""
 WIDE = 8
 """Columns of a large dense matrix from which our kernel is quicker than torch's."""
+GROUPED = 64
+"""Entries of a row, on average, from which rows may be worth grouping."""
+ALIKE = 2.5
+"""Rows of four that have an entry of their group, where groups are worth it."""
 
 
 def sums_by_column(n_columns: int, width: int) -> bool:
@@ -261,8 +268,7 @@ class TiledMatrix:
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix, self.entries = matrix, matrix._nnz()
-        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
-        self.addresses = tuple(part.data_ptr() for part in parts)
+        self.shape = matrix.shape
 
     def __reduce__(self) -> tuple[type[TiledMatrix], tuple[Tensor]]:
         return TiledMatrix, (self.matrix,)  # a copy is somewhere else
@@ -278,17 +284,48 @@ class TiledMatrix:
         )
 
     @cached_property
+    def groups(self) -> Groups | None:
+        """Its rows in groups that are alike, if they are and it is worth it."""
+        if self.entries < GROUPED * self.shape[0] or not self.entries:
+            return None
+        from h2gcn.sparse.tiles import group_rows
+
+        matrix = self.matrix
+        return group_rows(
+            matrix.crow_indices().numpy(),
+            matrix.col_indices().numpy(),
+            matrix.values().numpy(),
+            matrix.shape[1],
+            ALIKE,
+        )
+
+    @cached_property
+    def addresses(self) -> tuple[int, ...]:
+        """Of where rows or groups begin, of columns and of values."""
+        matrix = self.matrix
+        if self.groups is not None:
+            return tuple(array.ctypes.data for array in self.groups[:3])
+        parts = matrix.crow_indices(), matrix.col_indices(), matrix.values()
+        return tuple(part.data_ptr() for part in parts)
+
+    @cached_property
     def parts(self) -> list[slice]:
-        """Its rows, cut for threads to take."""
+        """Its rows, or groups of them, cut for threads to take."""
+        if self.groups is not None:
+            return equal_parts(self.groups.starts)
         return equal_parts(self.matrix.crow_indices().numpy())
+
+    @cached_property
+    def _product(self) -> Products:
+        return Products([(self, None, None)])
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
         tiles = dense.dtype == torch.float32 and dense.shape[1] % TILE == 0
         if not (tiles and dense.numel()):
             return _multiplied(self.matrix, dense)
-        out = dense.new_empty(self.matrix.shape[0], dense.shape[1])
-        Products([(self, dense.contiguous(), out)], dense.shape[1]).write()
+        out = dense.new_empty(self.shape[0], dense.shape[1])
+        self._product.write(dense.shape[1], dense.contiguous(), out)
         return out
 
 
@@ -303,25 +340,65 @@ class Products:
         A matrix [m, n_k], what it is multiplied with, [n_k, c], and the place of the
         product, [m, c], both with every row in one piece. Those with the same place are
         added up there. What is None is given each time.
-    width
-        Columns c of each.
     add
         Whether they are added to what is there.
     """
 
     def __init__(
         self,
-        products: Sequence[tuple[TiledMatrix, Tensor | None, Tensor | None]],
-        width: int,
+        products: Sequence[_Product],
         *,
         add: bool = False,
     ) -> None:
-        rows, seen = [], set()
+        # Rows of a group are apart from each other: who writes it writes no others.
+        found: dict[int, list[_Product]] = {}
+        for part in sorted(products, key=lambda part: part[0].groups is not None):
+            kind = 0 if part[0].groups is None else id(part[0])
+            found.setdefault(kind, []).append(part)
+        seen: set[tuple[int, int]] = set()
+        self._batches = [_Batch(parts, seen, add) for parts in found.values()]
+
+    def write(
+        self, width: int, dense: Tensor | None = None, out: Tensor | None = None
+    ) -> None:
+        """Write them all.
+
+        Parameters
+        ----------
+        width
+            Columns c of each.
+        dense, out
+            Those that were left open.
+        """
+        for batch in self._batches:
+            batch.write(width, dense, out)
+
+
+_Product = tuple[TiledMatrix, Tensor | None, Tensor | None]
+
+
+class _Batch:
+    """Products of which each thread can write some rows, whoever writes the others.
+
+    Parameters
+    ----------
+    products
+        Of `Products`: of matrices without groups, or all of one matrix.
+    seen
+        Places that were written to before, to which these are added.
+    add
+        As of `Products`.
+    """
+
+    def __init__(
+        self, products: Sequence[_Product], seen: set[tuple[int, int]], add: bool
+    ) -> None:
+        rows = []
         for matrix, dense, out in products:
             to = _address(out)
             rows.append((*matrix.addresses, *_address(dense), *to, add or to in seen))
             seen.add(to)
-        self._table, self._width = np.array(rows, dtype=np.int64), width
+        self._table = np.array(rows, dtype=np.int64)
         self._read, self._written = (
             np.array([part[side] is None for part in products]) for side in (1, 2)
         )
@@ -329,30 +406,31 @@ class Products:
         self._longest, self._work = products[int(np.argmax(entries))][0], sum(entries)
         self._held = products  # what is at these addresses stays there
 
-    def write(self, dense: Tensor | None = None, out: Tensor | None = None) -> None:
-        """Write them all.
+    def write(self, width: int, dense: Tensor | None, out: Tensor | None) -> None:
+        """Write them, as `Products.write`."""
+        from h2gcn.sparse.tiles import write_groups, write_rows
 
-        Parameters
-        ----------
-        dense, out
-            Those that were left open.
-        """
-        from h2gcn.sparse.tiles import write_rows
-
-        table, width, threads = self._table, self._width, count_threads()
+        table, threads = self._table, count_threads()
+        if dense is not None or out is not None:
+            table = table.copy()  # other threads may be given others
         if dense is not None:
             table[self._read, 3:5] = _address(dense)
         if out is not None:
             table[self._written, 5:7] = _address(out)
-        n_rows = self._longest.matrix.shape[0]
+        longest = self._longest
+        groups = longest.groups
+
+        def work(rows: slice) -> None:
+            if groups is None:
+                write_rows(table, rows.start, rows.stop, width)
+            else:
+                numbers = groups.rows.ctypes.data
+                write_groups(table, numbers, rows.start, rows.stop, width)
+
         if threads == 1 or self._work * width < SHARED * threads:
-            write_rows(table, 0, n_rows, width)
-            return
-        share_out(
-            lambda rows: write_rows(table, rows.start, rows.stop, width),
-            self._longest.parts,
-            threads,
-        )
+            work(slice(0, longest.parts[-1].stop))
+        else:
+            share_out(work, longest.parts, threads)
 
 
 def _address(rows: Tensor | None) -> tuple[int, int]:
@@ -563,6 +641,10 @@ class Operator:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return product(self._forward, lambda: self._backward, dense)
+
+    def gradient(self, grad: Tensor) -> Tensor:
+        """Return Sᵀ·G, [n, c], of the gradient G of a product, [m, c]."""
+        return _multiplied(self._backward, grad)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""

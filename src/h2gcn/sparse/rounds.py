@@ -234,6 +234,11 @@ def _pick(r: Tensor, target: Target | None) -> Tensor:
 # ---------------------------------------------------------------------------- by hand
 
 
+Back = Callable[[Tensor], Tensor]
+Origin = tuple[Tensor, Back]
+"""A weight, and what makes its gradient of that of what was made of it."""
+
+
 class Sheet:
     """Where the rounds of one graph are computed, and which products are written where.
 
@@ -269,7 +274,12 @@ class Sheet:
         )
 
     def logits(
-        self, r: Tensor, weight: Tensor, target: Target | None, probability: float
+        self,
+        r: Tensor,
+        weight: Tensor,
+        target: Target | None,
+        probability: float,
+        origin: Origin | None = None,
     ) -> Tensor:
         """Return dropout(R_0 ‖ R_1 ‖ …) W of some nodes, [m, C].
 
@@ -282,12 +292,18 @@ class Sheet:
             As of `Paths.dropped`.
         probability
             The dropped share, 0 for none.
+        origin
+            Another weight that R_0 was made of, where torch has not seen how, and the
+            gradient of it, given that of R_0, which it may overwrite.
         """
         nodes = len(r) if target is None else target.names
         drawn = draw(probability, nodes) if probability else None
         shape = r.shape[1], weight.shape[1]
         work = self._pass(target, shape, drawn is not None)
-        found: Tensor = _ByHand.apply(r.contiguous(), weight, work, drawn)  # type: ignore[no-untyped-call]
+        first, back = (None, None) if origin is None else origin
+        found: Tensor = _ByHand.apply(  # type: ignore[no-untyped-call]
+            r.contiguous(), weight, first, back, work, drawn
+        )
         return found
 
     def _pass(
@@ -332,9 +348,16 @@ MANY_PASSES = 8
 class _ByHand(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, r: Tensor, weight: Tensor, work: _Pass, drawn: Draw | None
+        ctx: Any,
+        r: Tensor,
+        weight: Tensor,
+        first: Tensor | None,
+        back: Back | None,
+        work: _Pass,
+        drawn: Draw | None,
     ) -> Tensor:
-        ctx.work, ctx.r, ctx.drawn = work, r, drawn
+        del first  # its gradient is asked for
+        ctx.work, ctx.r, ctx.drawn, ctx.back = work, r, drawn, back
         logits = work.forward(r, weight, drawn)
         ctx.turn = work.sheet.turn
         return logits
@@ -345,7 +368,10 @@ class _ByHand(torch.autograd.Function):
         if sheet.turn != ctx.turn:
             raise RuntimeError("what gradients need of this pass was overwritten")
         sheet.turn += 1
-        return *ctx.work.backward(grads[0], ctx.r, ctx.drawn), None, None
+        of_r, of_weight = ctx.work.backward(grads[0], ctx.r, ctx.drawn)
+        if ctx.back is None:
+            return of_r, of_weight, None, None, None, None
+        return None, of_weight, ctx.back(of_r), None, None, None
 
 
 class _Pass:
@@ -425,17 +451,12 @@ class _Inner:
         self._products = []
         for level, above in zip(places, levels, strict=False):
             each = level[0].shape[1]
-            self._products.append(
-                Products(
-                    [
-                        (tile, part, out)
-                        for tile, dense in zip(tiles, above, strict=True)
-                        for part, out in zip(dense.split(each, 1), level, strict=True)
-                    ],
-                    each,
-                    add=True,
-                )
-            )
+            made = [
+                (tile, part, out)
+                for tile, dense in zip(tiles, above, strict=True)
+                for part, out in zip(dense.split(each, 1), level, strict=True)
+            ]
+            self._products.append((Products(made, add=True), each))
         self.every = every
         rounds = every.split(ends, dim=1)
         self.grads = every[:, : sum(ends[:2])]
@@ -443,7 +464,7 @@ class _Inner:
         for rows, level, above in zip(given, rounds[1:], rounds[2:], strict=False):
             outs = above.chunk(len(rings), 1)
             back = [(t, rows, out) for t, out in zip(turned, outs, strict=True)]
-            self._back.append((rows, level, Products(back, level.shape[1])))
+            self._back.append((rows, level, Products(back)))
         self._made_of: Callable[[], Tensor | None] = lambda: None
 
     def forward(self, r: Tensor, weight: Tensor) -> None:
@@ -456,8 +477,8 @@ class _Inner:
         torch.mm(r, self._own, out=self.found)
         for weights, level in self._later:
             torch.bmm(r.expand(len(level), *r.shape), weights, out=level)
-        for products in reversed(self._products):
-            products.write()
+        for products, each in reversed(self._products):
+            products.write(each)
         self._made_of = ref(r)
         self.sheet.turn += 1
 
@@ -465,7 +486,7 @@ class _Inner:
         """Return the gradients of R_0 and of W, of those in `grads`."""
         for rows, level, products in self._back:
             rows.copy_(level)
-            products.write()
+            products.write(rows.shape[1])
         of_r = self.every @ self._by_path.view(self.width, -1).t()
         blocks = (self.every.t() @ r).view(-1, self.filled, self.width)
         read = blocks.index_select(0, self.sheet.paths.order)[:, : self.classes]
@@ -492,7 +513,7 @@ class _Plain(_Pass):
         products = [
             (t, part, None) for t, part in zip(_tiles(last), parts, strict=True)
         ]
-        self._products = Products(products, inner.filled)
+        self._products = Products(products)
         self._shape = last[0].shape[0], inner.filled
 
     @cached_property
@@ -504,14 +525,14 @@ class _Plain(_Pass):
         )
         turned = _tiles(self._last, turned=True)
         products = [(t, grad, out) for t, out in zip(turned, outs, strict=True)]
-        return grad, Products(products, self._inner.filled)
+        return grad, Products(products)
 
     def forward(self, r: Tensor, weight: Tensor, drawn: Draw | None) -> Tensor:
         """Return the logits, [m, C]."""
         del drawn
         self._inner.forward(r, weight)
         logits = torch.empty(self._shape)
-        self._products.write(out=logits)
+        self._products.write(self._inner.filled, out=logits)
         return logits[:, : self._inner.classes]
 
     def backward(
@@ -521,7 +542,7 @@ class _Plain(_Pass):
         del drawn
         filled, products = self._back
         filled[:, : self._inner.classes] = grad
-        products.write()
+        products.write(self._inner.filled)
         return self._inner.backward(r)
 
 
@@ -566,15 +587,15 @@ class _Dropped(_Pass):
                     for number, block in enumerate(below)
                     for ring, tile in enumerate(tiles)
                 ]
-                self._rounds.append(Products(made, width))
+                self._rounds.append(Products(made))
                 below = list(levels[k])
-        self._of_nodes = Products(of_nodes, width)
+        self._of_nodes = Products(of_nodes)
         # Nobody asks for blocks again: their gradients take their place.
         self._blocks = joined.view(-1, m, width)
-        self._back = self._gradients(levels, last, width)
+        self._back = self._gradients(levels, last)
 
     def _gradients(
-        self, levels: Sequence[Tensor], last: Sequence[Operator], width: int
+        self, levels: Sequence[Tensor], last: Sequence[Operator]
     ) -> list[Products]:
         """Return the products that give the gradients of rounds, the last one first."""
         paths = self.sheet.paths
@@ -588,7 +609,7 @@ class _Dropped(_Pass):
                 made += [(own, mine, out) for mine in read[k][number:][:1]]
                 given = above[number :: len(places)]
                 made += [(t, g, out) for t, g in zip(turned, given, strict=True)]
-            found.append(Products(made, width))
+            found.append(Products(made))
             above = [place for place in places if place is not None]
             turned = _tiles(self.sheet.rings, turned=True)
         return found
@@ -598,8 +619,8 @@ class _Dropped(_Pass):
         assert drawn is not None
         self.sheet.turn += 1
         for products in self._rounds:
-            products.write(r)
-        self._of_nodes.write(r)
+            products.write(r.shape[1], r)
+        self._of_nodes.write(r.shape[1], r)
         self._turned = drawn.turned(weight)
         return drawn.multiply(self._joined, self._turned)
 
@@ -613,5 +634,5 @@ class _Dropped(_Pass):
         drawn.gradients(grad, self._turned, self._blocks)
         of_r = torch.empty_like(r)
         for products in self._back:
-            products.write(out=of_r)
+            products.write(r.shape[1], out=of_r)
         return of_r, of_weight

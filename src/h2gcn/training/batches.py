@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 import scipy.sparse as sp
@@ -255,6 +256,31 @@ def worth_renumbering(x: Input, operators: Sequence[LinearMap]) -> bool:
     return sum(entries) <= MANY_ENTRIES and max(entries) < FULL * n * n
 
 
+FEW_ENTRIES = 2**22
+"""Of all operators, up to which a second copy is kept for the next training."""
+
+
+class _Moved(NamedTuple):
+    """Operators in another order.
+
+    Parameters
+    ----------
+    origins
+        Those that they were made of, while these are in use.
+    operators, order, place
+        In the new order; the node at each place, and each node's place, [n].
+    """
+
+    origins: list[ReferenceType[LinearMap]]
+    operators: list[Operator]
+    order: NDArray[np.int64]
+    place: NDArray[np.int64]
+
+
+_MOVED: WeakKeyDictionary[LinearMap, _Moved] = WeakKeyDictionary()
+"""By the first of those that they were made of: splits of a graph share it."""
+
+
 def renumbered(
     x: Input, operators: Sequence[LinearMap]
 ) -> tuple[Input, Sequence[LinearMap], NDArray[np.int64]]:
@@ -274,6 +300,16 @@ def renumbered(
     tuple
         Both in the new order, and the new number of each node, [n].
     """
+    moved = _MOVED.get(operators[0])
+    if moved is None or [origin() for origin in moved.origins] != [*operators]:
+        moved = _moved(operators)
+        if sum(op.scipy.nnz for op in moved.operators) <= FEW_ENTRIES:
+            _MOVED[operators[0]] = moved
+    return _rows(x, moved.order), moved.operators, moved.place
+
+
+def _moved(operators: Sequence[LinearMap]) -> _Moved:
+    """Find an order, and bring operators into it."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
     matrices = [op.scipy for op in operators if isinstance(op, Operator)]
@@ -281,7 +317,7 @@ def renumbered(
     found = [Operator(in_order(m, order), symmetric=True) for m in matrices]
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return _rows(x, order), found, place
+    return _Moved([ref(op) for op in operators], found, order, place)
 
 
 class MiniBatches:

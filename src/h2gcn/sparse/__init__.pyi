@@ -6,6 +6,7 @@ from .apart import (
     linear as linear,
     pieces as pieces,
 )
+from .attention import attend as attend
 from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (
     Draw as Draw,
@@ -37,10 +38,8 @@ from .operator import (
     csr_tensor as csr_tensor,
     kept_workspace as kept_workspace,
     product as product,
-    row_softmax as row_softmax,
     sums_by_column as sums_by_column,
     to_tensor as to_tensor,
-    weighted_sums as weighted_sums,
 )
 from .rounds import Paths as Paths
 from .rows import (

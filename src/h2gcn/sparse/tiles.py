@@ -13,7 +13,7 @@ from typing import Any
 
 from h2gcn.sparse.compiling import Compiled, compiled
 
-__all__ = ["write_rows"]
+__all__ = ["write_head_dots", "write_head_sums", "write_rows"]
 
 FUSED = ("contract",)
 """Multiply and add in one instruction."""
@@ -167,3 +167,165 @@ def write_rows(products, first, last, width):  # type: ignore[no-untyped-def]
                 else:
                     one(row, columns, values, read, pitch, written, add)
                     done += 1
+
+
+HEAD = 8
+"""Columns of a head that is one vector."""
+
+
+class HeadTile(Compiled):
+    """Goes through the entries of a sparse row for several heads side by side.
+
+    A head is `HEAD` columns of the dense matrix, with values of its own. With sums, it
+    adds up what the entries' columns hold, times the values; without, it writes to the
+    values the products of what they hold with a dense row. It is called with the
+    address of where the row's entries begin, those of the columns and of the values,
+    the bytes from the values of one head to those of the next, the address of the dense
+    matrix, the bytes from one of its rows to the next, and the address of the sums, or
+    of the dense row.
+
+    Parameters
+    ----------
+    heads
+        How many.
+    sums
+        Which of the two.
+    """
+
+    def __init__(self, heads: int, *, sums: bool) -> None:
+        self._heads, self._sums = heads, sums
+        self._made = None
+
+    def made(self) -> Any:
+        """Return it as numba puts it into functions."""
+        if self._made is None:
+            from numba.core import types
+            from numba.extending import intrinsic
+
+            def tile(_, row, columns, values, between, dense, pitch, own):  # type: ignore[no-untyped-def]
+                del row, columns, values, between, dense, pitch, own  # their types
+                return types.void(*[types.int64] * 7), self._write
+
+            self._made = intrinsic(tile)
+        return self._made
+
+    def _write(self, context: Any, builder: Any, _: Any, given: Any) -> Any:
+        from llvmlite import ir
+
+        row, columns, values, between, dense, pitch, own = given
+        word, long, number = ir.IntType(32), ir.IntType(64), ir.FloatType()
+        vector = ir.VectorType(number, HEAD)
+        undefined, four = ir.Constant(vector, ir.Undefined), ir.Constant(long, 4)
+        first = ir.Constant(ir.VectorType(word, HEAD), [0] * HEAD)
+        zero = ir.Constant(vector, [0.0] * HEAD)
+        kind = ir.FunctionType(number, [number, vector])
+        added = builder.module.declare_intrinsic(
+            f"llvm.vector.reduce.fadd.v{HEAD}f32", (), kind
+        )
+        offsets = [ir.Constant(long, 4 * HEAD * head) for head in range(self._heads)]
+
+        def place(address: Any, kind: Any) -> Any:
+            return builder.inttoptr(address, kind.as_pointer())
+
+        def loaded(address: Any, kind: Any) -> Any:
+            return builder.load(place(address, kind), align=4)
+
+        at, end = (
+            builder.sext(loaded(where, word), long)
+            for where in (row, builder.add(row, four))
+        )
+        apart = [
+            builder.mul(between, ir.Constant(long, head)) for head in range(self._heads)
+        ]
+        mine = [loaded(builder.add(own, offset), vector) for offset in offsets]
+        begun = [zero] * self._heads if self._sums else mine
+        before = builder.block
+        head_, body, done = (builder.append_basic_block("heads") for _ in range(3))
+        builder.branch(head_)
+        builder.position_at_end(head_)
+        entry = builder.phi(long)
+        held = [builder.phi(vector) for _ in begun] if self._sums else mine
+        builder.cbranch(builder.icmp_signed("<", entry, end), body, done)
+        builder.position_at_end(body)
+        at_entry = builder.mul(entry, four)
+        column = builder.zext(loaded(builder.add(columns, at_entry), word), long)
+        theirs = builder.add(dense, builder.mul(column, pitch))
+        found = []
+        for offset, step, total in zip(offsets, apart, held, strict=True):
+            term = loaded(builder.add(theirs, offset), vector)
+            where = builder.add(builder.add(values, at_entry), step)
+            if self._sums:
+                value = loaded(where, number)
+                alone = builder.insert_element(undefined, value, ir.Constant(word, 0))
+                value = builder.shuffle_vector(alone, undefined, first)
+                term = builder.fmul(value, term, flags=FUSED)
+                found.append(builder.fadd(term, total, flags=FUSED))
+            else:
+                parts = ir.Constant(number, 0.0), builder.fmul(total, term)
+                dot = builder.call(added, parts, fastmath=("reassoc",))
+                builder.store(dot, place(where, number), align=4)
+        after = builder.add(entry, ir.Constant(long, 1))
+        builder.branch(head_)
+        entry.add_incoming(at, before)
+        entry.add_incoming(after, body)
+        for phi, old, new in zip(held, begun, found, strict=False):
+            phi.add_incoming(old, before)
+            phi.add_incoming(new, body)
+        builder.position_at_end(done)
+        if self._sums:
+            for total, offset in zip(held, offsets, strict=True):
+                builder.store(total, place(builder.add(own, offset), vector), align=4)
+        return context.get_dummy_value()
+
+
+sums_of_eight, sums_of_one = (HeadTile(heads, sums=True) for heads in (8, 1))
+dots_of_eight, dots_of_one = (HeadTile(heads, sums=False) for heads in (8, 1))
+
+
+@compiled
+def write_head_sums(first, last, heads, starts, columns, values, between, dense, out):  # type: ignore[no-untyped-def]
+    """Write some rows of products of sparse matrices of one pattern, one for each head.
+
+    Parameters
+    ----------
+    first, last
+        The rows from `first` on and before `last`.
+    heads
+        How many, `HEAD` columns each.
+    starts, columns
+        Addresses of the pattern's, of 32 bits.
+    values, between
+        The address of the values of the first head, and the bytes to those of the next.
+    dense, out
+        Addresses of what is multiplied and of the products, the heads side by side.
+    """
+    pitch = 4 * HEAD * heads
+    for i in range(first, last):
+        row, done, to = starts + 4 * i, 0, out + i * pitch
+        while done < heads:
+            of, at = values + done * between, 4 * HEAD * done
+            if heads - done >= 8:
+                sums_of_eight(row, columns, of, between, dense + at, pitch, to + at)
+                done += 8
+            else:
+                sums_of_one(row, columns, of, between, dense + at, pitch, to + at)
+                done += 1
+
+
+@compiled
+def write_head_dots(first, last, heads, starts, columns, values, between, dense, own):  # type: ignore[no-untyped-def]
+    """Write the product of a row of `own` and one of `dense` for each entry and head.
+
+    Parameters are as of `write_head_sums`; `values` is where they are written.
+    """
+    pitch = 4 * HEAD * heads
+    for i in range(first, last):
+        row, done, mine = starts + 4 * i, 0, own + i * pitch
+        while done < heads:
+            of, at = values + done * between, 4 * HEAD * done
+            if heads - done >= 8:
+                dots_of_eight(row, columns, of, between, dense + at, pitch, mine + at)
+                done += 8
+            else:
+                dots_of_one(row, columns, of, between, dense + at, pitch, mine + at)
+                done += 1

@@ -5,8 +5,9 @@ and without the zeros before; with nodes in the order of the data, and neighbour
 to each other; five columns, and the same filled up to eight; torch's product, and that
 whose sums stay in registers; the training nodes' rows as they were drawn, and close to
 each other. Then the gradient of sparse features, whole and strip by strip; dropout with
-its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; the loss;
-a step of Adam: each forward and backward, next to the same by torch's own functions.
+its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; GAT's
+attention, eight heads of eight columns, in the same two ways; the loss; a step of Adam:
+each forward and backward, next to the same by torch's own functions.
 
     python benchmarks/products.py cora chameleon pubmed
 """
@@ -24,8 +25,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn import Graph, load_dataset
+from h2gcn.models.gat import SLOPE, closed_neighbourhoods
 from h2gcn.models.h2gcn import H2GCN, ring_operators
-from h2gcn.sparse import LinearMap, Operator, Paths, Target, dropout_linear
+from h2gcn.sparse import LinearMap, Operator, Paths, Target, attend, dropout_linear
 from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
 from h2gcn.training.batches import renumbered
 from h2gcn.training.objective import node_loss
@@ -95,6 +97,8 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "dropout and its product": dropped(graph),
         "rounds by hand, dropout": rounds(graph, 0.5),
         "rounds by hand": rounds(graph, 0.0),
+        "attention by hand, dropout": attention(graph, 0.6),
+        "attention by hand": attention(graph, 0.0),
         "loss": losses(graph),
         "Adam": steps(graph),
     }
@@ -127,6 +131,21 @@ class Elsewhere:
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         return self.operator @ dense
+
+
+def attention(graph: Graph, probability: float) -> Pair:
+    """Return the weighted sums of a layer of GAT for all nodes, both ways."""
+    (closed,) = closed_neighbourhoods(graph.adj)
+    operator, n = Operator(closed, symmetric=True), graph.n_nodes
+    parts = [torch.randn(shape) for shape in ((8, n), (8, n), (n, 8, 8))]
+    own, other, z = (part.requires_grad_() for part in parts)
+    grad = torch.randn(n, 8, 8)
+
+    def run(by_hand: bool) -> None:
+        share = {"slope": SLOPE, "probability": probability}
+        attend(operator, own, other, z, **share, by_hand=by_hand).backward(grad)
+
+    return (lambda: run(False), lambda: run(True))
 
 
 def rounds(graph: Graph, probability: float) -> Pair:

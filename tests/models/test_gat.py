@@ -14,6 +14,7 @@ from torch.nn import functional
 from h2gcn.exceptions import InputError
 from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
 from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
+from h2gcn.sparse.lanes import LANES
 from h2gcn.sparse.operator import Triplets, row_softmax, weighted_sums
 from support.dropping import mask_of
 from support.graphs import adjacency
@@ -154,7 +155,10 @@ def layer_masks(
     heads, width = layer.bias.shape
     (closed,) = closed_neighbourhoods(adj)
     entries = sp.csr_array(closed)
-    alpha = mask_of(torch.arange(heads), closed.nnz, p).double().numpy()
+    groups = -(-heads // LANES)
+    drawn = mask_of(torch.arange(groups), LANES * closed.nnz, p).double()
+    by_head = drawn.view(groups, -1, LANES).transpose(1, 2).flatten(0, 1)
+    alpha = by_head.numpy()
     z = mask_of(torch.arange(len(given)), heads * width, p).double().numpy()
     z = z.reshape(len(given), heads, width)
     masks = []

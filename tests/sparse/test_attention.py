@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn.sparse import Operator, attend, attention
+from h2gcn.sparse.lanes import LANES
 from support.dropping import mask_of
 
 SLOPE = 0.2
@@ -72,7 +73,9 @@ def test_weights_and_what_is_summed_are_dropped(
     own, other, z = parts = given(operator, heads, width)
     n, matrix = operator.shape[1], operator.scipy
     torch.manual_seed(6)
-    of_entries = mask_of(torch.arange(heads), matrix.nnz, probability)
+    groups = -(-heads // LANES)
+    drawn = mask_of(torch.arange(groups), LANES * matrix.nnz, probability)
+    of_entries = drawn.view(groups, -1, LANES).transpose(1, 2).flatten(0, 1)[:heads]
     of_z = mask_of(torch.arange(n), heads * width, probability)
     rows, columns = operator.edges
     mask = torch.zeros(heads, *operator.shape)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, check_sizes, drop
-from h2gcn.sparse import Operator, Target, attend
+from h2gcn.sparse import Operator, Target, attend, attention_bytes
 
 __all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
 
@@ -190,8 +190,8 @@ class GAT(NodeModule):
 
     def entry_bytes(self) -> int:
         """Return the bytes of an entry: its place, and what each head makes of it."""
-        heads = (len(layer.bias) for layer in (self.first, self.second))
-        return sum(32 + 48 * count for count in heads)
+        layers = (self.first, self.second)
+        return sum(attention_bytes(len(layer.bias)) for layer in layers)
 
     def forward(
         self,

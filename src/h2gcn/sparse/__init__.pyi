@@ -6,7 +6,7 @@ from .apart import (
     linear as linear,
     pieces as pieces,
 )
-from .attention import attend as attend
+from .attention import attend as attend, attention_bytes as attention_bytes
 from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (
     Draw as Draw,

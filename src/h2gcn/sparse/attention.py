@@ -2,8 +2,8 @@
 
 They are written down twice: as torch differentiates them, for any device, and by hand
 for patterns in memory, where scores, softmax and gradients are a few calls of compiled
-kernels. By hand, a number for each entry and head is kept for the backward pass, twice
-where weights are dropped; which ones are dropped follows from a key (`Draw`).
+kernels (`lanes`). By hand, a number for each entry and head is kept for the backward
+pass, twice where weights are dropped; which are dropped follows from a key (`Draw`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn.sparse.compiling import compiled
 from h2gcn.sparse.dropping import draw, dropout
+from h2gcn.sparse.lanes import (
+    LANES,
+    make_score_gradients,
+    make_shares,
+    write_dots,
+    write_scores,
+    write_sums,
+    write_turned,
+)
 from h2gcn.sparse.operator import (
     SHARED,
     Matrix,
@@ -27,8 +35,9 @@ from h2gcn.sparse.operator import (
     weighted_sums,
 )
 from h2gcn.sparse.rows import count_threads, share_out
+from h2gcn.sparse.tiles import write_rows
 
-__all__ = ["attend"]
+__all__ = ["attend", "attention_bytes"]
 
 
 def attend(
@@ -81,7 +90,17 @@ def attend(
     return weighted_sums(operator, alpha, dropout(z, probability))
 
 
+def attention_bytes(heads: int) -> int:
+    """Return the bytes that a training step holds for an entry of a pattern.
+
+    By hand, four numbers for each head, filled up to vectors; torch has twelve.
+    """
+    return 32 + max(16 * (heads + -heads % LANES), 48 * heads)
+
+
 class _Attention(torch.autograd.Function):
+    """Numbers of entries and heads are [g, nnz, 8]: eight heads in a vector."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -92,18 +111,20 @@ class _Attention(torch.autograd.Function):
         slope: float,
         probability: float,
     ) -> Tensor:
-        own, other, z = own.contiguous(), other.contiguous(), z.contiguous()
-        heads, pattern = z.shape[1], operator.matrix
-        starts, columns, entries = _parts(pattern)
-        alpha = z.new_empty(heads, entries)
-        given = starts, columns, own.numpy(), other.numpy(), np.float32(slope)
-        _by_rows(write_scores, pattern, *given, alpha.numpy())
+        own, other, z = _to_lanes(own), _to_lanes(other), z.contiguous()
+        pattern = _Pattern(operator.matrix)
+        alpha = z.new_empty(len(own), pattern.entries, LANES)
+        for mine, theirs, found in zip(own, other, alpha, strict=True):
+            places = pattern.columns, *_addresses(mine, theirs, found)
+            pattern.call(write_scores, *places, np.float32(slope))
         alpha.exp_()
-        _by_rows(make_shares, pattern, starts, alpha.numpy())
-        of_alpha, of_z = draw(probability, heads), draw(probability, len(z))
+        for found in alpha:
+            pattern.call(make_shares, *_addresses(found))
+        of_alpha, of_z = draw(probability, len(own)), draw(probability, len(z))
         weights, dropped = alpha, z
         if of_alpha is not None and of_z is not None:
-            weights = of_alpha.drop(alpha * (of_alpha.scale * of_z.scale))
+            weights = alpha * (of_alpha.scale * of_z.scale)
+            of_alpha.drop(weights.flatten(1))
             dropped = of_z.drop(z.flatten(1).clone()).view_as(z)
         ctx.operator, ctx.slope, ctx.draws = operator, slope, (of_alpha, of_z)
         ctx.save_for_backward(own, other, alpha, weights, dropped)
@@ -113,194 +134,109 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         own, other, alpha, weights, dropped = ctx.saved_tensors
         operator, grad = ctx.operator, grads[0].contiguous()
-        pattern, turned = operator.matrix, operator.transposed
         of_alpha, of_z = ctx.draws
         scale = 1.0 if of_z is None else of_alpha.scale * of_z.scale
-        starts, columns, _ = _parts(pattern)
+        pattern, turned = _Pattern(operator.matrix), _Pattern(operator.transposed)
         of_scores = _dots(pattern, grad, dropped)
         if of_alpha is not None:
-            of_alpha.drop(of_scores)
+            of_alpha.drop(of_scores.flatten(1))
         of_own, of_other = torch.empty_like(own), torch.empty_like(other)
-        _by_rows(
-            make_score_gradients,
-            pattern,
-            *(starts, columns, own.numpy(), other.numpy()),
-            *(np.float32(scale), np.float32(scale * ctx.slope)),
-            *(alpha.numpy(), of_scores.numpy(), of_own.numpy()),
-        )
-        order, by_column = operator.transposed_order.numpy(), torch.empty_like(weights)
-        given = of_scores.numpy(), weights.numpy(), of_other.numpy(), by_column.numpy()
-        _by_rows(write_turned, turned, _parts(turned)[0], order, *given)
+        times = np.float32(scale), np.float32(scale * ctx.slope)
+        for group in zip(own, other, alpha, of_scores, of_own, strict=True):
+            places = pattern.columns, *_addresses(*group)
+            pattern.call(make_score_gradients, *places, *times)
+        (order,) = _addresses(operator.transposed_order)
+        by_column = torch.empty_like(weights)
+        for turning in zip(of_scores, weights, of_other, by_column, strict=True):
+            turned.call(write_turned, order, *_addresses(*turning))
         for_z = _sums(turned, by_column, grad)
         if of_z is not None:
             of_z.drop(for_z.flatten(1))
-        return None, of_own, of_other, for_z, None, None
+        heads = dropped.shape[1]
+        of_heads = (_from_lanes(found, heads) for found in (of_own, of_other))
+        return None, *of_heads, for_z, None, None
 
 
-def _parts(pattern: Matrix) -> tuple[Any, Any, int]:
-    """Return where rows begin, the columns of entries, and how many there are."""
-    assert isinstance(pattern, Tensor)  # as `TiledMatrix.can` has found
-    starts, columns = pattern.crow_indices().numpy(), pattern.col_indices().numpy()
-    return starts, columns, len(columns)
+class _Pattern:
+    """A pattern's places in memory, and threads that share its rows.
+
+    Parameters
+    ----------
+    matrix
+        As `TiledMatrix.can` takes it.
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        assert isinstance(matrix, Tensor)
+        self.matrix, self.entries = matrix, matrix._nnz()
+        parts = matrix.crow_indices(), matrix.col_indices()
+        self.starts, self.columns = _addresses(*parts)
+
+    def call(self, kernel: Callable[..., None], *given: Any) -> None:
+        """Have a kernel called for all rows, with where they begin and the rest."""
+        self.share(lambda of: kernel(of.start, of.stop, self.starts, *given), LANES)
+
+    def share(self, work: Callable[[slice], None], columns: int) -> None:
+        """Have work done for all rows, in threads where there is enough of it."""
+        threads = count_threads()
+        if threads == 1 or self.entries * columns < SHARED * threads:
+            work(slice(0, self.matrix.shape[0]))
+        else:
+            share_out(work, TiledMatrix(self.matrix).parts, threads)
 
 
-def _by_rows(kernel: Callable[..., None], pattern: Matrix, *given: Any) -> None:
-    """Have a kernel called for all rows of a pattern, some at a time in threads."""
-    _shared(lambda rows: kernel(rows.start, rows.stop, *given), pattern, len(given[-1]))
+def _addresses(*tensors: Tensor) -> tuple[int, ...]:
+    return tuple(tensor.data_ptr() for tensor in tensors)
 
 
-def _shared(work: Callable[[slice], None], pattern: Matrix, columns: int) -> None:
-    assert isinstance(pattern, Tensor)
-    threads, rows = count_threads(), pattern.shape[0]
-    if threads == 1 or pattern._nnz() * columns < SHARED * threads:
-        work(slice(0, rows))
-    else:
-        share_out(work, TiledMatrix(pattern).parts, threads)
+def _to_lanes(values: Tensor) -> Tensor:
+    """Return numbers of heads, [k, n], as [g, n, 8], with zeros for heads that lack."""
+    filled = functional.pad(values, (0, 0, 0, -len(values) % LANES))
+    groups = filled.reshape(len(filled) // LANES, LANES, filled.shape[1])
+    return groups.transpose(1, 2).contiguous()
 
 
-def _sums(pattern: Matrix, weights: Tensor, dense: Tensor) -> Tensor:
+def _from_lanes(lanes: Tensor, heads: int) -> Tensor:
+    """Return what `_to_lanes` took."""
+    return lanes.transpose(1, 2).flatten(0, 1)[:heads].contiguous()
+
+
+def _sums(pattern: _Pattern, weights: Tensor, dense: Tensor) -> Tensor:
     """Return a sparse product for each head, side by side, [m, k, d]."""
-    from h2gcn.sparse.tiles import HEAD, write_head_sums, write_rows
-
-    assert isinstance(pattern, Tensor)
     _, heads, width = dense.shape
-    out = dense.new_empty(pattern.shape[0], heads, width)
-    if width == HEAD:
-        _by_heads(write_head_sums, pattern, weights, dense, out)
+    out = dense.new_empty(pattern.matrix.shape[0], heads, width)
+    pitch, (given, found) = 4 * heads * width, _addresses(dense, out)
+    if width == LANES and heads % LANES == 0:
+        for group, values in enumerate(weights):
+            at = 4 * LANES * width * group
+            places = pattern.columns, *_addresses(values), given + at, pitch, found + at
+            pattern.call(write_sums, *places)
         return out
-    number = np.arange(heads)
+    values, head = _from_lanes(weights, heads), np.arange(heads)
     table = np.zeros((heads, 8), dtype=np.int64)
-    table[:, :2] = _addresses(pattern)
-    table[:, 2] = weights.data_ptr() + 4 * weights.shape[1] * number
-    table[:, 3] = dense.data_ptr() + 4 * width * number
-    table[:, 5] = out.data_ptr() + 4 * width * number
-    table[:, [4, 6]] = 4 * heads * width
-    _shared(
-        lambda rows: write_rows(table, rows.start, rows.stop, width),
-        pattern,
-        heads * width,
+    table[:, :2] = pattern.starts, pattern.columns
+    table[:, 2] = values.data_ptr() + 4 * pattern.entries * head
+    table[:, 3], table[:, 5] = given + 4 * width * head, found + 4 * width * head
+    table[:, [4, 6]] = pitch
+    pattern.share(
+        lambda rows: write_rows(table, rows.start, rows.stop, width), heads * width
     )
     return out
 
 
-def _dots(pattern: Matrix, grad: Tensor, dense: Tensor) -> Tensor:
-    """Return what a row's and a column's heads have in common, [k, nnz]."""
-    from h2gcn.sparse.tiles import HEAD, write_head_dots
-
-    starts, columns, entries = _parts(pattern)
-    out = dense.new_empty(dense.shape[1], entries)
-    if dense.shape[2] == HEAD:
-        _by_heads(write_head_dots, pattern, out, dense, grad)
-    else:
-        given = starts, columns, grad.numpy(), dense.numpy(), out.numpy()
-        _by_rows(write_dots, pattern, *given)
-    return out
-
-
-def _by_heads(
-    kernel: Callable[..., None],
-    pattern: Matrix,
-    values: Tensor,
-    dense: Tensor,
-    rows: Tensor,
-) -> None:
-    """Have a kernel of `tiles` called for all rows of a pattern."""
-    heads, width = dense.shape[1:]
-    given = (
-        *(heads, *_addresses(pattern)),
-        *(values.data_ptr(), 4 * values.shape[1], dense.data_ptr(), rows.data_ptr()),
-    )
-    _shared(lambda of: kernel(of.start, of.stop, *given), pattern, heads * width)
-
-
-def _addresses(pattern: Matrix) -> tuple[int, int]:
-    """Return where a pattern's row starts and columns are."""
-    assert isinstance(pattern, Tensor)
-    return pattern.crow_indices().data_ptr(), pattern.col_indices().data_ptr()
-
-
-@compiled
-def write_scores(first, last, starts, columns, own, other, slope, out):  # type: ignore[no-untyped-def]
-    """Write the score of each entry and head, less the largest of its row."""
-    for h in range(len(out)):
-        mine, theirs, found = own[h], other[h], out[h]
-        for i in range(first, last):
-            top = np.float32(-np.inf)
-            begin, end = np.uint64(starts[i]), np.uint64(starts[i + 1])
-            for e in range(begin, end):
-                score = mine[i] + theirs[np.uint64(columns[e])]
-                score = max(score, slope * score)
-                found[e] = score
-                top = max(top, score)
-            for e in range(begin, end):
-                found[e] -= top
-
-
-@compiled
-def make_shares(first, last, starts, powers):  # type: ignore[no-untyped-def]
-    """Divide the powers of each row by their sum, in place."""
-    for h in range(len(powers)):
-        found = powers[h]
-        for i in range(first, last):
-            total = np.float32(0)
-            begin, end = np.uint64(starts[i]), np.uint64(starts[i + 1])
-            for e in range(begin, end):
-                total += found[e]
-            share = np.float32(1) / total if end > begin else total
-            for e in range(begin, end):
-                found[e] *= share
-
-
-@compiled
-def write_dots(first, last, starts, columns, grad, dense, out):  # type: ignore[no-untyped-def]
-    """Write the product of a row of `grad` and one of `dense` for each entry and head.
-
-    The heads of an entry come one after the other: their rows are side by side.
-    """
-    heads, width = np.uint64(dense.shape[1]), np.uint64(dense.shape[2])
-    for i in range(first, last):
-        rows = grad[i]
-        for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
-            others = dense[np.uint64(columns[e])]
-            for h in range(heads):
-                total = np.float32(0)
-                for c in range(width):
-                    total += rows[h, c] * others[h, c]
-                out[h, e] = total
-
-
-@compiled
-def make_score_gradients(  # type: ignore[no-untyped-def]
-    first, last, starts, columns, own, other, above, below, alpha, given, of_own
-):
-    """Turn gradients of shares into those of s + t, in place, and sum them by row.
-
-    They count `above` times where s + t is positive, and else `below` times.
-    """
-    for h in range(len(given)):
-        mine, theirs, shares, found = own[h], other[h], alpha[h], given[h]
-        for i in range(first, last):
-            mean, total = np.float32(0), np.float32(0)
-            begin, end = np.uint64(starts[i]), np.uint64(starts[i + 1])
-            for e in range(begin, end):
-                mean += shares[e] * found[e]
-            for e in range(begin, end):
-                positive = mine[i] + theirs[np.uint64(columns[e])] > 0
-                times = above if positive else below
-                found[e] = shares[e] * (found[e] - mean) * times
-                total += found[e]
-            of_own[h, i] = total
-
-
-@compiled
-def write_turned(first, last, starts, order, of_scores, weights, of_other, out):  # type: ignore[no-untyped-def]
-    """Sum gradients by column, and write weights in the order of the transpose."""
-    for h in range(len(out)):
-        scores, values, found = of_scores[h], weights[h], out[h]
-        for j in range(first, last):
-            total = np.float32(0)
-            for e in range(np.uint64(starts[j]), np.uint64(starts[j + 1])):
-                place = np.uint64(order[e])
-                total += scores[place]
-                found[e] = values[place]
-            of_other[h, j] = total
+def _dots(pattern: _Pattern, grad: Tensor, dense: Tensor) -> Tensor:
+    """Return products of a row's and a column's heads at the entries, [g, nnz, 8]."""
+    _, heads, width = dense.shape
+    if width == LANES and heads % LANES == 0:
+        out = dense.new_empty(heads // LANES, pattern.entries, LANES)
+        pitch, (mine, theirs) = 4 * heads * width, _addresses(grad, dense)
+        for group, found in enumerate(out):
+            at = 4 * LANES * width * group
+            places = pattern.columns, mine + at, theirs + at, pitch
+            pattern.call(write_dots, *places, *_addresses(found))
+        return out
+    found = [
+        torch.sparse.sampled_addmm(pattern.matrix, g, b.T, beta=0.0).values()
+        for g, b in zip(grad.unbind(1), dense.unbind(1), strict=True)
+    ]
+    return _to_lanes(torch.stack(found))

@@ -6,8 +6,9 @@ to each other; five columns, and the same filled up to eight; torch's product, a
 whose sums stay in registers; the training nodes' rows as they were drawn, and close to
 each other. Then the gradient of sparse features, whole and strip by strip; dropout with
 its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; a step of
-it with its embedding likewise; the loss; a step of Adam: each forward and backward,
-next to the same by torch's own functions. Rows in groups are next to rows one by one.
+it with its embedding likewise; GAT's attention, eight heads of eight columns, in the
+same two ways; the loss; a step of Adam: each forward and backward, next to the same by
+torch's own functions. Rows in groups are next to rows one by one.
 
     python benchmarks/products.py cora chameleon pubmed
 """
@@ -26,6 +27,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn import Graph, load_dataset
+from h2gcn.models.gat import SLOPE, closed_neighbourhoods
 from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.sparse import (
     LinearMap,
@@ -33,6 +35,7 @@ from h2gcn.sparse import (
     Paths,
     Sheet,
     Target,
+    attend,
     dropout_linear,
     operator,
     to_tensor,
@@ -108,6 +111,8 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "rounds by hand": rounds(graph, 0.0),
         "step by hand, dropout": whole_steps(graph, 0.5),
         "step by hand": whole_steps(graph, 0.0),
+        "attention by hand, dropout": attention(graph, 0.6),
+        "attention by hand": attention(graph, 0.0),
         "loss": losses(graph),
         "Adam": steps(graph),
     }
@@ -133,6 +138,21 @@ def rows_of(
     train = place[graph.splits[0].train]
     drawn, close = ring.rows(train), ring.rows(np.sort(train))
     return (lambda: drawn @ dense, lambda: close @ dense)
+
+
+def attention(graph: Graph, probability: float) -> Pair:
+    """Return the weighted sums of a layer of GAT for all nodes, both ways."""
+    (closed,) = closed_neighbourhoods(graph.adj)
+    operator, n = Operator(closed, symmetric=True), graph.n_nodes
+    parts = [torch.randn(shape) for shape in ((8, n), (8, n), (n, 8, 8))]
+    own, other, z = (part.requires_grad_() for part in parts)
+    grad = torch.randn(n, 8, 8)
+
+    def run(by_hand: bool) -> None:
+        share = {"slope": SLOPE, "probability": probability}
+        attend(operator, own, other, z, **share, by_hand=by_hand).backward(grad)
+
+    return (lambda: run(False), lambda: run(True))
 
 
 def rounds(graph: Graph, probability: float) -> Pair:

@@ -124,4 +124,4 @@ def test_every_model_keeps_what_is_declared(name: str) -> None:
 
 def test_an_entry_of_attention_takes_bytes_for_each_head() -> None:
     module = build_model("gat", 7, 3, {"heads": 4, "out_heads": 2})
-    assert module.entry_bytes() == 2 * 32 + 48 * (4 + 2)
+    assert module.entry_bytes() == 2 * 32 + 48 * 4 + 16 * 8

@@ -13,15 +13,10 @@ from torch.nn import functional
 
 from h2gcn.exceptions import InputError
 from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
-from h2gcn.sparse import (
-    Operator,
-    Target,
-    dropout,
-    operator as sparse_matrix,
-    row_softmax,
-    weighted_sums,
-)
-from h2gcn.sparse.operator import Triplets
+from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
+from h2gcn.sparse.lanes import LANES
+from h2gcn.sparse.operator import Triplets, row_softmax, weighted_sums
+from support.dropping import mask_of
 from support.graphs import adjacency
 
 Matrix = NDArray[np.float64]
@@ -160,8 +155,12 @@ def layer_masks(
     heads, width = layer.bias.shape
     (closed,) = closed_neighbourhoods(adj)
     entries = sp.csr_array(closed)
-    alpha = dropout(torch.ones(heads, closed.nnz), p).double().numpy()
-    z = dropout(torch.ones(len(given), heads, width), p).double().numpy()
+    groups = -(-heads // LANES)
+    drawn = mask_of(torch.arange(groups), LANES * closed.nnz, p).double()
+    by_head = drawn.view(groups, -1, LANES).transpose(1, 2).flatten(0, 1)
+    alpha = by_head.numpy()
+    z = mask_of(torch.arange(len(given)), heads * width, p).double().numpy()
+    z = z.reshape(len(given), heads, width)
     masks = []
     for h in range(heads):
         entries.data = alpha[h]

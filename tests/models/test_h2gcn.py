@@ -747,12 +747,22 @@ def test_with_labels_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
 # ------------------------------------------------------- what two calls have in common
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize(
+    ("name", "dropout", "shared"),
+    [
+        # The embedding is made once; without dropout, both inner rings are too.
+        ("h2gcn-2", 0.5, 1),
+        ("h2gcn-2", 0.0, 3),
+        # Dropout comes after the rounds.
+        ("h2gcn-nonlinear", 0.5, 3),
+        ("h2gcn-nonlinear", 0.0, 3),
+    ],
+)
 def test_an_evaluation_leaves_to_the_step_what_they_share(
-    dropout: float, monkeypatch: pytest.MonkeyPatch
+    name: str, dropout: float, shared: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adj = GRAPHS["random"]
-    operators = operators_of("h2gcn-2", adj)
+    operators = operators_of(name, adj)
     target, _ = target_of(operators, 12)
     products: list[int] = []
 
@@ -769,7 +779,7 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
     monkeypatch.setattr(Operator, "__matmul__", multiplied)
     monkeypatch.setattr(Products, "write", written)
     x = Operator(sp.csr_array(features(12).numpy()))
-    module = build("h2gcn-2", dropout=dropout)
+    module = build(name, dropout=dropout)
 
     def evaluate() -> Tensor:
         with torch.no_grad():
@@ -790,8 +800,7 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
         assert torch.equal(evaluate(), expected)
         for ours, theirs in zip(step(), of_step, strict=True):
             torch.testing.assert_close(ours, theirs)
-        # The embedding is made once; without dropout, both inner rings are too.
-        assert alone - sum(products) == (3 if dropout == 0 else 1)
+        assert alone - sum(products) == shared
         # After a step nothing is left of before: fused optimisers say nothing.
         with torch.no_grad():
             module.embedding.data.mul_(2)

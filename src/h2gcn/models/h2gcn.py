@@ -251,14 +251,14 @@ class H2GCN(NodeModule):
         """Return how many columns workers tell each other.
 
         Blocks of the embedding while dropout acts, or where every round embeds; else
-        |Y| columns for each path of rings, all but the last round's of which the judged
-        epoch before has left to a step.
+        |Y| columns for each path of rings. Of these, and where every round embeds, the
+        judged epoch before has left all but the last round's to a step.
         """
         depth, rings, width = self.final[-1], self._n_rings, self.hidden_channels
         if self.nonlinear:
             back = width * rings
             return ProductColumns(
-                width * depth, back * max(depth - 1, 0), back, width * depth
+                width * min(depth, 1), back * max(depth - 1, 0), back, width * depth
             )
         blocks = [rings**k for k in range(depth)]
         paths, classes = rings * sum(blocks), self.out_channels
@@ -299,9 +299,8 @@ class H2GCN(NodeModule):
                 f"got {len(operators)}."
             )
         if self.nonlinear or self.final[-1] == 0:
-            last = tuple(operators) if target is None else target.operators
             names = None if target is None else target.names
-            blocks = self._embedded_rounds(self._embedded(x), operators, last, target)
+            blocks = self._embedded_rounds(x, operators, target)
             return dropout_linear(
                 blocks, self.classifier, self.dropout, self.training, names
             )
@@ -347,8 +346,8 @@ class H2GCN(NodeModule):
     def remembering(self) -> Iterator[None]:
         """Keep what the next call has in common with the last, while weights stay.
 
-        That is the embedding, and without dropout all but the last product, which
-        alone asks whose logits are wanted.
+        That is the embedding, and without dropout or where every round embeds all but
+        the last products, which alone ask whose logits are wanted.
         """
         self._kept = {}
         try:
@@ -365,7 +364,7 @@ class H2GCN(NodeModule):
         kept = self._kept
         if kept is None:
             return made()
-        versions = [w._version for w in (self.embedding, self.classifier)]
+        versions = [weight._version for weight in self.parameters()]
         at, before, found = kept.get(name, (None, None, None))
         if found is None or at is not given or before != versions:
             with torch.enable_grad():
@@ -394,23 +393,41 @@ class H2GCN(NodeModule):
 
     def _embedded_rounds(
         self,
-        r: Tensor,
+        x: Tensor | Operator,
         operators: Sequence[LinearMap],
-        last: Sequence[LinearMap],
         target: Target | None,
     ) -> list[Tensor]:
         """Return the rounds of the non-linear variant, each p wide."""
-        depth, wanted = self.final[-1], slice(None) if target is None else target.index
-        kept = [pick(r, wanted)] if 0 in self.final else []
-        for k, weight in enumerate(self.round_embeddings, start=1):
-            ego, ops, names = r, operators, None
-            if k == depth and target is not None:
-                ego, ops, names = pick(r, wanted), last, target.names
-            joined = torch.cat([ego, *(op @ r for op in ops)], dim=1)
-            r = torch.relu(linear(joined, weight, names))
-            if k in self.final:
-                kept.append(r if k == depth else pick(r, wanted))
+        depth = self.final[-1]
+
+        def inner() -> list[Tensor]:
+            rounds = [self._embedded(x)]
+            for k in range(1, depth):
+                rounds.append(self._next_round(k, rounds[-1], operators, None))
+            return rounds
+
+        rounds = self._common("rounds", x, inner)
+        if not torch.is_grad_enabled():
+            rounds = [r.detach() for r in rounds]
+        wanted = slice(None) if target is None else target.index
+        kept = [pick(r, wanted) for k, r in enumerate(rounds) if k in self.final]
+        if depth:
+            kept.append(self._next_round(depth, rounds[-1], operators, target))
         return kept
+
+    def _next_round(
+        self,
+        k: int,
+        r: Tensor,
+        operators: Sequence[LinearMap],
+        target: Target | None,
+    ) -> Tensor:
+        """Return R^(k) of all nodes, or of the target's, where every round embeds."""
+        ego, ops, names = r, operators, None
+        if target is not None:
+            ego, ops, names = pick(r, target.index), target.operators, target.names
+        joined = torch.cat([ego, *(op @ r for op in ops)], dim=1)
+        return torch.relu(linear(joined, self.round_embeddings[k - 1], names))
 
     def exact_sum(
         self, x: Input, operators: Sequence[LinearMap], node: int

@@ -4,6 +4,7 @@ from .apart import (
     linear as linear,
     pieces as pieces,
 )
+from .attention import attend as attend, attention_bytes as attention_bytes
 from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (
     Draw as Draw,
@@ -39,10 +40,8 @@ from .operator import (
     Target as Target,
     csr_tensor as csr_tensor,
     product as product,
-    row_softmax as row_softmax,
     sums_by_column as sums_by_column,
     to_tensor as to_tensor,
-    weighted_sums as weighted_sums,
 )
 from .rounds import Paths as Paths, Sheet as Sheet
 from .rows import (

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from h2gcn.graph import CSR
 from h2gcn.sparse.memory import huge_pages
-from h2gcn.sparse.rows import count_threads, equal_parts, share_out
+from h2gcn.sparse.rows import SHARED, count_threads, equal_parts, share_out
 
 __all__ = ["LaidOut", "RowSums", "Whole", "kept_workspace"]
 
@@ -29,8 +29,6 @@ LANES = 16
 """Columns that our kernel sums together."""
 MANY_BYTES = 2**22
 """From which on a dense matrix is in huge pages."""
-SHARED = 2**22
-"""Entries times columns that are enough work for a thread."""
 
 
 class Whole:

@@ -23,8 +23,9 @@ from torch import Tensor
 from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse.dropping import dropout
-from h2gcn.sparse.large import SHARED, RowSums, Whole
+from h2gcn.sparse.large import RowSums, Whole
 from h2gcn.sparse.rows import (
+    SHARED,
     count_threads,
     equal_parts,
     share_out,

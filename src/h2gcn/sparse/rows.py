@@ -24,6 +24,7 @@ from h2gcn.sparse.kernels import count_bits, lowest_bit
 from h2gcn.sparse.memory import reserve
 
 __all__ = [
+    "SHARED",
     "count_threads",
     "equal_parts",
     "in_order",
@@ -267,6 +268,8 @@ def _copy_moved(starts, columns, values, order, place, out, out_values):  # type
 
 SMALL_WORK = 2_000_000
 """Costs below which one thread is as quick as several."""
+SHARED = 2**22
+"""Entries times columns of a product that are enough work for a thread."""
 TASKS = 16
 """Parts of the rows of a product that threads take."""
 

@@ -13,9 +13,10 @@ lasts, and the kernel fetches four rows at once; narrow products are left to tor
 the same copy.
 
 **Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
-gradients are written by hand (`Paths`): the products of all rings are one call, and go
-to where they belong, or are added there. Sums stay in registers (`tiles`). What torch
-differentiates is what all other operators take, and what tests compare with.
+gradients are written by hand (`Sheet`): the products of all rings are one call, and go
+to where they belong, or are added there. Sums stay in registers, and rows that are
+alike are summed together (`tiles`). What torch differentiates (`Paths`) is what all
+other operators take, and what tests compare with.
 
 **Threads take parts of the rows, one after the other** (`share_out`), and are kept. Who
 is late takes less, and nobody waits for who has not begun: other programs may have the

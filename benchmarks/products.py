@@ -87,6 +87,8 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
     _, moved, place = renumbered(dense, rings)
     close = moved[1].matrix  # type: ignore[attr-defined]
 
+    one_by_one = rows_alone(ring)
+
     def into(matrix: Tensor, given: Tensor) -> Tensor:
         return given.new_empty(n, given.shape[1]).addmm_(matrix, given, beta=0)
 
@@ -99,11 +101,11 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         ),
         "sums in registers": (
             lambda: into(ring, dense),
-            lambda: TiledMatrix(ring) @ dense,
+            lambda: one_by_one @ dense,
         ),
         "sums in registers, 16 columns": (
             lambda: into(ring, some),
-            lambda: TiledMatrix(ring) @ some,
+            lambda: one_by_one @ some,
         ),
         "rows of training nodes close": rows_of(graph, moved[1], place, dense),
         "dropout and its product": dropped(graph),
@@ -116,9 +118,13 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "loss": losses(graph),
         "Adam": steps(graph),
     }
-    if TiledMatrix(ring).groups is not None:
-        found["rows in groups"] = groups(graph, ring, dense)
-        found["rows in groups, 16 columns"] = groups(graph, ring, some)
+    grouped = TiledMatrix(ring)
+    if grouped.groups is not None:
+        found["rows in groups"] = (lambda: one_by_one @ dense, lambda: grouped @ dense)
+        found["rows in groups, 16 columns"] = (
+            lambda: one_by_one @ some,
+            lambda: grouped @ some,
+        )
     if not isinstance(graph.x, Tensor) and hasattr(graph.x, "tocsr"):
         x = Operator(graph.x)
         strips = Strips.of_transposed(x.scipy)
@@ -196,13 +202,12 @@ def whole_steps(graph: Graph, probability: float) -> Pair:
     return (lambda: run(False), lambda: run(True))
 
 
-def groups(graph: Graph, matrix: Tensor, dense: Tensor) -> Pair:
-    """Return a product of rows one by one, and in groups."""
-    one_by_one, grouped = TiledMatrix(matrix), TiledMatrix(matrix)
-    with patch.object(operator, "GROUPED", graph.n_nodes):
-        assert one_by_one.groups is None
-    assert grouped.groups is not None
-    return (lambda: one_by_one @ dense, lambda: grouped @ dense)
+def rows_alone(matrix: Tensor) -> TiledMatrix:
+    """Return a matrix whose rows are in no groups."""
+    found = TiledMatrix(matrix)
+    with patch.object(operator, "GROUPED", matrix.shape[1]):
+        assert found.groups is None
+    return found
 
 
 def losses(graph: Graph) -> Pair:

@@ -773,7 +773,7 @@ def test_an_evaluation_leaves_to_the_step_what_they_share(
         return multiply(self, dense)
 
     def written(self: Products, *given: Any, **named: Any) -> None:
-        products.append(len(self._table))
+        products.append(sum(len(batch._table) for batch in self._batches))
         write(self, *given, **named)
 
     monkeypatch.setattr(Operator, "__matmul__", multiplied)

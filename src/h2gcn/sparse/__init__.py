@@ -12,10 +12,11 @@ find the page. The dense side is copied to huge pages, which are kept while a tr
 lasts (`large`); products of few columns are left to torch.
 
 **Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
-gradients are written by hand (`Paths`): the products of all rings are one call, and go
-to where they belong, or are added there. Sums stay in registers (`tiles`). What torch
-differentiates is what all other operators take, and what tests compare with. So it is
-with sums whose weights are learnt (`attend`).
+gradients are written by hand (`Sheet`): the products of all rings are one call, and go
+to where they belong, or are added there. Sums stay in registers, and rows that are
+alike are summed together (`tiles`). What torch differentiates (`Paths`) is what all
+other operators take, and what tests compare with. So it is with sums whose weights are
+learnt (`attend`).
 
 **Threads take parts of the rows, one after the other** (`share_out`), and are kept. Who
 is late takes less, and nobody waits for who has not begun: other programs may have the

@@ -46,7 +46,7 @@ def main() -> None:
         collect()
         return
     torch.set_num_threads(options.threads)
-    keep_freed_memory()  # as `h2gcn tune` does: some models take half the time
+    keep_freed_memory()  # as `h2gcn tune` does
     warnings.simplefilter("ignore", H2GCNWarning)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for dataset, model in itertools.product(options.datasets, options.models):

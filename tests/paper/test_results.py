@@ -187,7 +187,7 @@ def test_real_means_are_of_the_setting_that_validation_nodes_chose(kept: Any) ->
 
 def test_cells_that_were_run_twice_are_the_same(kept: Any) -> None:
     # Once to find out about kinds of features, once for the table, with other draws of
-    # dropout: on one graph, seeds of an MLP are up to two points apart.
+    # dropout, by which a single run may move further than the mean that a cell shows.
     table = kept.tables["syn-products"]
     variants = kept.tables["ablation"]
     for name, accuracies in kept.kinds["20"]["cells"].items():
@@ -195,7 +195,7 @@ def test_cells_that_were_run_twice_are_the_same(kept: Any) -> None:
         of = table if model in {row.name for row in table.rows} else variants
         cell = of.row(model)[h]
         if cell.mean is not None:
-            assert cell.values == pytest.approx(accuracies, abs=2.0)
+            assert cell.mean == pytest.approx(fmean(accuracies), abs=1.0), name
 
 
 def test_the_stand_in_is_as_far_apart_as_was_found(kept: Any) -> None:

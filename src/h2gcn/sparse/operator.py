@@ -226,6 +226,8 @@ WIDE = 8
 """Columns of a large dense matrix from which our kernel is quicker than torch's."""
 GROUPED = 64
 """Entries of a row, on average, from which rows may be worth grouping."""
+MOST_GROUPED = 2**24
+"""Entries up to which they are: groups are a second form, up to 8 bytes for each."""
 ALIKE = 2.5
 """Rows of four that have an entry of their group, where groups are worth it."""
 
@@ -287,7 +289,9 @@ class TiledMatrix:
     @cached_property
     def groups(self) -> Groups | None:
         """Its rows in groups that are alike, if they are and it is worth it."""
-        if self.entries < GROUPED * self.shape[0] or not self.entries:
+        if not GROUPED * self.shape[0] <= self.entries <= MOST_GROUPED:
+            return None
+        if not self.entries:
             return None
         from h2gcn.sparse.tiles import group_rows
 

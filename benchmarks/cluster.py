@@ -55,7 +55,7 @@ def main() -> None:
     options.add_argument("what", nargs="+", choices=("table", "exact", "whole"))
     options.add_argument("--nodes", type=int, default=300_000)
     options.add_argument("--degree", type=int, default=10)
-    options.add_argument("--epochs", type=int, default=5)
+    options.add_argument("--epochs", type=int, default=11)
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument(
         "--sizes", type=int, nargs="+", default=[1_000_000, 10_000_000]
@@ -198,7 +198,11 @@ class Stopwatch:
 
 
 def exact(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:
-    """Return how long an epoch of H2GCN takes, and what travels in it."""
+    """Return how long an epoch of H2GCN takes, and what travels in it.
+
+    In the first one, rows are cut and turned once for all: the mean of the others is
+    told, and that of all beside it.
+    """
     graph = open_store(store)
     model = NodeClassifier(
         "h2gcn-1", epochs=chosen.epochs, patience=None, random_state=0
@@ -213,7 +217,8 @@ def exact(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str
         on_epoch=lambda _: marks.append(time.perf_counter()),
     )
     return {
-        "seconds": model.seconds_ / model.n_iter_,
+        "seconds": (marks[-1] - marks[0]) / (len(marks) - 1),
+        "with the first": model.seconds_ / model.n_iter_,
         "MB sent": spread.sent / 1e6,
         "MB forecast": spread.forecast_sent / 1e6,
         "peak GB": spread.peak / 1e9,

@@ -151,7 +151,7 @@ class MixHop(NodeModule):
     def _normalised(self, hidden: Tensor) -> Tensor:
         """Return columns of mean zero and variance one, plus their shifts.
 
-        In one call of torch, five times as fast as by its sums. That call multiplies
+        In one call of torch, which is quicker than its sums. That call multiplies
         before it subtracts the mean: where it is not small, little would be left of a
         column that hardly varies. What is taken away first has no gradient.
         """

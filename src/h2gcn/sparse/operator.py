@@ -289,9 +289,7 @@ class TiledMatrix:
     @cached_property
     def groups(self) -> Groups | None:
         """Its rows in groups that are alike, if they are and it is worth it."""
-        if not GROUPED * self.shape[0] <= self.entries <= MOST_GROUPED:
-            return None
-        if not self.entries:
+        if not max(1, GROUPED * self.shape[0]) <= self.entries <= MOST_GROUPED:
             return None
         from h2gcn.sparse.tiles import group_rows
 

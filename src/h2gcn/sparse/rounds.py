@@ -13,6 +13,7 @@ a pass is a few calls. On small graphs, calls take most of the time.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -374,7 +375,7 @@ class _ByHand(torch.autograd.Function):
         return None, of_weight, ctx.back(of_r), None, None, None
 
 
-class _Pass:
+class _Pass(ABC):
     """Logits of some nodes, and their gradients.
 
     Parameters
@@ -386,15 +387,15 @@ class _Pass:
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
 
+    @abstractmethod
     def forward(self, r: Tensor, weight: Tensor, drawn: Draw | None) -> Tensor:
         """Return the logits, [m, C]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def backward(
         self, grad: Tensor, r: Tensor, drawn: Draw | None
     ) -> tuple[Tensor, Tensor]:
         """Return the gradients of R_0 and of W."""
-        raise NotImplementedError
 
 
 def _tiles(operators: Sequence[Operator], *, turned: bool = False) -> list[TiledMatrix]:

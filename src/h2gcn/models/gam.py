@@ -25,7 +25,7 @@ from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import LinearMap, Target, pair_distances
 
 __all__ = ["BASES", "GAM", "Agreement", "convolution_and_pairs"]
 
@@ -82,8 +82,8 @@ class Agreement(nn.Module):
         """Return z of some pairs, [m], which are columns of node numbers, [2, m]."""
         assert not isinstance(x, TableInput)
         hidden = ACTIVATIONS[self.activation](x @ self.embedding + self.embedding_bias)
-        one, other = (hidden.index_select(0, ends) for ends in pairs)
-        return ((one - other).square() @ self.output)[:, 0] + self.output_bias
+        z = pair_distances(hidden, hidden, pairs, self.output[:, 0])
+        return z + self.output_bias
 
 
 class GAM(NodeModule):
@@ -309,10 +309,9 @@ class GAM(NodeModule):
         self, kind: str, shares: Tensor, hot: Tensor, given: Mapping[str, Tensor]
     ) -> Tensor:
         """Return the mean distance of pairs of a kind, by agreement and weight."""
-        first = shares if kind == "uu" else hot
-        one, other = given[kind]
-        apart = (first.index_select(0, one) - shares.index_select(0, other)).square()
-        return apart.sum(dim=1) @ given[f"{kind}_weights"]
+        first, ones = shares if kind == "uu" else hot, shares.new_ones(shares.shape[1])
+        apart = pair_distances(first, shares, given[kind], ones)
+        return apart @ given[f"{kind}_weights"]
 
     def forward(
         self,

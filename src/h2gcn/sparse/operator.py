@@ -267,14 +267,17 @@ class TiledMatrix:
     ----------
     matrix
         A CSR tensor of 32-bit floats and indices on the processor, [m, n].
+    grouped
+        Whether its rows are grouped where they are alike.
     """
 
-    def __init__(self, matrix: Tensor) -> None:
+    def __init__(self, matrix: Tensor, *, grouped: bool = True) -> None:
         self.matrix, self.entries = matrix, matrix._nnz()
-        self.shape = matrix.shape
+        self.shape, self._grouped = matrix.shape, grouped
 
-    def __reduce__(self) -> tuple[type[TiledMatrix], tuple[Tensor]]:
-        return TiledMatrix, (self.matrix,)  # a copy is somewhere else
+    def __reduce__(self) -> tuple[Callable[[Tensor], TiledMatrix], tuple[Tensor]]:
+        # A copy is somewhere else.
+        return partial(TiledMatrix, grouped=self._grouped), (self.matrix,)
 
     @staticmethod
     def can(matrix: Matrix) -> bool:
@@ -289,7 +292,8 @@ class TiledMatrix:
     @cached_property
     def groups(self) -> Groups | None:
         """Its rows in groups that are alike, if they are and it is worth it."""
-        if not max(1, GROUPED * self.shape[0]) <= self.entries <= MOST_GROUPED:
+        worth = max(1, GROUPED * self.shape[0]) <= self.entries <= MOST_GROUPED
+        if not (self._grouped and worth):
             return None
         from h2gcn.sparse.tiles import group_rows
 
@@ -443,9 +447,9 @@ def _address(rows: Tensor | None) -> tuple[int, int]:
 
 TILE = 16
 """Columns that our kernel sums together, at least."""
-STRIP = 4096
+STRIP = 2048
 """Columns of a strip: 64 wide, the rows of the dense matrix for it fit in a cache."""
-STRIP_ENTRIES = 64
+STRIP_ENTRIES = 32
 """Entries that a row has in a strip, on average, where strips are worth it."""
 
 
@@ -458,11 +462,14 @@ class Strips:
     Parameters
     ----------
     strips
-        CSR tensors side by side, of STRIP columns each, the last of the others.
+        Matrices [m, n] that are to be added up, each with the entries of some columns.
     """
 
-    def __init__(self, strips: Sequence[Tensor]) -> None:
+    def __init__(self, strips: Sequence[TiledMatrix]) -> None:
         self._strips = tuple(strips)
+
+    def __reduce__(self) -> tuple[type[Strips], tuple[Sequence[TiledMatrix]]]:
+        return Strips, (self._strips,)  # a copy is somewhere else
 
     @classmethod
     def of_transposed(cls, matrix: CSR) -> Strips | None:
@@ -471,18 +478,26 @@ class Strips:
         n_strips = -(-rows // STRIP)
         if n_strips < 2 or matrix.nnz < STRIP_ENTRIES * n_strips * columns:
             return None
-        parts = (matrix[first : first + STRIP].T for first in range(0, rows, STRIP))
-        found = [to_matrix(CSR(part), torch.device("cpu")) for part in parts]
-        return cls([part for part in found if isinstance(part, Tensor)])
+        found = []
+        for first in range(0, rows, STRIP):
+            part = CSR(matrix[first : first + STRIP].T)
+            part.sort_indices()
+            places = (part.indices + first).astype(np.int32)
+            starts = part.indptr.astype(np.int32)
+            of_all = sorted_csr(part.data, places, starts, (columns, rows))
+            strip = to_matrix(of_all, torch.device("cpu"))
+            if isinstance(strip, Tensor):
+                found.append(TiledMatrix(strip, grouped=False))
+        return cls(found)
+
+    @cached_property
+    def _products(self) -> Products:
+        return Products([(strip, None, None) for strip in self._strips])
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         """Return the product with a dense matrix [n, c], [m, c]."""
         result = dense.new_empty(self._strips[0].shape[0], dense.shape[1])
-        first = 0
-        for strip in self._strips:
-            last = first + strip.shape[1]
-            result.addmm_(strip, dense[first:last], beta=1 if first else 0)
-            first = last
+        self._products.write(dense.shape[1], dense.contiguous(), result)
         return result
 
 

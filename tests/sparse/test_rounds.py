@@ -33,12 +33,22 @@ def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]
 @pytest.mark.parametrize("classes", [1, 5, 8])
 @pytest.mark.parametrize("probability", [0.0, 0.3, 0.5])
 @pytest.mark.parametrize("some", [False, True], ids=["all", "some"])
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 @pytest.mark.parametrize(
     ("n_rings", "final"), [(2, (0, 1, 2)), (2, (0, 2)), (1, (1,)), (3, (0, 1, 3))]
 )
 def test_by_hand_is_what_torch_differentiates(
-    n_rings: int, final: tuple[int, ...], some: bool, probability: float, classes: int
+    n_rings: int,
+    final: tuple[int, ...],
+    large: bool,
+    some: bool,
+    probability: float,
+    classes: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if large:  # as from 65,536 nodes on, and in huge pages
+        monkeypatch.setattr("h2gcn.sparse.rounds.LARGE", 1)
+        monkeypatch.setattr("h2gcn.sparse.large.MANY_BYTES", 1)
     torch.manual_seed(0)
     paths = Paths(n_rings, final)
     blocks = sum(n_rings**k for k in final)

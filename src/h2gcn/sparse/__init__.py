@@ -11,9 +11,9 @@ product is larger than most caches: every entry is a trip to memory, and one mor
 find the page. The dense side is copied to huge pages, which are kept while a training
 lasts (`large`); products of few columns are left to torch.
 
-**Small products are few calls.** Up to 65,536 nodes, the rounds of a model and their
-gradients are written by hand (`Sheet`): the products of all rings are one call, and go
-to where they belong, or are added there. Sums stay in registers, and rows that are
+**Rounds are few calls.** The rounds of H2GCN and their gradients are written by hand
+(`Sheet`): the products of all rings are one call, and go to where they belong, or are
+added there; none is held to be added up later. Sums stay in registers, and rows that are
 alike are summed together (`tiles`). What torch differentiates (`Paths`) is what all
 other operators take, and what tests compare with. So it is with sums whose weights are
 learnt (`attend`).

@@ -23,12 +23,40 @@ from h2gcn.graph import CSR
 from h2gcn.sparse.memory import huge_pages
 from h2gcn.sparse.rows import SHARED, count_threads, equal_parts, share_out
 
-__all__ = ["LaidOut", "RowSums", "Whole", "kept_workspace"]
+__all__ = ["LANES", "LaidOut", "Room", "RowSums", "Whole", "kept_workspace"]
 
 LANES = 16
 """Columns that our kernel sums together."""
 MANY_BYTES = 2**22
 """From which on a dense matrix is in huge pages."""
+
+
+class Room:
+    """Memory for numbers, in huge pages where there are many; kept for the next ones.
+
+    What is in it must not be used when it is gone.
+
+    Parameters
+    ----------
+    count
+        How many numbers.
+
+    Attributes
+    ----------
+    numbers
+        Not yet written, [count].
+    """
+
+    def __init__(self, count: int) -> None:
+        self._lot = _take(count) if 4 * count >= MANY_BYTES else None
+        lot = self._lot
+        self.numbers = torch.empty(count) if lot is None else torch.from_numpy(lot)
+        self.numbers = self.numbers[:count]
+
+    def __del__(self) -> None:
+        lot = getattr(self, "_lot", None)
+        if lot is not None and _KEEPERS:
+            _give_back(lot)
 
 
 class Whole:
@@ -48,12 +76,8 @@ class Whole:
     def __init__(self, rows: int, width: int) -> None:
         self.width = width
         filled = -(-width // LANES) * LANES
-        self._lot: NDArray[np.float32] | None = None
-        if 4 * rows * filled < MANY_BYTES:
-            self.numbers = torch.zeros(rows, filled)
-            return
-        self._lot = _take(rows * filled)
-        self.numbers = torch.from_numpy(self._lot[: rows * filled]).view(rows, filled)
+        self._room = Room(rows * filled)
+        self.numbers = self._room.numbers.view(rows, filled)
         self.numbers[:, width:] = 0
 
     @classmethod
@@ -62,11 +86,6 @@ class Whole:
         whole = cls(*dense.shape)
         whole.numbers[:, : whole.width] = dense.detach()
         return whole
-
-    def __del__(self) -> None:
-        lot = getattr(self, "_lot", None)
-        if lot is not None and _KEEPERS:
-            _give_back(lot)
 
 
 class RowSums:

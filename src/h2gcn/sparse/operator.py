@@ -646,8 +646,8 @@ class Operator:
     def tiles(self) -> TiledMatrix | None:
         """The matrix as our own products take it, if they do."""
         matrix = self.matrix
-        few = self.shape[1] < LARGE and TiledMatrix.can(matrix)
-        return TiledMatrix(matrix) if few and isinstance(matrix, Tensor) else None
+        can = isinstance(matrix, Tensor) and TiledMatrix.can(matrix)
+        return TiledMatrix(matrix) if can else None
 
     @cached_property
     def turned_tiles(self) -> TiledMatrix:

@@ -8,7 +8,8 @@ inside the products (`inner`, `outer`), whose matrices are then as wide as its r
 Both are written down twice: as torch differentiates them, for any operators (`Paths`),
 and by hand for those in memory (`Sheet`). By hand, products are written to where they
 belong and added up there, and where that is, is found once for all steps of a training:
-a pass is a few calls. On small graphs, calls take most of the time.
+a pass is a few calls. On small graphs, calls take most of the time; on large ones, what
+would be added up afterwards takes the memory.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from torch import Tensor
 
 from h2gcn.sparse.apart import current_blocks, linear
 from h2gcn.sparse.dropping import Draw, draw, dropout_linear
+from h2gcn.sparse.large import LANES, Room
 from h2gcn.sparse.operator import (
     FOUR,
+    LARGE,
     LinearMap,
     Operator,
     Products,
@@ -259,7 +262,7 @@ class Sheet:
         self.paths, self.operators = paths, operators
         self.rings = [op for op in operators if isinstance(op, Operator)]
         self.turn = 0
-        self._memory = torch.empty(0)
+        self._rooms = [Room(0)]
         self._passes: dict[tuple[bool, int], tuple[Target | None, _Pass]] = {}
         self._inner: _Inner | None = None
 
@@ -331,9 +334,9 @@ class Sheet:
     def lay_out(self, *shapes: tuple[int, ...]) -> list[Tensor]:
         """Return matrices one after the other, where other passes have theirs."""
         sizes = [-(-prod(shape) // LINE) * LINE for shape in shapes]
-        if sum(sizes) > len(self._memory):
-            self._memory = torch.empty(sum(sizes))
-        places = self._memory[: sum(sizes)].split(sizes)
+        if sum(sizes) > len(self._rooms[-1].numbers):
+            self._rooms.append(Room(sum(sizes)))  # passes before have the others
+        places = self._rooms[-1].numbers[: sum(sizes)].split(sizes)
         return [
             place[: prod(shape)].view(shape)
             for place, shape in zip(places, shapes, strict=True)
@@ -370,8 +373,8 @@ class _ByHand(torch.autograd.Function):
             raise RuntimeError("what gradients need of this pass was overwritten")
         sheet.turn += 1
         of_r, of_weight = ctx.work.backward(grads[0], ctx.r, ctx.drawn)
-        if ctx.back is None:
-            return of_r, of_weight, None, None, None, None
+        if ctx.back is None:  # where it is now, the next pass has another
+            return of_r.clone(), of_weight, None, None, None, None
         return None, of_weight, ctx.back(of_r), None, None, None
 
 
@@ -395,7 +398,7 @@ class _Pass(ABC):
     def backward(
         self, grad: Tensor, r: Tensor, drawn: Draw | None
     ) -> tuple[Tensor, Tensor]:
-        """Return the gradients of R_0 and of W."""
+        """Return the gradients of R_0, until the next pass, and of W."""
 
 
 def _tiles(operators: Sequence[Operator], *, turned: bool = False) -> list[TiledMatrix]:
@@ -407,9 +410,10 @@ def _tiles(operators: Sequence[Operator], *, turned: bool = False) -> list[Tiled
 class _Inner:
     """All products but the last, without dropout, and their gradients.
 
-    Blocks have C' columns, C filled up to a multiple of four. A round is cut by the
-    ring that comes first, [rings, n, c], where rows lie close: the next product reads
-    them more quickly. The gradients of all paths are side by side, [n, paths · C'].
+    Blocks have C' columns, C filled up to a multiple of four, or of what is fetched of
+    memory at once where they are larger than the cache. A round is cut by the ring that
+    comes first, [rings, n, c], where rows lie close: the next product reads them more
+    quickly. The gradients of all paths are side by side, [n, paths · C'].
 
     Parameters
     ----------
@@ -431,13 +435,15 @@ class _Inner:
         paths, (width, classes) = sheet.paths, shape
         rings, n = sheet.rings, sheet.rings[0].shape[0]
         self.sheet, self.width, self.classes = sheet, width, classes
-        self.filled = filled = -(-classes // FOUR) * FOUR
+        lanes = FOUR if n < LARGE else LANES
+        self.filled = filled = -(-classes // lanes) * lanes
         ends = [filled * count for count in paths.counts]
         self._by_path = torch.zeros(width, sum(paths.counts), filled)
         first, *later = self._by_path.view(width, -1).split(
             [sum(ends[:2]), *ends[2:]], dim=1
         )
-        self.found = torch.empty(n, sum(ends[:2]))
+        self._room = Room(n * sum(ends[:2]))
+        self.found = self._room.numbers.view(n, sum(ends[:2]))
         self._own = first
         # Blocks and gradients are never needed at the same time.
         every, *given = sheet.lay_out((n, sum(ends)), *((n, end) for end in ends[1:-1]))
@@ -510,6 +516,7 @@ class _Plain(_Pass):
     def __init__(self, sheet: Sheet, inner: _Inner, last: Sequence[Operator]) -> None:
         super().__init__(sheet)
         self._inner, self._last = inner, last
+        self._room: Room | None = None
         parts = inner.found.chunk(len(last), 1)
         products = [
             (t, part, None) for t, part in zip(_tiles(last), parts, strict=True)
@@ -520,10 +527,9 @@ class _Plain(_Pass):
     @cached_property
     def _back(self) -> tuple[Tensor, Products]:
         """The gradient of logits, filled up, and the products with it."""
-        grad, outs = (
-            torch.zeros(self._shape),
-            self._inner.grads.chunk(len(self._last), 1),
-        )
+        self._room = Room(prod(self._shape))
+        grad = self._room.numbers.view(self._shape).zero_()
+        outs = self._inner.grads.chunk(len(self._last), 1)
         turned = _tiles(self._last, turned=True)
         products = [(t, grad, out) for t, out in zip(turned, outs, strict=True)]
         return grad, Products(products)
@@ -571,6 +577,8 @@ class _Dropped(_Pass):
             (m, read * width), *((count, n, width) for count in counts[1:depth])
         )
         self._joined = joined
+        # What products read anywhere in it; its gradient takes its place.
+        self._room = Room(n * width) if n >= LARGE else None
         tiles, ends = _tiles(rings), _tiles(last)
         places = paths.by_round(joined.split(width, dim=1))
         below: Sequence[Tensor | None] = [None]  # R_0, which is given
@@ -619,6 +627,8 @@ class _Dropped(_Pass):
         """Return the logits, [m, C]."""
         assert drawn is not None
         self.sheet.turn += 1
+        if self._room is not None:
+            r = self._room.numbers.view(r.shape).copy_(r)
         for products in self._rounds:
             products.write(r.shape[1], r)
         self._of_nodes.write(r.shape[1], r)
@@ -633,7 +643,8 @@ class _Dropped(_Pass):
         grad = grad.contiguous()
         of_weight = (grad.t() @ self._joined).t() * drawn.scale
         drawn.gradients(grad, self._turned, self._blocks)
-        of_r = torch.empty_like(r)
+        room = self._room
+        of_r = torch.empty_like(r) if room is None else room.numbers.view(r.shape)
         for products in self._back:
             products.write(r.shape[1], out=of_r)
         return of_r, of_weight

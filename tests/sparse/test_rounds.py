@@ -1,5 +1,6 @@
 """Rounds by hand next to what torch differentiates, and products that are tiled."""
 
+import itertools
 import pickle
 from collections.abc import Callable
 
@@ -12,17 +13,21 @@ from torch import Tensor
 from h2gcn.graph import CSR
 from h2gcn.sparse import Operator, Paths, Sheet, Target, seeded
 from h2gcn.sparse.operator import Products, TiledMatrix, csr_tensor, multiplier
-from h2gcn.sparse.tiles import group_rows
+from h2gcn.sparse.tiles import COLUMN, Groups, group_rows
 
 NODES, WIDTH = 40, 16
 
 
 def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]:
-    """Return matrices that are not symmetric; rows are empty, all of the third."""
+    """Return matrices that are not symmetric; rows are empty, all of the third.
+
+    As in normalised rings, an entry is what its row has times what its column has.
+    """
     found = []
     for ring in range(n_rings):
         rng = np.random.default_rng(ring)
-        dense = rng.random((NODES, NODES)) * (rng.random((NODES, NODES)) < 0.3)
+        values = np.outer(*(0.2 + rng.random((2, NODES))))
+        dense = values * (rng.random((NODES, NODES)) < 0.3)
         dense[ring::7] = 0
         dense *= ring != 2
         matrix = CSR(sp.csr_array(dense.astype(np.float32)))
@@ -154,6 +159,20 @@ def test_each_row_is_summed_alike_whoever_takes_it(
     assert torch.equal(found[0], found[2])
 
 
+def dense_of(groups: Groups, shape: tuple[int, int]) -> np.ndarray:
+    found = np.zeros(shape, dtype=np.float32)
+    for group, (numbers, factors) in enumerate(
+        zip(groups.rows, groups.factors, strict=True)
+    ):
+        part = slice(*groups.starts[group : group + 2])
+        columns = groups.columns[part] & (2**COLUMN - 1)
+        assert (np.diff(columns.astype(np.int64)) > 0).all()
+        for place, (row, factor) in enumerate(zip(numbers, factors, strict=True)):
+            having = (groups.columns[part] >> (COLUMN + place) & 1).astype(bool)
+            found[row, columns[having]] = factor * groups.values[part][having]
+    return found
+
+
 @pytest.mark.parametrize("rows", [1, 4, 5, 7, NODES])
 def test_groups_hold_every_entry_of_their_rows_once(rows: int) -> None:
     (operator,) = operators_of(1, np.arange(rows))
@@ -161,13 +180,34 @@ def test_groups_hold_every_entry_of_their_rows_once(rows: int) -> None:
     parts = matrix.indptr, matrix.indices, matrix.data
     groups = group_rows(*parts, NODES, 0.0)
     assert groups is not None
-    found = np.zeros((rows, NODES), dtype=np.float32)
-    for group, numbers in enumerate(groups.rows):
-        part = slice(*groups.starts[group : group + 2])
-        assert (np.diff(groups.columns[part]) > 0).all()
-        found[numbers[:, None], groups.columns[part]] = groups.values[part].T
-    np.testing.assert_array_equal(found, matrix.toarray())
+    found = dense_of(groups, (rows, NODES))
+    np.testing.assert_allclose(found, matrix.toarray(), rtol=1e-6)
     assert set(groups.rows.flat) == set(range(rows))
+
+
+def test_factors_go_from_row_to_row() -> None:
+    """Rows may have no columns in common but by way of others, or none at all."""
+    chain = [[0, 0, 3, 0, 6, 0], [0, 0, 0, 0, 2, 1], [5, 7, 0, 0, 0, 0]]
+    dense = np.array([*chain, [10, 14, 0, 0, 0, 4]], dtype=np.float32)
+    for order in itertools.permutations(range(4)):
+        matrix = sp.csr_array(dense[list(order)])
+        parts = matrix.indptr, matrix.indices, matrix.data
+        groups = group_rows(*parts, 6, 0.0)
+        assert groups is not None
+        np.testing.assert_allclose(dense_of(groups, (4, 6)), matrix.toarray(), 1e-6)
+    apart = sp.csr_array(np.eye(6, dtype=np.float32)[:4])
+    groups = group_rows(apart.indptr, apart.indices, apart.data, 6, 0.0)
+    assert groups is not None
+    assert (groups.factors == 1).all()
+
+
+@pytest.mark.parametrize("value", [1.5, 0.0, np.nan])
+def test_rows_that_differ_by_more_than_a_factor_are_not_grouped(value: float) -> None:
+    matrix = sp.csr_array(np.ones((8, 30), dtype=np.float32))
+    parts = matrix.indptr, matrix.indices, matrix.data
+    assert group_rows(*parts, 30, 2.5) is not None
+    matrix.data[100] = value
+    assert group_rows(*parts, 30, 2.5) is None
 
 
 def test_rows_are_grouped_where_they_are_alike() -> None:

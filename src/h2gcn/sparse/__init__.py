@@ -13,8 +13,8 @@ lasts (`large`); products of few columns are left to torch.
 
 **Rounds are few calls.** The rounds of H2GCN and their gradients are written by hand
 (`Sheet`): the products of all rings are one call, and go to where they belong, or are
-added there; none is held to be added up later. Sums stay in registers, and rows that are
-alike are summed together (`tiles`). What torch differentiates (`Paths`) is what all
+added there; none is held to be added up later. Sums stay in registers, and rows that
+are alike are summed together (`tiles`). What torch differentiates (`Paths`) is what all
 other operators take, and what tests compare with. So it is with sums whose weights are
 learnt (`attend`).
 

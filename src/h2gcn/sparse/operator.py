@@ -227,7 +227,7 @@ WIDE = 8
 GROUPED = 64
 """Entries of a row, on average, from which rows may be worth grouping."""
 MOST_GROUPED = 2**24
-"""Entries up to which they are: groups are a second form, up to 8 bytes for each."""
+"""Entries up to which they are: groups are a second form, up to 3.2 bytes for each."""
 ALIKE = 2.5
 """Rows of four that have an entry of their group, where groups are worth it."""
 
@@ -415,7 +415,7 @@ class _Batch:
 
     def write(self, width: int, dense: Tensor | None, out: Tensor | None) -> None:
         """Write them, as `Products.write`."""
-        from h2gcn.sparse.tiles import write_groups, write_rows
+        from h2gcn.sparse.tiles import columns_at_once, write_groups, write_rows
 
         table, threads = self._table, count_threads()
         if dense is not None or out is not None:
@@ -431,8 +431,9 @@ class _Batch:
             if groups is None:
                 write_rows(table, rows.start, rows.stop, width)
             else:
-                numbers = groups.rows.ctypes.data
-                write_groups(table, numbers, rows.start, rows.stop, width)
+                each = groups.rows.ctypes.data, groups.factors.ctypes.data
+                most = columns_at_once()
+                write_groups(table, *each, rows.start, rows.stop, width, most)
 
         if threads == 1 or self._work * width < SHARED * threads:
             work(slice(0, longest.parts[-1].stop))
@@ -646,8 +647,9 @@ class Operator:
     def tiles(self) -> TiledMatrix | None:
         """The matrix as our own products take it, if they do."""
         matrix = self.matrix
-        can = isinstance(matrix, Tensor) and TiledMatrix.can(matrix)
-        return TiledMatrix(matrix) if can else None
+        if not (isinstance(matrix, Tensor) and TiledMatrix.can(matrix)):
+            return None
+        return TiledMatrix(matrix)
 
     @cached_property
     def turned_tiles(self) -> TiledMatrix:

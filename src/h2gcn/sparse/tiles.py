@@ -6,13 +6,15 @@ in vectors. Where a product is a multiple of 16 columns wide, each of them is su
 the order of entries, however many there are.
 
 Rows of full matrices have most of their columns in common. Four of them that do are a
-group (`group_rows`): for each column that one of them has stand four values, some zero,
-and a row of the dense matrix that was fetched is used four times.
+group (`group_rows`): a row of the dense matrix that was fetched is used four times. In
+a normalised ring, rows differ by a factor where they have the same columns; so an entry
+of a group is a column, who of the four has it, and one value for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,12 +23,21 @@ from numpy.typing import NDArray
 
 from h2gcn.sparse.compiling import Compiled, compiled
 
-__all__ = ["TOGETHER", "Groups", "group_rows", "write_groups", "write_rows"]
+__all__ = [
+    "TOGETHER",
+    "Groups",
+    "columns_at_once",
+    "group_rows",
+    "write_groups",
+    "write_rows",
+]
 
 FUSED = ("contract",)
 """Multiply and add in one instruction."""
 TOGETHER = 4
 """Rows of a group."""
+COLUMN = 28
+"""Bits of a group's entry that name the column; the others tell who has it."""
 
 
 class Tile(Compiled):
@@ -35,8 +46,8 @@ class Tile(Compiled):
     It is called with the address of where the entries begin, beside which stands
     where they end, those of the columns and the values of all entries, that of the
     dense matrix, the bytes from one of its rows to the next, the address of the sums,
-    whether they begin with what is there, and of a group the address of its rows'
-    numbers and the bytes from the sums of one row to the next; else zeros.
+    whether they begin with what is there, and of a group the addresses of its rows'
+    numbers and factors and the bytes from the sums of one row to the next; else zeros.
 
     Parameters
     ----------
@@ -48,7 +59,7 @@ class Tile(Compiled):
         Entries that are added apart from each other, and their sums at the end: one
         addition takes as long as four that do not wait for each other.
     rows
-        That are summed together, with as many values for each entry.
+        That are summed together: one, or a group.
     """
 
     def __init__(self, lanes: int, vectors: int, chains: int, rows: int = 1) -> None:
@@ -61,9 +72,9 @@ class Tile(Compiled):
             from numba.core import types
             from numba.extending import intrinsic
 
-            def tile(_, row, columns, values, dense, pitch, out, add, rows, to):  # type: ignore[no-untyped-def]
-                del row, columns, values, dense, pitch, out, add, rows, to  # types
-                return types.void(*[types.int64] * 9), self._write
+            def tile(_, row, columns, values, dense, pitch, out, add, rows, by, to):  # type: ignore[no-untyped-def]
+                del row, columns, values, dense, pitch, out, add, rows, by, to  # types
+                return types.void(*[types.int64] * 10), self._write
 
             self._made = intrinsic(tile)
         return self._made
@@ -71,13 +82,14 @@ class Tile(Compiled):
     def _write(self, context: Any, builder: Any, _: Any, given: Any) -> Any:
         from llvmlite import ir  # type: ignore[import-untyped]
 
-        row, columns, values, dense, pitch, out, add, numbers, to = given
+        row, columns, values, dense, pitch, out, add, numbers, factors, to = given
         word, long = ir.IntType(32), ir.IntType(64)
         number = ir.FloatType()
         vector = ir.VectorType(number, self._lanes)
         undefined, step = ir.Constant(vector, ir.Undefined), 4 * self._lanes
         first = ir.Constant(ir.VectorType(word, self._lanes), [0] * self._lanes)
         offsets = [ir.Constant(long, step * place) for place in range(self._vectors)]
+        grouped = self._rows > 1
 
         def place(address: Any, kind: Any) -> Any:
             return builder.inttoptr(address, kind.as_pointer())
@@ -85,24 +97,37 @@ class Tile(Compiled):
         def loaded(address: Any, kind: Any) -> Any:
             return builder.load(place(address, kind), align=4)
 
+        def everywhere(address: Any) -> Any:
+            """Return a number in all places of a vector."""
+            value = loaded(address, number)
+            alone = builder.insert_element(undefined, value, ir.Constant(word, 0))
+            return builder.shuffle_vector(alone, undefined, first)
+
+        def added(value: Any, terms: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
+            products = (builder.fmul(value, term, flags=FUSED) for term in terms)
+            return [
+                builder.fadd(one, total, flags=FUSED)
+                for one, total in zip(products, sums, strict=True)
+            ]
+
         def with_entry(entry: Any, sums: Sequence[Any]) -> list[Any]:
-            at_column = builder.mul(entry, ir.Constant(long, 4))
-            column = builder.zext(loaded(builder.add(columns, at_column), word), long)
+            at = builder.mul(entry, ir.Constant(long, 4))
+            column = builder.zext(loaded(builder.add(columns, at), word), long)
+            having = builder.lshr(column, ir.Constant(long, COLUMN))
+            if grouped:
+                column = builder.and_(column, ir.Constant(long, 2**COLUMN - 1))
             given = builder.add(dense, builder.mul(column, pitch))
             terms = [loaded(builder.add(given, offset), vector) for offset in offsets]
+            value = everywhere(builder.add(values, at))
+            if not grouped:
+                return added(value, terms, sums)
+            terms = [builder.fmul(value, term) for term in terms]
+            at_ones = builder.add(ones, builder.shl(having, ir.Constant(long, 4)))
             found = []
-            for place in range(self._rows):
-                at_value = builder.mul(entry, ir.Constant(long, 4 * self._rows))
-                at_value = builder.add(at_value, ir.Constant(long, 4 * place))
-                value = loaded(builder.add(values, at_value), number)
-                alone = builder.insert_element(undefined, value, ir.Constant(word, 0))
-                value = builder.shuffle_vector(alone, undefined, first)
-                products = (builder.fmul(value, term, flags=FUSED) for term in terms)
-                own = sums[place * self._vectors :]
-                found += [
-                    builder.fadd(one, total, flags=FUSED)
-                    for one, total in zip(products, own, strict=False)
-                ]
+            for own in range(self._rows):
+                one = everywhere(builder.add(at_ones, ir.Constant(long, 4 * own)))
+                mine = sums[own * self._vectors : (own + 1) * self._vectors]
+                found += added(one, terms, mine)
             return found
 
         def all_added(at: Any, chains: Sequence[Sequence[Any]]) -> tuple[Any, Any]:
@@ -135,25 +160,55 @@ class Tile(Compiled):
         begun = builder.icmp_signed("!=", add, ir.Constant(long, 0))
         zero = ir.Constant(vector, [0.0] * self._lanes)
         outs = [out]
-        if self._rows > 1:
+        if grouped:
+            ones = _who_has_it(context, builder)
             at_rows = (
-                builder.add(numbers, ir.Constant(long, 4 * place))
-                for place in range(self._rows)
+                builder.add(numbers, ir.Constant(long, 4 * own))
+                for own in range(self._rows)
             )
             each = [builder.sext(loaded(at_row, word), long) for at_row in at_rows]
             outs = [builder.add(out, builder.mul(row, to)) for row in each]
         places = [builder.add(one, offset) for one in outs for offset in offsets]
-        there = [loaded(at_sums, vector) for at_sums in places]
-        sums = [builder.select(begun, found, zero) for found in there]
-        zeros = [[zero] * len(sums)] * (self._chains - 1)
-        at, (sums, *others) = all_added(at, [sums, *zeros])
+        there = [
+            builder.select(begun, loaded(at_sums, vector), zero) for at_sums in places
+        ]
+        nothing = [zero] * len(there)
+        sums = nothing if grouped else there
+        at, (sums, *others) = all_added(at, [sums, *[nothing] * (self._chains - 1)])
         for other in others:
             sums = [builder.fadd(*pair) for pair in zip(sums, other, strict=True)]
         if others:
             at, (sums,) = all_added(at, [sums])
+        if grouped:
+            at_each = (
+                builder.add(factors, ir.Constant(long, 4 * own))
+                for own in range(self._rows)
+            )
+            every = [everywhere(at) for at in at_each for _ in offsets]
+            sums = [
+                added(factor, [total], [before])[0]
+                for factor, total, before in zip(every, sums, there, strict=True)
+            ]
         for total, at_sums in zip(sums, places, strict=True):
             builder.store(total, place(at_sums, vector), align=4)
         return context.get_dummy_value()
+
+
+def _who_has_it(context: Any, builder: Any) -> Any:
+    """Return the address of a one or a zero for each row of a group, bits by bits."""
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    del context
+    number = ir.FloatType()
+    bits = [
+        float(having >> row & 1)
+        for having in range(2**TOGETHER)
+        for row in range(TOGETHER)
+    ]
+    table = ir.Constant(ir.ArrayType(number, len(bits)), bits)
+    kept = cgutils.global_constant(builder, "who_has_it", table)
+    return builder.ptrtoint(kept, ir.IntType(64))
 
 
 wide, narrow = Tile(16, 4, chains=1), Tile(16, 1, chains=1)
@@ -186,65 +241,81 @@ def write_rows(products, first, last, width):  # type: ignore[no-untyped-def]
             while done < width:
                 read, written = dense + 4 * done, out + i * to + 4 * done
                 if width - done >= 64:
-                    wide(row, columns, values, read, pitch, written, add, 0, 0)
+                    wide(row, columns, values, read, pitch, written, add, 0, 0, 0)
                     done += 64
                 elif width - done >= 16:
-                    narrow(row, columns, values, read, pitch, written, add, 0, 0)
+                    narrow(row, columns, values, read, pitch, written, add, 0, 0, 0)
                     done += 16
                 elif width - done >= 8:
-                    eight(row, columns, values, read, pitch, written, add, 0, 0)
+                    eight(row, columns, values, read, pitch, written, add, 0, 0, 0)
                     done += 8
                 elif width - done >= 4:
-                    four(row, columns, values, read, pitch, written, add, 0, 0)
+                    four(row, columns, values, read, pitch, written, add, 0, 0, 0)
                     done += 4
                 else:
-                    one(row, columns, values, read, pitch, written, add, 0, 0)
+                    one(row, columns, values, read, pitch, written, add, 0, 0, 0)
                     done += 1
 
 
 @compiled
-def write_groups(products, numbers, first, last, width):  # type: ignore[no-untyped-def]
+def write_groups(products, numbers, factors, first, last, width, most):  # type: ignore[no-untyped-def]
     """Write the products of some groups of rows, as `write_rows`.
 
     Parameters
     ----------
     products
         As of `write_rows`, of matrices whose rows stand in the same groups.
-    numbers
-        The address of the rows' numbers, of 32 bits, group by group.
+    numbers, factors
+        The addresses of the rows' numbers and of what they are multiplied with, of 32
+        bits, group by group.
     first, last
         The groups from `first` on and before `last`.
     width
         Columns of each dense matrix.
+    most
+        Columns that are summed together, at most.
     """
     for starts, columns, values, dense, pitch, out, to, add in products:
-        for i in range(first, last):
-            row, rows, done = starts + 4 * i, numbers + 4 * TOGETHER * i, 0
-            while done < width:
-                read, written = dense + 4 * done, out + 4 * done
-                if width - done >= 64:
+        done = 0
+        while done < width:
+            read, written, size = dense + 4 * done, out + 4 * done, 1
+            for lanes in (4, 8, 16, 64):
+                if lanes <= min(width - done, most):
+                    size = lanes
+            for i in range(first, last):
+                row, at = starts + 4 * i, 4 * TOGETHER * i
+                rows, by = numbers + at, factors + at
+                if size == 64:
                     wide_group(
-                        row, columns, values, read, pitch, written, add, rows, to
+                        row, columns, values, read, pitch, written, add, rows, by, to
                     )
-                    done += 64
-                elif width - done >= 16:
+                elif size == 16:
                     narrow_group(
-                        row, columns, values, read, pitch, written, add, rows, to
+                        row, columns, values, read, pitch, written, add, rows, by, to
                     )
-                    done += 16
-                elif width - done >= 8:
+                elif size == 8:
                     eight_group(
-                        row, columns, values, read, pitch, written, add, rows, to
+                        row, columns, values, read, pitch, written, add, rows, by, to
                     )
-                    done += 8
-                elif width - done >= 4:
+                elif size == 4:
                     four_group(
-                        row, columns, values, read, pitch, written, add, rows, to
+                        row, columns, values, read, pitch, written, add, rows, by, to
                     )
-                    done += 4
                 else:
-                    one_group(row, columns, values, read, pitch, written, add, rows, to)
-                    done += 1
+                    one_group(
+                        row, columns, values, read, pitch, written, add, rows, by, to
+                    )
+            done += size
+
+
+@cache
+def columns_at_once() -> int:
+    """Return how many columns of a group's sums there are registers for."""
+    from llvmlite import binding
+    from numba.core import config
+
+    host = config.CPU_NAME is None  # or told to compute as another
+    return 64 if host and binding.get_host_cpu_features().get("avx512f") else 16
 
 
 class Groups(NamedTuple):
@@ -254,16 +325,21 @@ class Groups(NamedTuple):
     ----------
     starts
         Where the entries of each group begin, and where the last ones end, [g + 1].
-    columns, values
-        Of each entry, [e] and [e, TOGETHER].
+    columns
+        Of each entry, and in the bits from COLUMN on which rows have it, [e].
+    values
+        Of each entry; a row has it times its factor, [e].
     rows
         Which they are, [g, TOGETHER]. The last group may have one several times.
+    factors
+        Of each row, [g, TOGETHER].
     """
 
     starts: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    columns: NDArray[np.uint32]
     values: NDArray[np.float32]
     rows: NDArray[np.int32]
+    factors: NDArray[np.float32]
 
 
 def group_rows(
@@ -276,7 +352,8 @@ def group_rows(
     """Return a matrix in groups of rows that are alike, None if they are not.
 
     Rows are sorted by the least of their columns in several random orders: two rows
-    have the same one as likely as they have columns in common.
+    have the same one as likely as they have columns in common. Those of a group must
+    differ by a factor where they have the same columns.
 
     Parameters
     ----------
@@ -288,36 +365,105 @@ def group_rows(
         How many entries of rows an entry of a group must stand for, on average.
     """
     n_rows = len(starts) - 1
-    rng, empty = np.random.default_rng(0), starts[:-1] == starts[1:]
-    keys = []
+    if n_columns > 2**COLUMN:
+        return None
+    rng, keys = np.random.default_rng(0), []
     for _ in range(ORDERS):
         places = rng.permutation(n_columns).astype(np.int32)
-        lowest = np.full(n_rows, n_columns, dtype=np.int32)
-        begun = starts[:-1][~empty]
-        lowest[~empty] = np.minimum.reduceat(places[columns], begun)
-        keys.append(lowest)
+        keys.append(np.empty(n_rows, dtype=np.int32))
+        _write_least(starts, columns, places, keys[-1])
     rows = np.lexsort(keys).astype(np.int32)
     rows = np.append(rows, np.repeat(rows[-1], -n_rows % TOGETHER))
     rows = rows.reshape(-1, TOGETHER).astype(np.int32)
-    nothing, none = np.empty(0, np.int32), np.empty((0, TOGETHER), np.float32)
-    sizes = np.zeros(len(rows) + 1, np.int32)
-    _merge(starts, columns, values, rows, sizes[1:], nothing, none)
+    given, sizes = (starts, columns, values, rows), np.zeros(len(rows) + 1, np.int32)
+    factors = np.zeros(rows.shape, np.float32)
+    nothing, none = np.empty(0, np.uint32), np.empty(0, np.float32)
+    _merge(*given, factors, sizes[1:], nothing, none)
     begins = np.cumsum(sizes, dtype=np.int32)
     if len(columns) < least * begins[-1]:
         return None
-    merged = np.empty(begins[-1], np.int32)
-    each = np.zeros((begins[-1], TOGETHER), np.float32)
-    _merge(starts, columns, values, rows, sizes[1:], merged, each)
-    return Groups(begins, merged, each, rows)
+    _find_factors(*given, factors)
+    merged, each = np.empty(begins[-1], np.uint32), np.empty(begins[-1], np.float32)
+    if not _merge(*given, factors, sizes[1:], merged, each):
+        return None
+    return Groups(begins, merged, each, rows, factors)
 
 
 ORDERS = 3
 """Random ones that tell which rows are alike."""
+CLOSE = np.float32(1e-6)
+"""How far a value may be from that of its group times the factor, times itself."""
 
 
 @compiled
-def _merge(starts, columns, values, rows, sizes, out, out_values):  # type: ignore[no-untyped-def]
-    """Count the columns of each group, and write them and their values if asked to."""
+def _write_least(starts, columns, places, out):  # type: ignore[no-untyped-def]
+    """Write the least place of the columns of each row; of none, how many there are."""
+    for i in range(len(out)):
+        least = len(places)
+        for at in range(starts[i], starts[i + 1]):
+            least = min(least, places[columns[at]])
+        out[i] = least
+
+
+LAST = np.int32(2**31 - 1)
+
+
+@compiled
+def _next_column(columns, at, end):  # type: ignore[no-untyped-def]
+    """Return the least column that is next in one of the rows, LAST if none is."""
+    column = LAST
+    for j in range(TOGETHER):
+        if at[j] < end[j]:
+            column = min(column, columns[at[j]])
+    return column
+
+
+@compiled
+def _find_factors(starts, columns, values, rows, factors):  # type: ignore[no-untyped-def]
+    """Write by what factors the rows of each group differ; that of the first is one.
+
+    One that is not known is zero. Rows that no columns tie to it have another first.
+    """
+    at = np.empty(TOGETHER, np.int64)
+    end = np.empty(TOGETHER, np.int64)
+    for i in range(len(rows)):
+        unknown, found = TOGETHER, False
+        while unknown > 0:
+            if not found:
+                j = 0
+                while factors[i, j] != 0:
+                    j += 1
+                factors[i, j] = 1
+                unknown -= 1
+            found = False
+            for j in range(TOGETHER):
+                at[j], end[j] = starts[rows[i, j]], starts[rows[i, j] + 1]
+            while unknown > 0:
+                column = _next_column(columns, at, end)
+                if column == LAST:
+                    break
+                value = np.float32(0)
+                for j in range(TOGETHER):
+                    there = at[j] < end[j] and columns[at[j]] == column
+                    if there and value == 0 and factors[i, j] != 0:
+                        value = values[at[j]] / factors[i, j]
+                for j in range(TOGETHER):
+                    if at[j] < end[j] and columns[at[j]] == column:
+                        if value != 0 and factors[i, j] == 0 and values[at[j]] != 0:
+                            factors[i, j] = values[at[j]] / value
+                            unknown, found = unknown - 1, True
+                        at[j] += 1
+
+
+@compiled
+def _merge(starts, columns, values, rows, factors, sizes, out, out_values):  # type: ignore[no-untyped-def]
+    """Count the columns of each group, and write them and their values if asked to.
+
+    Returns
+    -------
+    bool
+        Whether factors tell the values of all rows, where they were asked for.
+    """
     at, end = np.empty(TOGETHER, np.int64), np.empty(TOGETHER, np.int64)
     wanted, to = len(out) > 0, 0
     for i in range(len(rows)):
@@ -325,18 +471,23 @@ def _merge(starts, columns, values, rows, sizes, out, out_values):  # type: igno
         for j in range(TOGETHER):
             at[j], end[j] = starts[rows[i, j]], starts[rows[i, j] + 1]
         while True:
-            column = np.int32(2**31 - 1)
-            for j in range(TOGETHER):
-                if at[j] < end[j]:
-                    column = min(column, columns[at[j]])
-            if column == np.int32(2**31 - 1):
+            column = _next_column(columns, at, end)
+            if column == LAST:
                 break
+            having, value = 0, np.float32(0)
             for j in range(TOGETHER):
                 if at[j] < end[j] and columns[at[j]] == column:
                     if wanted:
-                        out_values[to, j] = values[at[j]]
+                        given = values[at[j]]
+                        if having == 0:
+                            value = given / factors[i, j]
+                        far = abs(value * factors[i, j] - given)
+                        if not far <= CLOSE * abs(given):
+                            return False
+                        having |= 1 << j
                     at[j] += 1
             if wanted:
-                out[to] = column
+                out[to], out_values[to] = column | having << COLUMN, value
             to += 1
         sizes[i] = to - begun
+    return True

@@ -107,13 +107,14 @@ def test_gradients_of_an_earlier_pass_are_refused(probability: float) -> None:
 
 @pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("grouped", [False, True], ids=["rows", "groups"])
+@pytest.mark.parametrize("most", [0, 16, 64], ids=["rows", "sliced", "groups"])
 def test_products_are_written_to_where_they_belong(
-    width: int, threads: int, grouped: bool, monkeypatch: pytest.MonkeyPatch
+    width: int, threads: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("h2gcn.sparse.operator.SHARED", 1)
-    if grouped:
+    if most:
         group_all(monkeypatch)
+        monkeypatch.setattr("h2gcn.sparse.tiles.columns_at_once", lambda: most)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     one, other = operators_of(2)
     given = torch.randn(NODES, 2 * width)  # two matrices side by side

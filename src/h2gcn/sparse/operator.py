@@ -415,30 +415,76 @@ class _Batch:
 
     def write(self, width: int, dense: Tensor | None, out: Tensor | None) -> None:
         """Write them, as `Products.write`."""
-        from h2gcn.sparse.tiles import columns_at_once, write_groups, write_rows
+        from h2gcn.sparse.tiles import write_rows
 
-        table, threads = self._table, count_threads()
+        table = self._table
         if dense is not None or out is not None:
             table = table.copy()  # other threads may be given others
         if dense is not None:
             table[self._read, 3:5] = _address(dense)
         if out is not None:
             table[self._written, 5:7] = _address(out)
-        longest = self._longest
-        groups = longest.groups
+        if self._longest.groups is not None:
+            self._write_groups(self._longest.groups, table, width, dense)
+            return
 
         def work(rows: slice) -> None:
-            if groups is None:
-                write_rows(table, rows.start, rows.stop, width)
-            else:
-                each = groups.rows.ctypes.data, groups.factors.ctypes.data
-                most = columns_at_once()
-                write_groups(table, *each, rows.start, rows.stop, width, most)
+            write_rows(table, rows.start, rows.stop, width)
 
-        if threads == 1 or self._work * width < SHARED * threads:
-            work(slice(0, longest.parts[-1].stop))
+        self._share_out(work, self._work * width)
+
+    def _write_groups(
+        self,
+        groups: Groups,
+        table: NDArray[np.int64],
+        width: int,
+        given: Tensor | None,
+    ) -> None:
+        """Write them group by group.
+
+        What is wider than there are registers for is cut into slices, one after the
+        other: a slice of rows that are far apart would use a part of the cache alone.
+        """
+        from h2gcn.sparse.tiles import columns_at_once, write_groups
+
+        each = groups.rows.ctypes.data, groups.factors.ctypes.data
+        most = columns_at_once()
+
+        def write(products: NDArray[np.int64], slice_to: int) -> None:
+            def work(rows: slice) -> None:
+                bounds = rows.start, rows.stop
+                write_groups(products, *each, *bounds, width, most, slice_to)
+
+            self._share_out(work, self._work * width * len(products) // len(table))
+
+        if width <= most:
+            write(table, 4 * most)
+            return
+        slices = torch.empty(-(-width // most), self._longest.shape[1], most)
+        for (_, held, _), product in zip(self._held, table, strict=True):
+            dense = given if held is None else held
+            assert dense is not None
+            for place, columns in zip(slices, dense.split(most, 1), strict=True):
+                place[:, : columns.shape[1]] = columns
+            cut = product[None].copy()
+            cut[0, 3:5] = _address(slices[0])
+            write(cut, 4 * slices.stride(0))
+
+    def _share_out(self, work: Callable[[slice], None], cost: int) -> None:
+        """Have threads take parts of the rows, or of the groups, where it is worth it.
+
+        Parameters
+        ----------
+        work
+            Writes a part.
+        cost
+            Entries times columns.
+        """
+        parts, threads = self._longest.parts, count_threads()
+        if threads == 1 or cost < SHARED * threads:
+            work(slice(0, parts[-1].stop))
         else:
-            share_out(work, longest.parts, threads)
+            share_out(work, parts, threads)
 
 
 def _address(rows: Tensor | None) -> tuple[int, int]:

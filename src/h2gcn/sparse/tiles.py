@@ -258,7 +258,7 @@ def write_rows(products, first, last, width):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def write_groups(products, numbers, factors, first, last, width, most):  # type: ignore[no-untyped-def]
+def write_groups(products, numbers, factors, first, last, width, most, slice_to):  # type: ignore[no-untyped-def]
     """Write the products of some groups of rows, as `write_rows`.
 
     Parameters
@@ -274,11 +274,14 @@ def write_groups(products, numbers, factors, first, last, width, most):  # type:
         Columns of each dense matrix.
     most
         Columns that are summed together, at most.
+    slice_to
+        The bytes from `most` columns of a dense matrix to the next ones.
     """
     for starts, columns, values, dense, pitch, out, to, add in products:
         done = 0
         while done < width:
-            read, written, size = dense + 4 * done, out + 4 * done, 1
+            read = dense + done // most * slice_to + done % most * 4
+            written, size = out + 4 * done, 1
             for lanes in (4, 8, 16, 64):
                 if lanes <= min(width - done, most):
                     size = lanes

@@ -161,7 +161,7 @@ class Tile(Compiled):
         zero = ir.Constant(vector, [0.0] * self._lanes)
         outs = [out]
         if grouped:
-            ones = _who_has_it(context, builder)
+            ones = _who_has_it(builder)
             at_rows = (
                 builder.add(numbers, ir.Constant(long, 4 * own))
                 for own in range(self._rows)
@@ -169,11 +169,14 @@ class Tile(Compiled):
             each = [builder.sext(loaded(at_row, word), long) for at_row in at_rows]
             outs = [builder.add(out, builder.mul(row, to)) for row in each]
         places = [builder.add(one, offset) for one in outs for offset in offsets]
-        there = [
-            builder.select(begun, loaded(at_sums, vector), zero) for at_sums in places
-        ]
-        nothing = [zero] * len(there)
-        sums = nothing if grouped else there
+
+        def there() -> list[Any]:
+            """Return what the sums begin with."""
+            found = (loaded(at_sums, vector) for at_sums in places)
+            return [builder.select(begun, one, zero) for one in found]
+
+        nothing = [zero] * len(places)
+        sums = nothing if grouped else there()
         at, (sums, *others) = all_added(at, [sums, *[nothing] * (self._chains - 1)])
         for other in others:
             sums = [builder.fadd(*pair) for pair in zip(sums, other, strict=True)]
@@ -187,19 +190,18 @@ class Tile(Compiled):
             every = [everywhere(at) for at in at_each for _ in offsets]
             sums = [
                 added(factor, [total], [before])[0]
-                for factor, total, before in zip(every, sums, there, strict=True)
+                for factor, total, before in zip(every, sums, there(), strict=True)
             ]
         for total, at_sums in zip(sums, places, strict=True):
             builder.store(total, place(at_sums, vector), align=4)
         return context.get_dummy_value()
 
 
-def _who_has_it(context: Any, builder: Any) -> Any:
-    """Return the address of a one or a zero for each row of a group, bits by bits."""
+def _who_has_it(builder: Any) -> Any:
+    """Return where a one or a zero stands for each row, for all bits there can be."""
     from llvmlite import ir
     from numba.core import cgutils
 
-    del context
     number = ir.FloatType()
     bits = [
         float(having >> row & 1)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Features, Graph
@@ -20,7 +19,7 @@ from h2gcn.rings import (
     sampled_ring,
     sampled_rows,
 )
-from h2gcn.sparse import LaidOut, Operator, compiled, sums_by_column
+from h2gcn.sparse import LaidOut, compiled, sums_by_column
 
 __all__ = [
     "DIRECTIONS",
@@ -41,8 +40,6 @@ COLUMNS = 128
 """How many columns are aggregated together."""
 NARROW = 32
 """How many a slice has, at least, where each column is summed as if it were alone."""
-EIGHT = 8
-"""To a multiple of it, few columns are filled up: a processor takes as many at once."""
 SPARSE_COST = 16
 """How much dearer an entry is in a product of two sparse matrices."""
 FULL = 0.1
@@ -408,7 +405,9 @@ def shares(matrix: CSR) -> CSR:
 def multiply(matrix: CSR, x: Features | LaidOut) -> Features:
     """Return a sparse matrix times features, in blocks of columns.
 
-    Sparse features stay sparse while that is the cheaper way.
+    Sparse features stay sparse while that is the cheaper way. Dense ones are multiplied
+    by our own kernel, of however few rows: torch's adds in an order that depends on how
+    many there are, on some processors.
     """
     if isinstance(x, LaidOut):
         return x.times(matrix)
@@ -420,16 +419,10 @@ def multiply(matrix: CSR, x: Features | LaidOut) -> Features:
             return found.toarray() if full else found
         x = x.toarray()
     result = np.empty((matrix.shape[0], x.shape[1]), dtype=np.float32)
-    operator = Operator(matrix)
     for first in range(0, x.shape[1], COLUMNS):
-        part = np.ascontiguousarray(x[:, first : first + COLUMNS], dtype=np.float32)
-        width = part.shape[1]
-        if width % EIGHT and width < EIGHT * EIGHT:
-            # Else that is done or not by the number of rows, and the last bits differ.
-            part = np.pad(part, ((0, 0), (0, -width % EIGHT)))
-        part = part if part.flags.writeable else part.copy()  # of a mapped file
-        made = operator @ torch.from_numpy(part)
-        result[:, first : first + COLUMNS] = made[:, :width]
+        part = x[:, first : first + COLUMNS]
+        laid = LaidOut.of(part.shape, [(slice(None), part)])
+        result[:, first : first + COLUMNS] = laid.times(matrix)
     return result
 
 

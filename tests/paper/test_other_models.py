@@ -68,6 +68,14 @@ def test_rows_of_the_paper_stand_beside(tmp_path: Path) -> None:
     assert row["tolokers"] == "not run", "it is no benchmark of the paper"
 
 
+def test_benchmarks_of_others_are_read_for_those_rows_too(tmp_path: Path) -> None:
+    for dataset in ("tolokers", "cora"):
+        write(tmp_path, dataset, "h2gcn-1", config={"metric": "roc_auc"})
+    row = cells(others.others_table(tmp_path, REAL), "*h2gcn-1*")
+    assert row["tolokers"] == "90.00 ± 1.00"
+    assert row["cora"] == "not run", "the table of real benchmarks says so"
+
+
 def test_nothing_is_said_to_be_missing_when_all_is_there(tmp_path: Path) -> None:
     for model in others.MODELS:
         for dataset in others.DATASETS:

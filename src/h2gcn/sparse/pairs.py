@@ -78,18 +78,19 @@ def _write_distances(one, other, pairs, weights, out):  # type: ignore[no-untype
     whole = width - width % LANES
     sums = np.empty(LANES, one.dtype)
     for i in range(len(out)):
-        left, right = one[pairs[0, i]], other[pairs[1, i]]
-        sums[:] = 0
-        for begun in range(0, whole, LANES):
-            for j in range(LANES):
-                apart = left[begun + j] - right[begun + j]
-                sums[j] += apart * apart * weights[begun + j]
-        for j in range(width - whole):
-            apart = left[whole + j] - right[whole + j]
-            sums[j] += apart * apart * weights[whole + j]
+        u, v = pairs[0, i], pairs[1, i]
         total = one.dtype.type(0)
-        for j in range(LANES):
-            total += sums[j]
+        if whole:
+            sums[:] = 0
+            for begun in range(0, whole, LANES):
+                for j in range(LANES):
+                    apart = one[u, begun + j] - other[v, begun + j]
+                    sums[j] += apart * apart * weights[begun + j]
+            for j in range(LANES):
+                total += sums[j]
+        for j in range(whole, width):
+            apart = one[u, j] - other[v, j]
+            total += apart * apart * weights[j]
         out[i] = total
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from h2gcn.cli.console import download_bar
-from h2gcn.datasets import DATASETS, data_root, is_dataset, load_dataset
+from h2gcn.datasets import DATASETS, SIZES, data_root, is_dataset, load_dataset
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.experiments.runs import open_graph
 from support.commands import Run
@@ -50,10 +50,11 @@ def test_missing_files_are_named_with_the_folder(
     with pytest.raises(InputError) as caught:
         load_dataset("texas", root=tmp_path)
     assert str(caught.value) == (
-        f"texas: 12 of its files are not in {tmp_path / 'texas' / 'raw'} "
-        "(out1_node_feature_label.txt, …), and downloading them failed: "
+        f"texas: its files are not in {tmp_path / 'texas' / 'raw'} "
+        "('out1_node_feature_label.txt', 'out1_graph_edges.txt' and 10 more), and "
+        "downloading failed: "
         f"{server.address}/out1_node_feature_label.txt: there is no connection to "
-        "127.0.0.1; otherwise set $H2GCN_DATA to a folder that has them"
+        "127.0.0.1; or set $H2GCN_DATA to a folder that has them"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -91,6 +92,7 @@ def test_a_download_is_read_from_its_raw_files(
         for file in there.iterdir()
     }
     monkeypatch.setattr("h2gcn.datasets.raw_files.known_checksums", lambda: sums)
+    monkeypatch.delitem(SIZES, "texas")
     root, told = tmp_path / "root", set()
     with serving(lambda request: serve_from(there, request)) as server:
         at(monkeypatch, server.address)
@@ -199,6 +201,24 @@ def test_the_list_tells_what_is_checked(run: Run) -> None:
     }
     code, out, _ = run("datasets")
     assert "Sums: the checksums of all files are known" in out
+    sums = {
+        line.split()[0]: line.split()[2] for line in out.splitlines() if "  acc" in line
+    }
+    assert (sums["texas"], sums["cornell"], sums["penn94"]) == ("yes", "copy", "no")
+
+
+def test_the_list_tells_how_large_they_are(run: Run) -> None:
+    import json
+
+    listed = json.loads(run("datasets", "--json")[1])["datasets"]
+    told = {row["name"]: row for row in listed}
+    assert told["ogbn-arxiv"]["published"] == {
+        **{"nodes": 169_343, "edges": 1_166_243, "classes": 40}
+    }
+    assert told["reed98"]["published"] is None
+    assert told["ogbn-arxiv"]["tested_on"] == "its format"
+    assert told["cornell"]["tested_on"] == told["texas"]["tested_on"] == "its files"
+    assert "22,662" in run("datasets")[1]
 
 
 def test_the_list_fits_a_narrow_terminal(
@@ -250,11 +270,11 @@ def test_cora_full_has_three_splits_of_its_own(tmp_path: Path) -> None:
             f"{name}_shape": np.array(matrix.shape),
         }
     np.savez(folder / "cora.npz", labels=np.arange(n) % 2, **parts)
-    graph = load_dataset("cora-full", root=tmp_path)
+    graph = load_dataset("cora-full", root=tmp_path, trust_data=True)
     assert [split.sizes for split in graph.splits] == [(10, 10, 20)] * 3
     assert graph.n_edges == n - 1
     told = "no split inside; 3 of 25/25/50 are drawn, class by class"
-    assert graph.record.notes == (told,)
+    assert graph.record.notes[0] == told
 
 
 def test_the_root_is_the_environment_s_or_the_cache(

@@ -13,7 +13,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.estimator import check_split, resolve_device
@@ -527,13 +527,14 @@ def test_a_perceptron_needs_no_edges() -> None:
     assert clf.predict(graph).shape == (N,)
 
 
-def test_roc_auc_is_for_two_classes() -> None:
+@pytest.mark.parametrize("metric", ["roc_auc", "pr_auc"])
+def test_metrics_that_rank_are_for_two_classes(metric: str) -> None:
     with pytest.raises(
         InputError,
-        match=r"The 'metric' parameter of NodeClassifier can be 'roc_auc' only for two "
-        r"classes\. ring has 3\.",
+        match=rf"The 'metric' parameter of NodeClassifier can be '{metric}' only for "
+        r"two classes\. ring has 3\.",
     ):
-        classifier(metric="roc_auc").fit(ring_graph(n_classes=3))
+        classifier(metric=metric).fit(ring_graph(n_classes=3))
 
 
 @pytest.mark.parametrize("device", ["cuda", "mps"])
@@ -714,6 +715,18 @@ def test_score_by_roc_auc() -> None:
     test = SPLITS[0].test
     expected = roc_auc_score(graph.y[test], clf.predict_proba(graph, test)[:, 1])
     assert clf.score(graph) == pytest.approx(expected)
+
+
+def test_score_by_pr_auc(small_graph: Graph) -> None:
+    clf = NodeClassifier("h2gcn-1", metric="pr_auc", epochs=2, random_state=0)
+    clf.fit(small_graph)
+    test = clf.split_.test
+    y = small_graph.y[test]
+    rare = int(2 * y.sum() <= len(y))
+    shares = clf.predict_proba(small_graph, test)[:, rare]
+    assert clf.score(small_graph) == pytest.approx(
+        average_precision_score(y == rare, shares)
+    )
 
 
 def test_a_score_without_a_value_is_not_nan_in_silence(small_graph: Graph) -> None:

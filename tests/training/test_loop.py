@@ -150,12 +150,13 @@ def test_the_metric_chooses_the_epoch() -> None:
     assert [epoch.val_score for epoch in chosen["roc_auc"].history] == [1.0, 0.5]
 
 
-def test_roc_auc_needs_both_classes_among_the_validation_nodes() -> None:
+@pytest.mark.parametrize("metric", ["roc_auc", "pr_auc"])
+def test_ranking_needs_both_classes_among_the_validation_nodes(metric: str) -> None:
     model = Scripted([hits(2)[:2], hits(2)[:2]])
     split = Split(train=[0, 1], val=[2, 4], test=[])  # one class: no ROC curve
     with pytest.raises(
         InputError,
-        match=r"the metric roc_auc needs both classes among the validation nodes; "
+        match=rf"the metric {metric} needs both classes among the validation nodes; "
         r"they are all of one\.",
     ):
         train(
@@ -164,7 +165,7 @@ def test_roc_auc_needs_both_classes_among_the_validation_nodes() -> None:
             (),
             Y,
             split,
-            TrainConfig(epochs=2, metric="roc_auc"),
+            TrainConfig(epochs=2, metric=metric),
         )
 
 
@@ -487,8 +488,8 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
         ({"l2": math.nan}, r"in \[0, inf\)\. Got nan instead"),
         (
             {"metric": "acuracy"},
-            r"'metric' .* one of 'accuracy', 'macro_f1', 'roc_auc'\. Got 'acuracy' "
-            r"instead\. Did you mean 'accuracy'\?",
+            r"'metric' .* one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc'\. Got "
+            r"'acuracy' instead\. Did you mean 'accuracy'\?",
         ),
     ],
 )

@@ -82,7 +82,7 @@ def test_roc_auc_is_for_two_classes(n_classes: int) -> None:
 
 def test_score_goes_by_name() -> None:
     y, scores = random_case(0, 2)
-    assert METRICS == ("accuracy", "macro_f1", "roc_auc")
+    assert METRICS == ("accuracy", "macro_f1", "roc_auc", "pr_auc")
     assert score("accuracy", y, scores) == accuracy(y, scores)
     assert score("roc_auc", y, scores) == roc_auc(y, scores)
     assert accuracy(y, scores) != roc_auc(y, scores)
@@ -160,3 +160,27 @@ def test_pr_auc_is_of_the_rarer_class() -> None:
     shares = np.stack([first, 1 - first], axis=1)
     assert pr_auc(y, shares) == average_precision(y, shares)[0]
     assert pr_auc(1 - y, shares) == average_precision(1 - y, shares)[1]
+
+
+# --------------------------------------------------------------------------- pr_auc
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("rare", [0, 1])
+def test_pr_auc_chooses_by_the_rarer_class(seed: int, rare: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(60) < 0.2, rare, 1 - rare)
+    logits = rng.normal(size=(60, 2)).astype(np.float32)
+    ahead = logits[:, rare] - logits[:, 1 - rare]
+    expected = reference.average_precision_score(y == rare, ahead)
+    assert score("pr_auc", y, logits) == pytest.approx(expected)
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert score("pr_auc", y, shares) == pytest.approx(expected)
+
+
+def test_pr_auc_as_a_metric_is_for_two_classes_that_are_there() -> None:
+    assert math.isnan(score("pr_auc", np.zeros(3, int), np.eye(3, 2)))
+    with pytest.raises(
+        InputError, match=r"the metric pr_auc is for two classes; this graph has 3\."
+    ):
+        score("pr_auc", np.array([0, 1]), np.ones((2, 3)))

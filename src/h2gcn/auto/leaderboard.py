@@ -19,7 +19,12 @@ from h2gcn.training import score
 
 __all__ = ["Leaderboard", "Standing", "make_leaderboard", "render_leaderboard"]
 
-NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "roc_auc": "ROC-AUC"}
+NAMES = {
+    "accuracy": "accuracy",
+    "macro_f1": "macro F1",
+    "roc_auc": "ROC-AUC",
+    "pr_auc": "PR-AUC",
+}
 """How metrics are called in a sentence."""
 
 
@@ -164,7 +169,7 @@ def make_leaderboard(contest: Contest, metric: str) -> Leaderboard:
     contest
         Held.
     metric
-        "accuracy", "macro_f1" or "roc_auc".
+        "accuracy", "macro_f1", "roc_auc" or "pr_auc".
     """
     choice, y = contest.choice, contest.y
     rows = []

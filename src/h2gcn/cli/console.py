@@ -176,7 +176,12 @@ def _argument(found: re.Match[str], flags: dict[str, str]) -> str:
     return f"{flag} {','.join(values)}"
 
 
-SCORES = {"accuracy": "%", "macro_f1": "macro F1 %", "roc_auc": "ROC-AUC %"}
+SCORES = {
+    "accuracy": "%",
+    "macro_f1": "macro F1 %",
+    "roc_auc": "ROC-AUC %",
+    "pr_auc": "PR-AUC %",
+}
 """How the columns of each metric are headed."""
 
 MAX_CLASSES_SHOWN = 12

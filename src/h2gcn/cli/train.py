@@ -160,7 +160,8 @@ def command(
         str | None, _setting("Features: auto, rows, standard or none.")
     ] = None,
     metric: Annotated[
-        str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
+        str | None,
+        _setting("The validation score: accuracy, macro_f1, roc_auc or pr_auc."),
     ] = None,
     class_weight: Annotated[
         str | None,
@@ -759,9 +760,10 @@ def _split_row(run: SplitRun) -> dict[str, Any]:
         if run.test is None
         else run.test.probabilities.to_json(classes),
     }
-    if run.val.roc_auc is not None:
-        row["val_roc_auc"] = run.val.roc_auc
-        row["test_roc_auc"] = None if run.test is None else run.test.roc_auc
+    if len(classes) == 2:
+        for name in training.OF_TWO_CLASSES:
+            row[f"val_{name}"] = run.val.measures[name]
+            row[f"test_{name}"] = None if run.test is None else run.test.measures[name]
     return row
 
 

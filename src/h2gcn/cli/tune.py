@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn import __version__, estimator, experiments, homophily, io, models
+from h2gcn import (
+    __version__,
+    estimator,
+    experiments,
+    homophily,
+    io,
+    models,
+    training,
+)
 from h2gcn.cli import options as src
 from h2gcn.cli.console import (
     KEPT,
@@ -130,7 +138,8 @@ def command(
         ),
     ] = None,
     metric: Annotated[
-        str | None, _setting("The validation score: accuracy, macro_f1 or roc_auc.")
+        str | None,
+        _setting("The validation score: accuracy, macro_f1, roc_auc or pr_auc."),
     ] = None,
     class_weight: Annotated[
         str | None,
@@ -204,10 +213,10 @@ def command(
         )
         classifier.check_params(graph.n_classes)
     estimator.check_labels(graph)
-    if metric == "roc_auc" and graph.n_classes != 2:
+    if metric in training.OF_TWO_CLASSES and graph.n_classes != 2:
         # Otherwise every single run would fail, and be kept.
         raise InputError(
-            f"--metric roc_auc: for two classes. {graph.name} has {graph.n_classes}."
+            f"--metric {metric}: for two classes. {graph.name} has {graph.n_classes}."
         )
     splits = [
         experiments.without_test(split) for split in find_splits(graph, numbers, seed)

@@ -10,7 +10,8 @@ compares our graphs with PyG's.
 it over verified TLS, `sha256sums.txt` names it as `sha256sum -c` reads it, and another
 one is refused unless it is trusted. Of a few files only a copy is known that was put
 together from another source, and of those of cora-full and most later benchmarks
-nothing: these are read with a note.
+nothing: these are read with a note, and are refused where the graph has not the nodes
+that are published (`SIZES`). Their readers are tested on small files of their formats.
 """
 
 import lazy_loader

@@ -1,7 +1,9 @@
 from .loading import (
     DATASETS as DATASETS,
+    SIZES as SIZES,
     SYN_CORA as SYN_CORA,
     DatasetInfo as DatasetInfo,
+    Size as Size,
     data_root as data_root,
     is_dataset as is_dataset,
     load_dataset as load_dataset,

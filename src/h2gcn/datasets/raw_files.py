@@ -35,6 +35,7 @@ __all__ = [
     "LARGE_FILE",
     "MIDDLE_FILE",
     "MOST_COLUMNS",
+    "WAY_OUT",
     "DownloadProgress",
     "RawFile",
     "check_files",
@@ -63,7 +64,7 @@ RETRIES = 2
 TIMEOUT = 30
 """Seconds without a word from the server."""
 
-_WAY_OUT = (
+WAY_OUT = (
     "if it can be trusted, trust_data=True (or $H2GCN_TRUST_DATA=1) reads it all the "
     "same"
 )
@@ -193,7 +194,9 @@ def check_files(
     most_bytes
         How large a file may be; by default `MOST_BYTES`.
     """
-    unknown, other = [], []
+    unknown: list[str] = []
+    copies: list[str] = []
+    other: list[str] = []
     for file in files:
         known = known_checksums().get(file)
         _check_size(root / file, most_bytes)
@@ -201,19 +204,20 @@ def check_files(
         if known is not None and found == known:
             continue
         if known is None or file in rebuilt:
-            unknown.append(Path(file).name)
+            (unknown if known is None else copies).append(Path(file).name)
             continue
         other.append(Path(file).name)
         if not trust_data:
             again = "; once it is removed, it is downloaded again" if served else ""
             raise InputError(
                 f"{name}: {root / file} is not the known file: its SHA-256 is {found}, "
-                f"that of the known one {known}{again}; {_WAY_OUT}"
+                f"that of the known one {known}{again}; {WAY_OUT}"
             )
     folder = os.path.commonpath([(root / file).parent for file in files])
     for names, why in (
         (other, "their SHA-256 is not that of the known files"),
         (unknown, "no SHA-256 of theirs is known"),
+        (copies, "their SHA-256 is not that of the copy that is known"),
     ):
         if names:
             said = f"{name}: {listed(names, 2)} in {folder}: {why}; they are read"
@@ -318,7 +322,7 @@ def download_files(
                 raise InputError(
                     f"{address}: what came is not the known file: its SHA-256 is "
                     f"{fetch.found}, that of the known one {sums[file]}; "
-                    f"{_WAY_OUT}"
+                    f"{WAY_OUT}"
                 ) from None
             logger.info("downloaded %s", address)
             if address in archives:

@@ -32,7 +32,7 @@ from h2gcn.estimator.parameters import (
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.models import find_model
-from h2gcn.training import softmax
+from h2gcn.training import OF_TWO_CLASSES, softmax
 
 __all__ = [
     "Answer",
@@ -137,7 +137,7 @@ def find_answer(
 
     limit = params["time_limit"]
     asked = params["metric"]
-    by = "roc_auc" if asked == "roc_auc" else "log_loss"
+    by = asked if asked in OF_TWO_CLASSES else "log_loss"
     contest = hold_contest(
         graph,
         split,

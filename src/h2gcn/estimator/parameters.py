@@ -52,7 +52,7 @@ from h2gcn.rings import (
     in_words,
     is_long,
 )
-from h2gcn.training import TrainConfig
+from h2gcn.training import OF_TWO_CLASSES, TrainConfig
 
 __all__ = [
     "AUTO",
@@ -605,10 +605,10 @@ def check_labels(graph: Graph) -> None:
 
 def check_graph(graph: Graph, params: Params) -> None:
     """Refuse a graph that a model, or a metric, can do nothing with."""
-    if params["metric"] == "roc_auc" and graph.n_classes != 2:
+    if params["metric"] in OF_TWO_CLASSES and graph.n_classes != 2:
         raise InputError(
-            "The 'metric' parameter of NodeClassifier can be 'roc_auc' only for "
-            f"two classes. {graph.name} has {graph.n_classes}."
+            f"The 'metric' parameter of NodeClassifier can be '{params['metric']}' "
+            f"only for two classes. {graph.name} has {graph.n_classes}."
         )
     if graph.adj.nnz:
         if graph.edge_weight is not None and params["model"] != AUTO:

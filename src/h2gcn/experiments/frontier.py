@@ -125,7 +125,7 @@ def plain_scores(
     split
         Its training nodes are fitted on, its test nodes scored.
     metric
-        "accuracy", "roc_auc" or "macro_f1".
+        "accuracy", "roc_auc", "pr_auc" or "macro_f1".
     seed
         Of what is drawn.
     trees

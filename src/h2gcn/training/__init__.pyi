@@ -39,6 +39,7 @@ from .loop import (
 from .metrics import (
     BINS as BINS,
     CONFIDENCE as CONFIDENCE,
+    OF_TWO_CLASSES as OF_TWO_CLASSES,
     ReliabilityBin as ReliabilityBin,
     average_precision as average_precision,
     bootstrap as bootstrap,

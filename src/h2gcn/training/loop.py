@@ -42,7 +42,7 @@ from h2gcn.training.checkpoint import (
     TrainingState,
 )
 from h2gcn.training.crew import ALONE, Crew
-from h2gcn.training.metrics import METRICS, score
+from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
 from h2gcn.training.objective import CLASS_WEIGHTS, class_weights, node_loss
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 
@@ -77,7 +77,7 @@ class TrainConfig:
         Weight w of the penalty w·‖W‖² on the weights that the model regularises.
     metric
         The score that chooses the epoch: "accuracy", "macro_f1" (the mean of the
-        classes' F1), or "roc_auc" for two classes.
+        classes' F1); for two classes "roc_auc", or "pr_auc" of the rarer one.
     optimizer
         "adam" or "sgd" (no momentum).
     stopping
@@ -189,10 +189,10 @@ def train(
         Who trains. Of several workers, each is given its own rows of `x` and of the
         operators, and all of `y` and of the split.
     """
-    if config.metric == "roc_auc" and len(np.unique(y[split.val])) < 2:
+    if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
         raise InputError(
-            "the metric roc_auc needs both classes among the validation nodes; "
-            "they are all of one."
+            f"the metric {config.metric} needs both classes among the validation "
+            "nodes; they are all of one."
         )
     device = next(model.parameters()).device
     split = crew.arrange(split)

@@ -26,6 +26,7 @@ __all__ = [
     "BINS",
     "CONFIDENCE",
     "METRICS",
+    "OF_TWO_CLASSES",
     "SPREAD",
     "TEMPERATURES",
     "ReliabilityBin",
@@ -55,7 +56,9 @@ __all__ = [
     "wilson",
 ]
 
-METRICS = ("accuracy", "macro_f1", "roc_auc")
+METRICS = ("accuracy", "macro_f1", "roc_auc", "pr_auc")
+OF_TWO_CLASSES = ("roc_auc", "pr_auc")
+"""Those that rank nodes: they have a value where both of two classes are."""
 
 
 def accuracy(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
@@ -78,10 +81,7 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     of pairs of both classes that are in the right order, equal ones counted half,
     found by ranks.
     """
-    if scores.shape[1] != 2:
-        raise InputError(
-            f"the metric roc_auc is for two classes; this graph has {scores.shape[1]}."
-        )
+    _check_two("roc_auc", scores)
     ones = y == 1
     n_ones = int(ones.sum())
     n_pairs = n_ones * (len(y) - n_ones)
@@ -94,10 +94,26 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     return float((ranks[ones].sum() - n_ones * (n_ones + 1) / 2) / n_pairs)
 
 
+def _check_two(metric: str, scores: NDArray[np.float32]) -> None:
+    if scores.shape[1] != 2:
+        raise InputError(
+            f"the metric {metric} is for two classes; this graph has {scores.shape[1]}."
+        )
+
+
 def score(metric: str, y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
-    """Return the score of a metric by name."""
+    """Return the score of a metric by name.
+
+    Of "pr_auc" it is that of the rarer of two classes (see `pr_auc`), of logits too;
+    NaN where one of them is absent.
+    """
     if metric == "roc_auc":
         return roc_auc(y, scores)
+    if metric == "pr_auc":
+        _check_two(metric, scores)
+        rare = rarer_class(counts := np.bincount(y, minlength=2))
+        ahead = scores[:, rare] - scores[:, 1 - rare]
+        return _average_precision(y == rare, ahead) if counts.all() else float("nan")
     if metric == "macro_f1":
         n_classes = scores.shape[1]
         return macro_f1(confusion_matrix(y, scores.argmax(axis=1), n_classes))

@@ -241,6 +241,53 @@ def test_a_hub_of_two_thousand_does_not_underflow() -> None:
     )
 
 
+@pytest.mark.parametrize("h", [0.9, 0.995])
+@pytest.mark.parametrize("counts", [(400, 410), (150, 160)])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_hub_hears_the_majority_in_any_order(
+    h: float, counts: tuple[int, int], order: int
+) -> None:
+    # Around node 0 its leaf 1, and nodes that each hear two labels of one class.
+    classes = [c for c in (0, 1) for _ in range(counts[c])][::order]
+    middle = range(2, 2 + len(classes))
+    n = 2 + 3 * len(classes)
+    edges = [(0, 1), *((0, m) for m in middle)]
+    known = {}
+    for leaf, m in zip(range(2 + len(classes), n, 2), middle, strict=True):
+        edges += [(m, leaf), (m, leaf + 1)]
+        known |= dict.fromkeys((leaf, leaf + 1), classes[m - 2])
+    alike = [[h, 1 - h], [1 - h, h]]
+    module = BeliefPropagation(2, 2, compatibility=alike, class_prior=0.0)
+    tree = adjacency(n, edges)
+    beliefs = beliefs_of(module, one_hot(n, known, 2), tree)
+    # By hand: ten more speak for class 1, each as much as two labels let it.
+    psi = psi_of(module)
+    each = psi @ (psi[:, 1] ** 2)
+    odds = (counts[1] - counts[0]) * np.log(each[1] / each[0])
+    hub = 1 / (1 + np.exp(odds))
+    np.testing.assert_allclose(beliefs[0], [hub, 1 - hub], atol=1e-5)
+    np.testing.assert_allclose(beliefs[1], psi @ [hub, 1 - hub], atol=1e-5)
+
+
+def test_free_neighbours_outweigh_labels_that_are_held_fast() -> None:
+    # 400 labels of class 0 at the hub, and 420 nodes that hear two of class 1 each.
+    held, free = range(2, 402), range(402, 822)
+    n = 822 + 2 * 420
+    edges = [(0, 1), *((0, v) for v in (*held, *free))]
+    known = dict.fromkeys(held, 0) | dict.fromkeys(range(822, n), 1)
+    for leaf, m in zip(range(822, n, 2), free, strict=True):
+        edges += [(m, leaf), (m, leaf + 1)]
+    alike = [[0.9, 0.1], [0.1, 0.9]]
+    module = BeliefPropagation(2, 2, compatibility=alike, class_prior=0.0)
+    beliefs = beliefs_of(module, one_hot(n, known, 2), adjacency(n, edges))
+    psi = psi_of(module)
+    each = psi @ (psi[:, 1] ** 2)
+    odds = 420 * np.log(each[1] / each[0]) + 400 * np.log(psi[0, 1] / psi[0, 0])
+    hub = 1 / (1 + np.exp(odds))
+    np.testing.assert_allclose(beliefs[0], [hub, 1 - hub], atol=1e-5)
+    np.testing.assert_allclose(beliefs[1], psi @ [hub, 1 - hub], atol=1e-5)
+
+
 def test_all_leaves_of_a_hub_may_be_of_one_class() -> None:
     star = adjacency(2001, [(0, v) for v in range(1, 2001)])
     x = one_hot(2001, dict.fromkeys(range(1, 1900), 1), 2)
@@ -480,6 +527,24 @@ def test_beliefs_are_the_solution_of_the_linear_system(
     size = (b * logits).sum() / (b * b).sum()  # one number for the whole graph
     assert size > 0
     np.testing.assert_allclose(logits, size * b, atol=2e-4)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.9, 0.99])
+def test_zoobp_is_solved_as_it_comes(scale: float) -> None:
+    x, operators = one_hot(40, {0: 0, 13: 1, 27: 2}), linear_operators(cycle(40))
+    found = ZooBP(3, 3, compatibility=MIXED, scale=scale)(x, operators)
+    module = ZooBP(3, 3, compatibility=MIXED, scale=scale, steps=10000, tolerance=0.0)
+    np.testing.assert_allclose(found, module(x, operators), atol=2e-3)
+
+
+def test_beliefs_that_have_not_settled_are_told() -> None:
+    module = ZooBP(3, 3, compatibility=MIXED, scale=0.99, steps=100)
+    message = (
+        r"the beliefs have not settled: after 100 steps they still change by up to "
+        r"\S+; a smaller 'scale' or more 'steps' may help"
+    )
+    with pytest.warns(H2GCNWarning, match=message):
+        module(one_hot(40, {0: 0}), linear_operators(cycle(40)))
 
 
 def test_compatibility_is_never_made_stronger_than_it_is() -> None:

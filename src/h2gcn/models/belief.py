@@ -503,9 +503,17 @@ class LinBP(_Coupled):
             if self.echo:
                 heard = heard - d @ (beliefs @ h @ h)
             before, beliefs = beliefs, explicit + heard
-            if float((beliefs - before).detach().abs().max()) <= self.tolerance:
+            change = float((beliefs - before).detach().abs().max())
+            # Of large beliefs, rounding alone is more.
+            least = self.tolerance * max(1.0, float(beliefs.detach().abs().max()))
+            if change <= least:
                 break
+        else:
+            self._tell_unsettled(change)
         return beliefs
+
+    def _tell_unsettled(self, change: float) -> None:
+        """Say that steps ran out before beliefs settled; nobody waits for it here."""
 
     def _size(
         self, beliefs: Tensor, labels: Tensor, operators: Sequence[LinearMap]
@@ -621,9 +629,10 @@ class ZooBP(_WithClassPrior, LinBP):
         How much of the training nodes' shares of the classes (one more node in each)
         the prior takes, the rest is uniform.
     steps
-        Number of iterations, at most.
+        Number of iterations, at most; a warning says where they were too few.
     tolerance
-        The iteration ends once no belief changes by more.
+        The iteration ends once no belief changes by more; where beliefs are larger
+        than one, by this share of the largest.
 
     Notes
     -----
@@ -640,7 +649,7 @@ class ZooBP(_WithClassPrior, LinBP):
         compatibility: ArrayLike | None = None,
         scale: float = 0.5,
         class_prior: float = 1.0,
-        steps: int = 100,
+        steps: int = 1000,
         tolerance: float = 1e-6,
     ) -> None:
         check_label_channels("ZooBP", in_channels, out_channels)
@@ -679,6 +688,17 @@ class ZooBP(_WithClassPrior, LinBP):
         explicit = super()._explicit(labels, operators)
         explicit[(labels == 0).all(dim=1)] = epsilon * self._class_lead()
         return explicit
+
+    def _tell_unsettled(self, change: float) -> None:
+        """Warn: the beliefs are not the solution."""
+        if self.tolerance:
+            warnings.warn(
+                f"the beliefs have not settled: after {self.steps} steps they still "
+                f"change by up to {change:.2g}; a smaller 'scale' or more 'steps' may "
+                "help",
+                H2GCNWarning,
+                stacklevel=2,
+            )
 
     def _heard(self, explicit: Tensor, operators: Sequence[LinearMap]) -> Tensor:
         """Return how much each node hears, whatever it says, [n, 1].
@@ -740,10 +760,9 @@ class BeliefPropagation(_WithClassPrior):
     every class as likely. (The prior is that of a node without edges. One with edges to
     nodes without labels hears from them which classes go with common ones.)
     ψ = 1/|Y| + `coupling` (H − 1/|Y|) of the
-    compatibility matrix H. All messages are sent at once, each divided by its sum, and
-    products at hubs by their largest share on the way, so that none underflows. A
-    message is a mean of the new and, by `damping`, the last one; where all settle is
-    the same.
+    compatibility matrix H. All messages are sent at once, each divided by its sum;
+    products are sums of logarithms, so that none underflows at a hub. A message is a
+    mean of the new and, by `damping`, the last one; where all settle is the same.
 
     The same H estimated from edges is LinBP's, which is this for weak compatibilities,
     linearised. What edges weigh is not looked at.
@@ -870,11 +889,10 @@ class BeliefPropagation(_WithClassPrior):
         reverse = np.argsort(adj.indices, kind="stable")
         heard = np.full((adj.nnz, self.out_channels), 1 / self.out_channels)
         sent, starts = np.empty_like(heard), adj.indptr.astype(np.int64)
-        shares = np.exp(priors - priors.max(axis=1, keepdims=True))
         change = 0.0
         for _ in range(self.steps):
             change = _send_messages(
-                starts, reverse, heard, shares, psi, self.damping, sent
+                starts, reverse, heard, priors, psi, self.damping, sent
             )
             heard, sent = sent, heard
             if change <= self.tolerance:
@@ -900,30 +918,32 @@ def _send_messages(  # type: ignore[no-untyped-def]
 ):
     """Write what each node says to each neighbour; return the largest change.
 
-    A node's product is divided by its largest share on the way. What underflows then is
-    nothing beside the largest, whichever message is taken out of the product.
+    Products are sums of logarithms, of which the largest is taken away before they are
+    shares again: of those of many messages each may be far below what a number holds.
     """
     classes = psi.shape[0]
-    product, said = np.empty(classes), np.empty(classes)
+    all_of, said, without = np.empty(classes), np.empty(classes), np.empty(classes)
+    logs = np.empty((np.diff(starts).max() if len(starts) > 1 else 0, classes))
     largest = 0.0
     for u in range(len(starts) - 1):
+        first = starts[u]
         for i in range(classes):
-            product[i] = priors[u, i]
-        for e in range(starts[u], starts[u + 1]):
-            top = 0.0
+            all_of[i] = priors[u, i]
+        for e in range(first, starts[u + 1]):
             for i in range(classes):
-                product[i] *= heard[e, i]
-                top = max(top, product[i])
-            scale = 1 / top
+                logs[e - first, i] = np.log(heard[e, i])
+                all_of[i] += logs[e - first, i]
+        for e in range(first, starts[u + 1]):
+            top = -np.inf
             for i in range(classes):
-                product[i] *= scale
-        for e in range(starts[u], starts[u + 1]):
+                without[i] = all_of[i] - logs[e - first, i]
+                top = max(top, without[i])
             for j in range(classes):
                 said[j] = 0.0
             for i in range(classes):
-                without = product[i] / heard[e, i]
+                share = np.exp(without[i] - top)
                 for j in range(classes):
-                    said[j] += without * psi[i, j]
+                    said[j] += share * psi[i, j]
             total = 0.0
             for j in range(classes):
                 total += said[j]

@@ -513,6 +513,8 @@ def test_the_table_says_what_each_model_is() -> None:
     assert designs["mlp"] == designs["gcn"] == designs["h2gcn-ns1"] == ""
     assert designs["graphsage"] == "D1"
     assert designs["gcn-cheby"] == designs["mixhop"] == "D2"
+    two_hops = ("label-propagation-2hop", "decoupled-smoothing")
+    assert {designs[name] for name in two_hops} == {"D2"}
     assert designs["gcn-jk"] == "D3"
     assert designs["gcn-cheby-jk"] == "D2 D3"
     assert designs["graphsage-jk"] == "D1 D3"

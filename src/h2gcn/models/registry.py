@@ -271,6 +271,7 @@ MODELS: dict[str, ModelSpec] = {
         LabelPropagation,
         normalised_adjacency,
         "no features: labels spread to neighbours of neighbours",
+        "D2",
         fixed={"hops": 2},
         paper="Peel 2017",
         inputs="labels",
@@ -304,6 +305,7 @@ MODELS: dict[str, ModelSpec] = {
         DecoupledSmoothing,
         weighted_adjacency,
         "no features: nodes are like those with the same neighbours",
+        "D2",
         paper="Chin et al. 2019",
         inputs="labels",
         local=False,  # how many steps are taken, the whole graph says

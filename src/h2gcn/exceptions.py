@@ -1,18 +1,118 @@
-"""What can go wrong by a user's hand, and what is worth a warning."""
+"""The error and the warnings that the package raises for its users."""
 
-__all__ = ["H2GCNWarning", "InputError", "UndefinedMeasureWarning"]
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+__all__ = [
+    "MISSING",
+    "H2GCNWarning",
+    "InputError",
+    "UndefinedMeasureWarning",
+    "python_name",
+]
+
+MAX_VALUE_CHARS = 300  # of a value that a message shows
 
 
-class InputError(ValueError):
-    """A user's mistake, told in one line: what, the rule, the value found.
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
 
-    The command line prints the message and exits with code 2; no traceback.
+    def __reduce__(self) -> str:
+        return "MISSING"  # stays one object when an error comes from another process
+
+
+MISSING: Final = _Missing()
+Name = Callable[..., str]
+
+
+def python_name(param: str, value: object = MISSING) -> str:
+    """Return a parameter as Python code has it: `epochs`, or `epochs=5` to set it."""
+    return param if value is MISSING else f"{param}={value!r}"
+
+
+class _Message(Exception):
+    """What is wrong, field by field; its text is `render()`."""
+
+    def __init__(
+        self,
+        rule: str,
+        *,
+        param: str | None = None,
+        value: object = MISSING,
+        where: str | None = None,
+        hint: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(rule)
+        self.rule, self.param, self.value = rule, param, value
+        self.where, self.hint = where, hint
+
+    def render(self, name: Name = python_name) -> str:
+        """Return the message as one line of text.
+
+        Parameters
+        ----------
+        name
+            Writes a parameter, alone or with a value to set: `python_name`, or what
+            the command line has in its place.
+        """
+        text = self.rule if self.param is None else f"{name(self.param)} {self.rule}"
+        if self.value is not MISSING:
+            text += f", got {_short_repr(self.value)}"
+        if self.where is not None:
+            text = f"{self.where}: {text}"
+        if isinstance(self.hint, Mapping):
+            text += "; try " + " or ".join(name(*item) for item in self.hint.items())
+        elif self.hint:
+            text += f"; {self.hint}"
+        return text
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+class InputError(_Message, ValueError):
+    """A user's mistake.
+
+    The command line prints it as one line, with flags for parameters, and exits with
+    code 2.
+
+    Parameters
+    ----------
+    rule
+        What the value must be, or the whole sentence where there is no parameter.
+    param
+        The parameter at fault, by its name in Python.
+    value
+        What was given.
+    where
+        The file, with line or column if known.
+    hint
+        What to do: a text, or parameters to set.
+
+    Examples
+    --------
+    >>> print(InputError("must be in [0, 1)", param="dropout", value=1.5))
+    dropout must be in [0, 1), got 1.5
+    >>> print(InputError("the ring has 9,000,000 entries", hint={"ring_cap": 64}))
+    the ring has 9,000,000 entries; try ring_cap=64
     """
 
 
-class H2GCNWarning(UserWarning):
-    """Not an error, but said aloud (a class missing from training, …)."""
+class H2GCNWarning(_Message, UserWarning):
+    """Something a user should know; takes what `InputError` takes."""
 
 
 class UndefinedMeasureWarning(H2GCNWarning):
     """A measure has no value on this graph; it is returned as NaN."""
+
+
+def _short_repr(value: object) -> str:
+    try:
+        text = " ".join(repr(value).splitlines())
+    except Exception:  # anybody's object: too deep, or with a bug of its own
+        return f"a {type(value).__name__}"
+    limit = MAX_VALUE_CHARS
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -52,6 +52,10 @@ def star(**changes: Any) -> Graph:
             {"values": [[0, 0, 0], [0, 1, 0], [np.nan, 0, 0], [0, 0, 0]]},
             "finite. Got nan in row 2, column 'amount'",
         ),
+        (
+            {"values": [[1e300, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]},
+            "finite. Got inf in row 0, column 'amount'",
+        ),
         ({"categories": ("kind",)}, "'categories' names 'kind', which is no column"),
         (
             {"categories": ("amount",)},

@@ -116,7 +116,8 @@ class EdgeColumns:
     def _checked(self, values: Any) -> NDArray[np.float32]:
         """Return finite numbers, or raise, [m, k]."""
         try:
-            numbers = np.array(values, dtype=np.float32)
+            with np.errstate(over="ignore"):  # what overflows is refused below
+                numbers = np.array(values, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"EdgeColumns: 'values' must hold numbers ({error})."

@@ -51,10 +51,12 @@ def each(
         signature = inspect.signature(test)
         others = [p for p in signature.parameters.values() if p.name not in names]
         assert len(others) == len(signature.parameters) - len(names), names
+        without = signature.replace(parameters=others)
 
         @functools.wraps(test)
-        def in_turn(**fixtures: Any) -> None:
+        def in_turn(*args: Any, **kwargs: Any) -> None:
             __tracebackhide__ = True
+            fixtures = without.bind(*args, **kwargs).arguments
             threads = torch.get_num_threads()
             skipped: BaseException | None = None
             for number, (case, label) in enumerate(zip(cases, labels, strict=True)):
@@ -72,7 +74,7 @@ def each(
             if skipped is not None:
                 raise skipped
 
-        in_turn.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        in_turn.__signature__ = without  # type: ignore[attr-defined]
         return in_turn  # type: ignore[return-value]
 
     return decorate

@@ -5,6 +5,7 @@ import pytest
 
 from h2gcn.auto import Choice, choose
 from h2gcn.auto.contest import MANY_NODES, ROUNDS, by_node
+from support.cases import each
 
 
 def sure_of(y: np.ndarray, right: np.ndarray, share: float = 0.9) -> np.ndarray:
@@ -109,7 +110,7 @@ def test_the_same_member_twice_is_in_the_answer_twice() -> None:
     assert choose(found, y).weights == dict.fromkeys(found, 1 / 13)
 
 
-@pytest.mark.parametrize("metric", ["log_loss", "accuracy", "macro_f1", "roc_auc"])
+@each("metric", ["log_loss", "accuracy", "macro_f1", "roc_auc"])
 def test_scores_are_those_of_the_metric(metric: str) -> None:
     rng = np.random.default_rng(1)
     y = (rng.random(60) < 0.3).astype(int)
@@ -198,8 +199,8 @@ def test_weights_are_found_from_a_thousand_nodes_on() -> None:
         )
 
 
-@pytest.mark.parametrize("metric", ["log_loss", "accuracy", "macro_f1", "roc_auc"])
-@pytest.mark.parametrize("seed", range(3))
+@each("metric", ["log_loss", "accuracy", "macro_f1", "roc_auc"])
+@each("seed", range(3))
 def test_found_weights_are_never_worse_than_the_best(metric: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     y = (rng.random(MANY_NODES) < 0.3).astype(int)

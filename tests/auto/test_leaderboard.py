@@ -18,6 +18,7 @@ from h2gcn.auto import (
     render_leaderboard,
 )
 from h2gcn.auto.contest import Entry
+from support.cases import each
 
 
 def held(
@@ -101,7 +102,7 @@ def test_floors_and_where_it_comes_from(board: Leaderboard) -> None:
     assert whole.held_out == "1,234 validation nodes"
 
 
-@pytest.mark.parametrize(
+@each(
     ("metric", "majority"), [("macro_f1", 3 / 7), ("roc_auc", 0.5), ("accuracy", 0.75)]
 )
 def test_the_largest_class_by_each_metric(metric: str, majority: float) -> None:
@@ -162,7 +163,7 @@ def test_how_much_too_good(board: Leaderboard) -> None:
     assert points == f"{told}2.1 points of macro F1."
 
 
-@pytest.mark.parametrize(
+@each(
     ("with_it", "said"),
     [
         (0.9, "The graph helps: log-loss 0.105 and accuracy 100.0 % with it (ring); "),
@@ -189,7 +190,7 @@ def test_whether_the_graph_helps_cannot_always_be_told() -> None:
     assert sentence.startswith("Whether the graph helps, these nodes cannot tell: log-")
 
 
-@pytest.mark.parametrize("without", [(), ("a", "b")])
+@each("without", [(), ("a", "b")])
 def test_nothing_is_said_of_the_graph_where_nobody_does_without(
     without: tuple[str, ...],
 ) -> None:

@@ -8,6 +8,7 @@ import h2gcn.auto.portfolio as portfolio
 from h2gcn import Graph, NodeClassifier
 from h2gcn.auto import default_time_limit, find_portfolio
 from h2gcn.auto.portfolio import LEAST, MOST, WIDE
+from support.cases import each
 from support.graphs import adjacency, one_way
 
 N = 12
@@ -40,8 +41,8 @@ def names(of: Graph, scaling: str = "auto") -> list[str]:
     return [member.name for member in find_portfolio(of, scaling)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scaling", ["auto", "rows", "standard", "none"])
+@each("kind", KINDS)
+@each("scaling", ["auto", "rows", "standard", "none"])
 def test_every_member_can_be_built_and_fits_the_graph(kind: str, scaling: str) -> None:
     found = find_portfolio(KINDS[kind], scaling)
     assert found
@@ -53,7 +54,7 @@ def test_every_member_can_be_built_and_fits_the_graph(kind: str, scaling: str) -
         assert scaling == "auto" or asked == scaling, member.name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_the_quick_ones_go_first(kind: str) -> None:
     found = names(KINDS[kind])
     assert found[0] == "logistic"

@@ -26,6 +26,7 @@ from h2gcn.experiments.runs import read_records
 from h2gcn.experiments.tuning import Space, Trials, rank
 from h2gcn.homophily import graph_card
 from h2gcn.models import MODELS
+from support.cases import each
 from support.graphs import one_way
 
 GRID = [{"l2": l2, "epochs": 5} for l2 in (1e-3, 1e-4, 1e-5)]
@@ -575,8 +576,8 @@ def test_a_search_without_optuna_says_how_to_get_it(
         search(small_graph, "gcn", GRID, SPLITS, n_trials=2, seed=0, store=store)
 
 
-@pytest.mark.parametrize("name", ["texas", "syn-cora/h0.10-r1", "my graph"])
-@pytest.mark.parametrize("model", MODELS)
+@each("name", ["texas", "syn-cora/h0.10-r1", "my graph"])
+@each("model", MODELS)
 def test_every_model_has_a_space_around_its_grid(model: str, name: str) -> None:
     grid = find_grid(name, model)
     space = Space(model, grid)

@@ -12,6 +12,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR, EdgeColumns, fingerprint
 from h2gcn.models import MODELS, find_model
 from h2gcn.ring_table import TableMaker
+from support.cases import each
 
 N = 12
 
@@ -60,7 +61,7 @@ def normalised(matrix: np.ndarray) -> np.ndarray:
     return left[:, None] * matrix * right
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_amounts_of_a_pair_are_added_up_whichever_way_they_go(seed: int) -> None:
     graph = weighted_graph(seed)
     assert graph.weights is not None
@@ -100,7 +101,7 @@ def test_graphs_that_weigh_otherwise_have_other_checksums() -> None:
     assert fingerprint(graph) != fingerprint(replace(graph, edge_weight=None))
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "values", "message"),
     [
         ("price", [[1], [2]], "numbers that the edges carry: 'amount'. Got 'price'"),
@@ -173,14 +174,14 @@ def test_directed_operators_weigh_along_the_edges_and_against() -> None:
     np.testing.assert_allclose(against, expected.T, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gat", "geom-gcn", "cpgnn", "bp", "ica"])
+@each("name", ["gat", "geom-gcn", "cpgnn", "bp", "ica"])
 def test_some_models_count_all_edges_alike(name: str) -> None:
     graph = weighted_graph()
     spec = find_model(name)
     assert (spec.matrix_of(graph).data == 1).all()
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@each("name", sorted(MODELS))
 def test_equal_weights_are_no_weights(name: str) -> None:
     graph = weighted_graph()
     columns = graph.edge_columns
@@ -203,7 +204,7 @@ def test_equal_weights_are_no_weights(name: str) -> None:
 # ----------------------------------------------------------------- the ring table
 
 
-@pytest.mark.parametrize("directed", [False, True])
+@each("directed", [False, True])
 def test_means_of_the_ring_table_weigh(directed: bool) -> None:
     import torch
 
@@ -244,7 +245,7 @@ def test_means_of_the_ring_table_weigh(directed: bool) -> None:
 # ------------------------------------------------------------------- a fitted model
 
 
-@pytest.mark.parametrize("name", ["h2gcn-2", "gcn", "logistic", "label-propagation"])
+@each("name", ["h2gcn-2", "gcn", "logistic", "label-propagation"])
 def test_a_fit_takes_weights_and_another_graph_brings_its_own(name: str) -> None:
     graph = weighted_graph()
     split = Split([0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11])
@@ -271,8 +272,8 @@ def test_weights_have_the_pattern_of_the_graph_and_mean_one(seed: int) -> None:
     assert graph.weights.data.mean() == pytest.approx(1, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["logistic", "h2gcn-2", "sgc", "label-propagation"])
-@pytest.mark.parametrize("directed", [False, True])
+@each("name", ["logistic", "h2gcn-2", "sgc", "label-propagation"])
+@each("directed", [False, True])
 def test_reasons_of_a_weighted_graph_sum_up(name: str, directed) -> None:
     graph = weighted_graph(directed=directed)
     split = Split([0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11])
@@ -287,7 +288,7 @@ def test_reasons_of_a_weighted_graph_sum_up(name: str, directed) -> None:
     assert total == pytest.approx(found.whole, abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["h2gcn-1", "logistic"])
+@each("name", ["h2gcn-1", "logistic"])
 def test_new_nodes_of_a_weighted_graph_weigh_too(name: str) -> None:
     graph = weighted_graph()
     split = Split([0, 1, 2, 3, 4, 5], [6, 7, 8], [9, 10, 11])

@@ -9,6 +9,7 @@ import pytest
 from h2gcn import Graph
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, edge_aggregates, fingerprint
+from support.cases import each
 
 NAMES = ("amount", "kind=card", "kind=wire")
 
@@ -30,7 +31,7 @@ def star(**changes: Any) -> Graph:
     return Graph(**{"x": np.eye(3), "adj": adj} | changes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         (
@@ -70,7 +71,7 @@ def test_what_cannot_be_edge_columns_is_refused(
         payments(**changes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ("amounts", "'edge_columns' must be EdgeColumns. Got 'str'"),
@@ -216,8 +217,8 @@ def by_loops(columns: EdgeColumns, n_nodes: int) -> list[list[float]]:
     return rows
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("seed", range(5))
+@each("directed", [True, False])
+@each("seed", range(5))
 def test_aggregates_are_those_of_a_loop(seed: int, directed: bool) -> None:
     rng = np.random.default_rng(seed)
     n, m = 12, 60

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
 from h2gcn.graph.checks import MAX_CLASSES
+from support.cases import each
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
@@ -24,7 +25,7 @@ def with_entry(row: int, column: int, value: float) -> np.ndarray:
     return changed
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"adj": np.ones((2, 3))}, r"'adj' must be square. Got shape \(2, 3\)"),
@@ -62,7 +63,7 @@ def test_what_cannot_be_a_graph_is_refused(
         path(**changes)
 
 
-@pytest.mark.parametrize("kind", [np.array, sp.csr_array, sp.coo_array])
+@each("kind", [np.array, sp.csr_array, sp.coo_array])
 def test_a_graph_shares_nothing_with_what_it_was_made_of(kind: Any) -> None:
     x, adj = kind(np.eye(3, dtype=np.float32)), kind(PATH.astype(np.float32))
     y, ids, classes = np.array([0, 1, 1]), np.array([7, 8, 9]), np.array(["a", "b"])
@@ -87,7 +88,7 @@ def test_masks_and_indices_make_the_same_split() -> None:
     assert masks.sizes == (2, 1, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "message"),
     [
         ([0.9, 1.7], r"'val' must be node indices or a mask, 1-D. .* float64 instead"),

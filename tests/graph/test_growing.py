@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, EdgeColumns, grown_from, grown_matrix
+from support.cases import each
 
 
 def path(**more: Any) -> Graph:
@@ -118,7 +119,7 @@ ids = {"node_ids": ["a", "b", "c"]}
 paid = {"edge_columns": EdgeColumns([0], [1], [[5.0]], ("amount",))}
 
 
-@pytest.mark.parametrize(
+@each(
     ("graph", "call", "message"),
     [
         ({}, {"x": [[1, 2]]}, "the 3 feature columns of the graph. Got shape (1, 2)"),

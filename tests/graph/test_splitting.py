@@ -6,6 +6,7 @@ from hypothesis import given, settings, strategies as st
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import deal_groups, stratified_split
+from support.cases import each
 
 
 def counts(part: np.ndarray, y: np.ndarray) -> list[int]:
@@ -23,7 +24,7 @@ def test_each_class_has_its_share():
     assert sorted(everything) == list(range(100))
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "fractions", "sizes"),
     [
         (1, (0.25, 0.25, 0.5), (1, 0, 0)),
@@ -88,7 +89,7 @@ def test_what_holds_for_any_labels(labels, fractions, seed):
         assert set(y[split.train]) == set(y[labelled])
 
 
-@pytest.mark.parametrize(
+@each(
     ("fractions", "message"),
     [
         ((0.5, 0.5), "must be three numbers. Got"),

@@ -16,6 +16,7 @@ from h2gcn.graph import (
     time_text,
     until,
 )
+from support.cases import each
 
 DATES = np.array(["2024-05-31", "NaT"], dtype="datetime64[us]")
 END = np.datetime64("2024-06-01T23:59:59.999999")
@@ -108,7 +109,7 @@ def test_features_made_of_degrees_are_made_anew():
     assert made.x[0, 0] == pytest.approx(np.log(3))
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         ("2024-06-01", END),
@@ -127,15 +128,13 @@ def test_what_a_date_is(given, expected):
     assert moment("cut", given, DATES) == expected
 
 
-@pytest.mark.parametrize(
-    "given", ["", "soon", "2024-02-30", "01.06.2024", "20240601", 5, None, "2024-06"]
-)
+@each("given", ["", "soon", "2024-02-30", "01.06.2024", "20240601", 5, None, "2024-06"])
 def test_what_a_date_is_not(given):
     with pytest.raises(InputError, match="'cut' must be a date such as 2024-06-01, or"):
         moment("cut", given, DATES)
 
 
-@pytest.mark.parametrize("given", ["", "soon", "2024-06-01", None, float("inf"), "nan"])
+@each("given", ["", "soon", "2024-06-01", None, float("inf"), "nan"])
 def test_what_a_number_is_not(given):
     with pytest.raises(InputError, match="'cut' must be a number, as the times are"):
         moment("cut", given, np.array([1.0]))
@@ -176,7 +175,7 @@ def test_what_until_needs():
         until(None, 1)
 
 
-@pytest.mark.parametrize("times", [["a", "b"], [1.0], [[1.0, 2.0]], [True, False]])
+@each("times", [["a", "b"], [1.0], [[1.0, 2.0]], [True, False]])
 def test_times_are_checked(times):
     message = r"'times' must be 2 dates \(datetime64\) or numbers, 1-D. Got shape"
     with pytest.raises(InputError, match=f"Graph: {message}"):

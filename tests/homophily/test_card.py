@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from h2gcn import Graph, Split, homophily
 from h2gcn.graph import ReadRecord, fingerprint
 from h2gcn.homophily import graph_card
+from support.cases import each
 from support.graphs import NAMED, one_way
 
 COLUMNS = "nodes edges features classes h_loops h adjusted li h2 max_degree split"
@@ -70,7 +71,7 @@ def test_the_card_of_a_small_graph() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     "graph",
     [
         small(),
@@ -131,7 +132,7 @@ def test_directions_change_a_fingerprint_that_asks_for_them() -> None:
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("row", CARDS.split("\n")[1:-1], ids=lambda row: row.split()[0])
+@each("row", CARDS.split("\n")[1:-1], ids=lambda row: row.split()[0])
 def test_cards_of_the_benchmarks(data_root: Path, row: str) -> None:
     from h2gcn.datasets import load_dataset
 

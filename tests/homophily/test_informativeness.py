@@ -17,6 +17,7 @@ from h2gcn.homophily import (
     walk_ends,
 )
 from h2gcn.rings import forecast_ring
+from support.cases import each
 from support.graphs import adjacency
 
 PATHS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
@@ -52,7 +53,7 @@ def test_labels_that_decide_and_labels_that_tell_nothing() -> None:
     assert informativeness_of(np.array([[4, 0], [4, 0]])) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("directed", [True, False])
+@each("directed", [True, False])
 def test_what_chance_gives_is_the_mean_over_draws(directed: bool) -> None:
     rng = np.random.default_rng(0)
     told, expected = [], []

@@ -16,6 +16,7 @@ from h2gcn import Graph, homophily as hom
 from h2gcn.exceptions import InputError, UndefinedMeasureWarning
 from h2gcn.graph import ReadRecord
 from h2gcn.homophily import DegreeRange
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 MEASURES = [
@@ -119,7 +120,7 @@ def test_a_cycle_of_two_pairs_is_pure_chance() -> None:
     assert hom.label_informativeness(cycle) == 0
 
 
-@pytest.mark.parametrize("y", [[0, 1, 0, 1, 0], [1, 0, 1, 0, 1]])
+@each("y", [[0, 1, 0, 1, 0], [1, 0, 1, 0, 1]])
 def test_a_two_coloured_path_is_fully_informative(y: list[int]) -> None:
     path = graph_of(NAMED["path"], y)
     assert hom.edge_homophily(path) == 0
@@ -163,7 +164,7 @@ def test_degree_ranges_can_be_given() -> None:
     assert [(r.low, r.high, r.nodes) for r in ranges] == [(1, 2, 4), (3, 3, 1)]
 
 
-@pytest.mark.parametrize("edges", [[3, 1], [1, 1], [0, 2], [1], [], [1.5, 2.5]])
+@each("edges", [[3, 1], [1, 1], [0, 2], [1], [], [1.5, 2.5]])
 def test_degree_ranges_must_increase_from_one(edges: list[int]) -> None:
     with pytest.raises(InputError, match="'edges' parameter of degree_homophily"):
         hom.degree_homophily(tailed(), edges=edges)
@@ -179,8 +180,8 @@ def test_ring_homophily_needs_a_hop() -> None:
 
 # PyG calls torch.jit.script when it is first imported; not ours to mend.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize(
+@each("seed", range(5))
+@each(
     ("measure", "method"),
     [
         (hom.edge_homophily, "edge"),
@@ -198,7 +199,7 @@ def test_equals_pyg(measure: Callable[[Graph], float], method: str, seed: int) -
     assert measure(graph) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_adjusted_homophily_is_the_assortativity_of_networkx(seed: int) -> None:
     graph = random_graph(seed)
     other = nx.from_scipy_sparse_array(graph.adj)
@@ -207,7 +208,7 @@ def test_adjusted_homophily_is_the_assortativity_of_networkx(seed: int) -> None:
     assert hom.adjusted_homophily(graph) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_label_informativeness_is_normalised_mutual_information(seed: int) -> None:
     graph = random_graph(seed)
     rows, columns = graph.adj.nonzero()
@@ -257,8 +258,8 @@ def test_isolated_nodes_count_for_class_sizes_only() -> None:
     assert hom.class_insensitive_homophily(graph) == pytest.approx(1 / 6)
 
 
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("y", [[0, 1, 1], [-1, -1, -1], [0, -1, -1]])
+@each("measure", MEASURES)
+@each("y", [[0, 1, 1], [-1, -1, -1], [0, -1, -1]])
 def test_no_edge_between_labelled_nodes_is_nan_and_said(
     measure: Callable[[Graph], float], y: list[int]
 ) -> None:
@@ -269,7 +270,7 @@ def test_no_edge_between_labelled_nodes_is_nan_and_said(
     assert caught[0].filename == __file__, "the warning points at the caller"
 
 
-@pytest.mark.parametrize("measure", MEASURES)
+@each("measure", MEASURES)
 def test_edges_to_unlabelled_nodes_are_no_edges(
     measure: Callable[[Graph], float],
 ) -> None:
@@ -278,13 +279,13 @@ def test_edges_to_unlabelled_nodes_are_no_edges(
         assert math.isnan(measure(graph))
 
 
-@pytest.mark.parametrize("measure", OF_CLASSES)
+@each("measure", OF_CLASSES)
 def test_a_single_class_is_nan_and_said(measure: Callable[[Graph], float]) -> None:
     with pytest.warns(UndefinedMeasureWarning, match="single class"):
         assert math.isnan(measure(graph_of(NAMED["K4"], [0, 0, 0, 0])))
 
 
-@pytest.mark.parametrize("measure", MEASURES[:3])
+@each("measure", MEASURES[:3])
 def test_a_single_class_is_fully_homophilous(
     measure: Callable[[Graph], float],
 ) -> None:
@@ -299,7 +300,7 @@ def test_only_loops_are_fully_homophilous() -> None:
         hom.homophily_with_loops(graph_of(NAMED["no edges"], [-1] * 3, record=record))
 
 
-@pytest.mark.parametrize("measure", [hom.compatibility_matrix, hom.class_homophily])
+@each("measure", [hom.compatibility_matrix, hom.class_homophily])
 def test_classes_without_edges_are_nan_and_named(
     measure: Callable[[Graph], np.ndarray],
 ) -> None:

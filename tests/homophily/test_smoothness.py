@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 from h2gcn import Graph, homophily as hom
 from h2gcn.datasets import load_dataset
 from h2gcn.exceptions import InputError, UndefinedMeasureWarning
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 
@@ -87,7 +88,7 @@ def test_neighbours_that_are_as_far_apart_as_can_be() -> None:
     assert hom.feature_smoothness(Graph(x=x, adj=NAMED["path"])) == 2
 
 
-@pytest.mark.parametrize("x", [np.full((5, 3), 7.0), np.zeros((5, 3))])
+@each("x", [np.full((5, 3), 7.0), np.zeros((5, 3))])
 def test_features_of_one_value_are_smooth(x: np.ndarray) -> None:
     for features in (x, sp.csr_array(x)):
         graph = Graph(x=features, adj=NAMED["path"])
@@ -111,7 +112,7 @@ def test_labels_play_no_part_in_that_of_features() -> None:
     assert found == {2 / 16}
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@each("scale", [1e-30, 1.0, 1e30])
 def test_units_play_no_part(scale: float) -> None:
     x = np.array([[0.0, 3], [1, 0], [4, 0], [2, 1], [2, 2]])
     expected = brute_force(x, NAMED["path"].toarray())
@@ -133,14 +134,14 @@ def test_without_edges_they_are_nan_and_say_so() -> None:
         assert caught[0].filename == __file__, "the warning points at the caller"
 
 
-@pytest.mark.parametrize("measure", [hom.feature_smoothness, hom.label_smoothness])
+@each("measure", [hom.feature_smoothness, hom.label_smoothness])
 def test_what_is_no_graph_is_refused(measure: Callable[[Any], float]) -> None:
     with pytest.raises(InputError, match=f"'graph' parameter of {measure.__name__}"):
         measure(np.eye(3))
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(
+@each(
     ("name", "features", "labels"),
     [("cora", 0.042564, 0.1900), ("texas", 0.148037, 0.9391)],
 )

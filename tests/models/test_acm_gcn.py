@@ -10,6 +10,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -78,7 +79,7 @@ def test_the_mean_holds_the_node_itself() -> None:
     )
 
 
-@pytest.mark.parametrize("place", ["after", "before"])
+@each("place", ["after", "before"])
 def test_it_is_its_formula(place: str) -> None:
     module = build(relu=place, dropout=0.0)
     x, operators, index = features(6), operators_of(SIX), np.array([5, 0, 0])
@@ -92,7 +93,8 @@ def test_it_is_its_formula(place: str) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("place", ["after", "before"])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("place", ["after", "before"])
 def test_it_is_its_formula_on_named_graphs(named_adj: sp.csr_array, place: str) -> None:
     module, x = build(relu=place).eval(), features(named_adj.shape[0])
     expected = oracle(module, x.double().numpy(), named_adj)
@@ -135,7 +137,7 @@ def test_its_weights_are_drawn_as_in_the_program_and_all_penalised() -> None:
     assert module.reach == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"relu": "never"}, r"The 'relu' parameter of ACMGCN must be one of 'after', "),

@@ -1,7 +1,6 @@
 """What is declared of every module, and what holds where a model says nothing."""
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor, nn
 
@@ -9,6 +8,7 @@ from h2gcn.graph import Split
 from h2gcn.models import MODELS, NodeModule, Phase, build_model, find_model
 from h2gcn.sparse import Operator
 from h2gcn.training import TrainConfig, fit_module
+from support.cases import each
 from support.graphs import NAMED
 
 WHOLE = {
@@ -98,7 +98,7 @@ def test_epochs_train_the_learner_and_the_whole_is_scored() -> None:
     assert not module.training
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_every_model_keeps_what_is_declared(name: str) -> None:
     takes = find_model(name).inputs
     width = 3 if takes == "labels" else 7

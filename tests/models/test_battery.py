@@ -1,5 +1,6 @@
 """One battery for every model, GCN against its formula, and the table of names."""
 
+import functools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,18 +17,13 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, GCN, MODELS, NodeModule, build_model, find_model
 from h2gcn.ring_table import Input, TableInput, TableMaker
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 some_unreached = pytest.mark.filterwarnings(
     "ignore:.* cannot be reached from any:h2gcn.exceptions.H2GCNWarning"
 )
-
-
-@pytest.fixture(params=MODELS)
-def name(request: pytest.FixtureRequest) -> str:
-    """Every model in turn."""
-    return str(request.param)
 
 
 def build(
@@ -122,9 +118,25 @@ def small_synthetic(n_nodes: int = 60, seed: int = 0) -> Graph:
     )
 
 
+def with_ids(name: str) -> Graph:
+    """Return a graph whose nodes a model can tell from those of another."""
+    graph = small_synthetic()
+    if MODELS[name].inputs == "features":
+        return graph
+    return replace(graph, node_ids=np.array([f"n{i}" for i in range(60)]))
+
+
+@functools.cache
+def fitted(name: str) -> NodeClassifier:
+    """Return a model after three epochs, which tests may read and not change."""
+    return NodeClassifier(name, epochs=3, random_state=0).fit(with_ids(name))
+
+
 # ------------------------------------------------------------- for every module
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("name", MODELS)
 def test_logits_have_a_row_a_node_and_a_column_a_class(
     name: str, named_adj: sp.csr_array
 ) -> None:
@@ -141,6 +153,7 @@ def test_logits_have_a_row_a_node_and_a_column_a_class(
         assert some.shape == (2, 3)
 
 
+@each("name", MODELS)
 def test_a_target_gives_the_rows_of_all_logits(name: str) -> None:
     adj = random_adjacency()
     x = inputs(name, adj)
@@ -152,8 +165,8 @@ def test_a_target_gives_the_rows_of_all_logits(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", trained_models())
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@each("name", trained_models())
+@each("dropout", [0.0, 0.5])
 def test_gradients_reach_every_weight(name: str, dropout: float) -> None:
     adj = random_adjacency()
     x = inputs(name, adj)
@@ -173,8 +186,8 @@ def test_gradients_reach_every_weight(name: str, dropout: float) -> None:
 
 
 # In linkx each node is a column, with a weight of its own.
-@pytest.mark.parametrize("name", sorted(set(MODELS) - {"linkx"}))
-@pytest.mark.parametrize("seed", [0, 1])
+@each("name", sorted(set(MODELS) - {"linkx"}))
+@each("seed", [0, 1])
 def test_renumbering_the_nodes_renumbers_the_logits(name: str, seed: int) -> None:
     adj, x, known = random_adjacency(seed=seed), features(15), some_labels(15)
     order = np.random.default_rng(seed).permutation(15)
@@ -187,7 +200,7 @@ def test_renumbering_the_nodes_renumbers_the_logits(name: str, seed: int) -> Non
     torch.testing.assert_close(permuted, logits[order], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", local_models())
+@each("name", local_models())
 def test_an_isolated_last_node_is_classified_by_itself_alone(name: str) -> None:
     adj = NAMED["isolated last node"]
     x, known, operators = features(4), some_labels(4), operators_of(name, adj)
@@ -202,7 +215,7 @@ def test_an_isolated_last_node_is_classified_by_itself_alone(name: str) -> None:
     torch.testing.assert_close(module(other, operators)[3], logits[3])
 
 
-@pytest.mark.parametrize("name", local_models())
+@each("name", local_models())
 def test_components_do_not_hear_of_each_other(name: str) -> None:
     adj = NAMED["disconnected"]
     x, known, operators = features(6), some_labels(6), operators_of(name, adj)
@@ -216,6 +229,7 @@ def test_components_do_not_hear_of_each_other(name: str) -> None:
     assert (changed[3:] - logits[3:]).abs().max() > 1e-3
 
 
+@each("name", MODELS)
 def test_one_feature_and_two_classes_are_enough(name: str) -> None:
     adj = NAMED["path"]
     x = as_input(name, adj, features(5, 1), some_labels(5, n_classes=2))
@@ -225,7 +239,7 @@ def test_one_feature_and_two_classes_are_enough(name: str) -> None:
     assert torch.isfinite(logits).all()
 
 
-@pytest.mark.parametrize("name", models_with_features())
+@each("name", models_with_features())
 def test_sparse_features_do_for_dense_ones(name: str) -> None:
     adj, x, known = random_adjacency(), features(15), some_labels(15)
     x[x < 0.2] = 0
@@ -235,6 +249,8 @@ def test_sparse_features_do_for_dense_ones(name: str) -> None:
     torch.testing.assert_close(module(sparse, operators), module(dense, operators))
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("name", MODELS)
 def test_operators_are_matrices_of_the_graphs_size(
     name: str, named_adj: sp.csr_array
 ) -> None:
@@ -246,6 +262,7 @@ def test_operators_are_matrices_of_the_graphs_size(
             np.testing.assert_array_equal(matrix.toarray(), matrix.toarray().T)
 
 
+@each("name", MODELS)
 def test_operators_leave_the_graph_as_it_was_and_come_out_the_same(name: str) -> None:
     adj = random_adjacency()
     before = adj.copy()
@@ -256,7 +273,8 @@ def test_operators_leave_the_graph_as_it_was_and_come_out_the_same(name: str) ->
         np.testing.assert_array_equal(first.indices, second.indices)
 
 
-@pytest.mark.parametrize("value", ["false", 0, None])
+@each("name", MODELS)
+@each("value", ["false", 0, None])
 def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None:
     spec = MODELS[name]
     for option, default in (spec.options | dict(spec.fixed)).items():
@@ -267,7 +285,8 @@ def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None
                 spec.module(width, 3, **dict(spec.fixed) | {option: value})
 
 
-@pytest.mark.parametrize(
+@each("name", MODELS)
+@each(
     ("options", "message"),
     [
         ({"dropout": 1.5}, r"The 'dropout' parameter of \w+ must be in \[0, 1\)"),
@@ -294,6 +313,7 @@ def test_bad_options_are_named(
 
 
 @some_unreached
+@pytest.mark.parametrize("name", MODELS)
 def test_the_same_seed_gives_the_same_logits_to_the_bit(name: str) -> None:
     graph = small_synthetic()
     one, two, other = (
@@ -336,13 +356,12 @@ def test_fifty_epochs_at_its_own_defaults_stay_finite(name: str) -> None:
 
 
 @some_unreached
+@pytest.mark.parametrize("name", MODELS)
 def test_a_model_predicts_on_a_graph_with_other_nodes(name: str) -> None:
-    graph, new = small_synthetic(), small_synthetic(n_nodes=45, seed=8)
+    clf, new = fitted(name), small_synthetic(n_nodes=45, seed=8)
     if MODELS[name].inputs != "features":
         # Labels are for nodes that both graphs have: here n20 to n59.
-        graph = replace(graph, node_ids=np.array([f"n{i}" for i in range(60)]))
         new = replace(new, node_ids=np.array([f"n{i}" for i in range(20, 65)]))
-    clf = NodeClassifier(name, epochs=3, random_state=0).fit(graph)
     if name == "linkx":
         with pytest.raises(InputError, match="the block 'adjacency', a column for eac"):
             clf.predict_logits(new)
@@ -354,7 +373,10 @@ def test_a_model_predicts_on_a_graph_with_other_nodes(name: str) -> None:
         shared = clf.split_.train[clf.split_.train >= 20]
         assert 0 < len(shared) < len(clf.seeds_.ids)
         assert known.sum() == len(shared)
-        assert known[shared - 20].argmax(dim=1).tolist() == graph.y[shared].tolist()
+        assert (
+            known[shared - 20].argmax(dim=1).tolist()
+            == with_ids(name).y[shared].tolist()
+        )
     x = as_input(name, new.adj, x, known)
     with torch.no_grad():
         expected = module(x, operators_of(name, new.adj)).numpy()
@@ -364,7 +386,7 @@ def test_a_model_predicts_on_a_graph_with_other_nodes(name: str) -> None:
 
 
 @some_unreached
-@pytest.mark.parametrize("name", models_that_spread())
+@each("name", models_that_spread())
 def test_numbers_of_nodes_are_not_taken_for_ids(name: str) -> None:
     clf = NodeClassifier(name).fit(small_synthetic())
     assert clf.predict(small_synthetic()).shape == (60,)
@@ -373,11 +395,11 @@ def test_numbers_of_nodes_are_not_taken_for_ids(name: str) -> None:
 
 
 @some_unreached
+@pytest.mark.parametrize("name", MODELS)
 def test_a_model_that_was_saved_gives_the_same_logits(
     name: str, tmp_path: Path
 ) -> None:
-    graph = small_synthetic()
-    clf = NodeClassifier(name, epochs=3, random_state=0).fit(graph)
+    clf, graph = fitted(name), with_ids(name)
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     logits = clf.predict_logits(graph)
@@ -385,6 +407,7 @@ def test_a_model_that_was_saved_gives_the_same_logits(
 
 
 @some_unreached
+@pytest.mark.parametrize("name", MODELS)
 def test_a_graph_with_isolated_nodes_and_parts_can_be_fitted(name: str) -> None:
     edges = [(i, i + 1) for i in range(0, 18, 2)] + [(0, 3), (5, 8)]
     y = np.arange(20) % 2
@@ -415,7 +438,8 @@ def gcn_oracle(
     return a_hat @ (hidden * second_mask) @ w2
 
 
-@pytest.mark.parametrize("activation", ["relu", "none"])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("activation", ["relu", "none"])
 def test_gcn_is_its_formula(named_adj: sp.csr_array, activation: str) -> None:
     torch.manual_seed(0)
     module = GCN(5, 3, hidden_channels=8, activation=activation, dropout=0.0)
@@ -471,7 +495,7 @@ def test_gcn_regularises_its_first_layer() -> None:
 # --------------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize(
+@each(
     ("alias", "model"),
     [("h2gcn-s0", "h2gcn-1"), ("h2gcn-k2", "h2gcn-1"), ("h2gcn-n2", "h2gcn-s1")],
 )
@@ -481,11 +505,12 @@ def test_the_papers_other_names_are_known(alias: str, model: str) -> None:
     assert set(ALIASES) == {"h2gcn-s0", "h2gcn-k2", "h2gcn-n2"}
 
 
+@each("name", MODELS)
 def test_a_model_is_found_by_its_name(name: str) -> None:
     assert find_model(name) is MODELS[name]
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "meant"),
     [
         ("h2gcn1", "'h2gcn-1'"),

@@ -23,6 +23,7 @@ from h2gcn.models.belief import (
 )
 from h2gcn.models.cpgnn import plain_adjacency
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -112,7 +113,7 @@ def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matri
     return module(x, operators_of(adj)).double().exp().numpy()
 
 
-BOTH = pytest.mark.parametrize(
+BOTH = each(
     ("model", "operators"),
     [(BeliefPropagation, operators_of), (ZooBP, linear_operators)],
 )
@@ -241,9 +242,9 @@ def test_a_hub_of_two_thousand_does_not_underflow() -> None:
     )
 
 
-@pytest.mark.parametrize("h", [0.9, 0.995])
-@pytest.mark.parametrize("counts", [(400, 410), (150, 160)])
-@pytest.mark.parametrize("order", [1, -1])
+@each("h", [0.9, 0.995])
+@each("counts", [(400, 410), (150, 160)])
+@each("order", [1, -1])
 def test_a_hub_hears_the_majority_in_any_order(
     h: float, counts: tuple[int, int], order: int
 ) -> None:
@@ -326,7 +327,7 @@ def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("h", [None, [[1, 1], [1, 1]]])
+@each("h", [None, [[1, 1], [1, 1]]])
 def test_a_uniform_compatibility_passes_nothing_on(
     model: Any, operators: Any, h: list[list[float]] | None
 ) -> None:
@@ -356,7 +357,7 @@ def test_the_compatibility_is_estimated_from_edges_between_training_nodes(
     np.testing.assert_allclose(module.compatibility, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", [BeliefPropagation, ZooBP])
+@each("model", [BeliefPropagation, ZooBP])
 def test_a_given_compatibility_is_made_symmetric(model: Any) -> None:
     module = model(3, 3, compatibility=SKEWED)
     h = module.compatibility.double().numpy()
@@ -381,7 +382,7 @@ def test_shares_of_the_classes_are_those_of_the_training_nodes_and_one_more(
 
 
 @BOTH
-@pytest.mark.parametrize("h", [None, np.ones((3, 3))])
+@each("h", [None, np.ones((3, 3))])
 def test_where_edges_say_nothing_the_common_class_is_predicted(
     model: Any, operators: Any, h: Matrix | None
 ) -> None:
@@ -504,9 +505,9 @@ def persona(adj: sp.csr_array, h: Matrix, epsilon: float) -> tuple[Matrix, Matri
     return p, q
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("scale", [0.3, 0.9])
-@pytest.mark.parametrize("counts", [None, [5, 0, 2]], ids=["uniform", "prior"])
+@each("graph", GRAPHS)
+@each("scale", [0.3, 0.9])
+@each("counts", [None, [5, 0, 2]], ids=["uniform", "prior"])
 def test_beliefs_are_the_solution_of_the_linear_system(
     graph: str, scale: float, counts: list[int] | None
 ) -> None:
@@ -529,7 +530,7 @@ def test_beliefs_are_the_solution_of_the_linear_system(
     np.testing.assert_allclose(logits, size * b, atol=2e-4)
 
 
-@pytest.mark.parametrize("scale", [0.5, 0.9, 0.99])
+@each("scale", [0.5, 0.9, 0.99])
 def test_zoobp_is_solved_as_it_comes(scale: float) -> None:
     x, operators = one_hot(40, {0: 0, 13: 1, 27: 2}), linear_operators(cycle(40))
     found = ZooBP(3, 3, compatibility=MIXED, scale=scale)(x, operators)
@@ -557,7 +558,7 @@ def test_compatibility_is_never_made_stronger_than_it_is() -> None:
     assert ratio == pytest.approx(0.04, rel=0.01)
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
+@each("graph", GRAPHS)
 def test_the_iteration_converges_up_to_the_bound(graph: str) -> None:
     adj, h = GRAPHS[graph], np.array(MIXED)
     p, q = persona(adj, h, epsilon_of(adj, h, 0.999))
@@ -576,7 +577,7 @@ def test_the_bound_is_linbps_on_a_star_and_wider_elsewhere() -> None:
     assert bound(k4) > GOLDEN + 0.1
 
 
-@pytest.mark.parametrize("graph", ["six", "K4", "path"])
+@each("graph", ["six", "K4", "path"])
 def test_with_one_type_of_edges_it_is_linbp_solved_for_the_same_epsilon(
     graph: str,
 ) -> None:
@@ -636,7 +637,7 @@ BP_STEPS = r"must be an integer, at least 1 and at most 10000\. Got 0 "
 LABELS = r"must be out_channels, 2: it takes labels, one column a class, not features\."
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "options", "message"),
     [
         (BeliefPropagation, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),

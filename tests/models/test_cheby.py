@@ -11,18 +11,13 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import ChebyGCN, scaled_laplacian
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
 """A triangle with a tail, and an isolated last node."""
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "jumping"])
-def jumping(request: pytest.FixtureRequest) -> bool:
-    """Both forms in turn."""
-    return bool(request.param)
 
 
 def build(
@@ -104,21 +99,26 @@ def assert_is_the_oracle(module: ChebyGCN, adj: sp.csr_array) -> None:
 # ------------------------------------------------------------------------- formula
 
 
-@pytest.mark.parametrize("max_degree", [0, 1, 2, 3, 6])
+@each("jumping", [False, True])
+@each("max_degree", [0, 1, 2, 3, 6])
 def test_cheby_is_its_formula_for_every_degree(jumping: bool, max_degree: int) -> None:
     assert_is_the_oracle(build(jumping=jumping, max_degree=max_degree), SIX)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("jumping", [False, True])
 def test_cheby_is_its_formula_on_named_graphs(
     jumping: bool, named_adj: sp.csr_array
 ) -> None:
     assert_is_the_oracle(build(jumping=jumping), named_adj)
 
 
+@each("jumping", [False, True])
 def test_the_activation_can_be_left_out(jumping: bool) -> None:
     assert_is_the_oracle(build(jumping=jumping, activation="none"), SIX)
 
 
+@each("jumping", [False, True])
 def test_degree_zero_does_not_see_the_graph(jumping: bool) -> None:
     module, x = build(jumping=jumping, max_degree=0).eval(), features(5)
     path, star = operators_of(NAMED["path"]), operators_of(NAMED["star"])
@@ -132,6 +132,7 @@ def test_the_highest_degree_loses_little_to_rounding() -> None:
     assert np.abs(logits - expected).max() < 1e-4 * np.abs(expected).max()
 
 
+@each("jumping", [False, True])
 def test_sparse_features_do_for_dense_ones(jumping: bool) -> None:
     x = features(6)
     x[x < 0.2] = 0
@@ -161,6 +162,7 @@ def test_gradients_are_those_of_the_dense_formula() -> None:
 # ------------------------------------------------------------------------- dropout
 
 
+@each("jumping", [False, True])
 def test_one_mask_is_shared_by_all_degrees_of_a_layer(jumping: bool) -> None:
     x, module = features(6), build(jumping=jumping, dropout=0.5).train()
     jumps = (FEATURES, WIDTH, WIDTH, 3 * WIDTH)
@@ -227,7 +229,9 @@ def test_each_degrees_matrix_is_glorot_uniform_by_itself() -> None:
 # ----------------------------------------------------------------------------- PyG
 
 
-@pytest.mark.parametrize("max_degree", [0, 1, 2, 4])
+@each("jumping", [False, True])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("max_degree", [0, 1, 2, 4])
 def test_cheby_is_pygs_layers_with_the_same_weights(
     named_adj: sp.csr_array, jumping: bool, max_degree: int
 ) -> None:
@@ -256,6 +260,7 @@ def test_cheby_is_pygs_layers_with_the_same_weights(
 # --------------------------------------------------------------- operator, options
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_the_operator_is_the_laplacian_scaled_by_the_bound_two(
     named_adj: sp.csr_array,
 ) -> None:
@@ -270,7 +275,7 @@ def test_the_operator_is_the_laplacian_scaled_by_the_bound_two(
     assert (operator.toarray()[isolated] == 0).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

@@ -1,7 +1,6 @@
 """Compatibility matrices against the same sums written out with loops."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, strategies as st
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from h2gcn.models.belief import from_edges, from_neighbours, project, sinkhorn
 from h2gcn.sparse import Operator
+from support.cases import each
 from support.graphs import adjacency
 
 Matrix = NDArray[np.float64]
@@ -44,7 +44,7 @@ def symmetric(matrix: Matrix) -> Matrix:
 # ---------------------------------------------------------------------- projections
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 5])
+@each("n_classes", [1, 2, 5])
 def test_rows_and_columns_are_scaled_until_they_sum_to_one(n_classes: int) -> None:
     matrix = np.random.default_rng(0).random((n_classes, n_classes)) + 0.1
     result = sinkhorn(torch.from_numpy(matrix)).numpy()
@@ -119,7 +119,7 @@ def test_edges_between_training_nodes_are_counted_and_projected() -> None:
     np.testing.assert_allclose(edges(SIX, y, index, 3), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_random_edges_are_counted_and_projected(seed: int) -> None:
     rng = np.random.default_rng(seed)
     adj = random_adjacency(40, 0.2, seed)
@@ -159,7 +159,7 @@ def test_a_class_without_a_training_edge_is_uniform_and_the_others_are_not() -> 
     assert result[0, 1] > 0.6 > 0.05 > result[0, 0]
 
 
-@pytest.mark.parametrize("index", [[], [1], [1, 3]])
+@each("index", [[], [1], [1, 3]])
 def test_without_training_edges_every_class_is_uniform(index: list[int]) -> None:
     result = edges(SIX, [0, 1, 2, 1, 0, 2], index, 3)
     np.testing.assert_allclose(result, np.full((3, 3), 1 / 3))
@@ -214,7 +214,7 @@ def random_beliefs(n: int, c: int, seed: int = 0) -> Matrix:
     return np.random.default_rng(seed).dirichlet(np.ones(c), size=n)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_rows_are_the_mean_beliefs_around_a_classs_training_nodes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     adj = random_adjacency(30, 0.15, seed)
@@ -265,7 +265,7 @@ def test_no_share_is_negative_where_a_filled_row_exceeds_one() -> None:
     assert (result >= 0).all()
 
 
-@pytest.mark.parametrize("index", [[], [5]])
+@each("index", [[], [5]])
 def test_without_neighbours_every_class_is_uniform(index: list[int]) -> None:
     result = neighbours(SIX, random_beliefs(6, 3), [0] * len(index), index)
     np.testing.assert_allclose(result, np.full((3, 3), 1 / 3))

@@ -14,6 +14,7 @@ from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.sparse import Operator, Target
 from h2gcn.training import TrainConfig
 from h2gcn.training.loop import train
+from support.cases import each
 from support.dropping import mask_of
 from support.graphs import NAMED, adjacency
 
@@ -23,12 +24,6 @@ FEATURES, CLASSES, WIDTH = 5, 3, 8
 # A square with a chord, a tail, and a node of its own.
 SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
 GRAPHS = {**NAMED, "six": SIX}
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
-def adj(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Every named graph, and one of six nodes."""
-    return GRAPHS[request.param]
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
@@ -80,8 +75,9 @@ def oracle(
     return b + 1 / CLASSES
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3])
-@pytest.mark.parametrize("activation", ["relu", "none"])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("rounds", [1, 2, 3])
+@each("activation", ["relu", "none"])
 def test_logits_are_the_final_beliefs(
     adj: sp.csr_array, rounds: int, activation: str
 ) -> None:
@@ -100,7 +96,7 @@ def test_logits_are_the_final_beliefs(
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("only_some", [False, True], ids=["all nodes", "target"])
+@each("only_some", [False, True], ids=["all nodes", "target"])
 def test_dropout_acts_on_the_priors_hidden_layer_of_all_nodes(only_some: bool) -> None:
     module, x, operators = build(2, dropout=0.5), features(6), operators_of(SIX)
     index = np.array([4, 0]) if only_some else np.arange(6)
@@ -126,8 +122,8 @@ def test_a_new_module_says_what_its_prior_says() -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.parametrize("fresh", [True, False])
+@each("rounds", [1, 2])
+@each("fresh", [True, False])
 def test_gradients_reach_every_weight(rounds: int, fresh: bool) -> None:
     module = build(rounds)
     if fresh:
@@ -170,6 +166,7 @@ def test_renumbering_the_nodes_renumbers_the_logits() -> None:
     torch.testing.assert_close(permuted, logits[order], rtol=1e-5, atol=1e-5)
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_the_operator_is_the_adjacency_itself(adj: sp.csr_array) -> None:
     (a,) = plain_adjacency(adj)
     assert a.dtype == np.float32
@@ -207,9 +204,7 @@ def initialised_by_loops(
     return project(torch.from_numpy(h)).numpy() - 1 / CLASSES
 
 
-@pytest.mark.parametrize(
-    ("labels", "index"), [([0, 1, 2], [0, 1, 4]), ([2, 1, 0, 0, 2], [2, 3, 0, 5, 4])]
-)
+@each(("labels", "index"), [([0, 1, 2], [0, 1, 4]), ([2, 1, 0, 0, 2], [2, 3, 0, 5, 4])])
 def test_the_compatibility_is_estimated_from_labels_and_prior(
     labels: list[int], index: list[int]
 ) -> None:
@@ -223,6 +218,7 @@ def test_the_compatibility_is_estimated_from_labels_and_prior(
     assert module.penalty().item() == pytest.approx(0, abs=1e-5)
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_any_graph_can_be_initialised(adj: sp.csr_array) -> None:
     n = adj.shape[0]
     for labels, index in (([0, 1], [0, 1]), ([2], [n - 1]), ([0, 0], [0, n - 1])):
@@ -272,7 +268,7 @@ def test_the_state_can_be_loaded() -> None:
     assert torch.equal(two.eval()(x, operators), one(x, operators))
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
+@each("rounds", [1, 2])
 def test_fifty_epochs_on_a_hub_stay_finite(rounds: int) -> None:
     n = 2001
     hub = adjacency(n, [(0, v) for v in range(1, n)])
@@ -293,7 +289,7 @@ def test_fifty_epochs_on_a_hub_stay_finite(rounds: int) -> None:
     assert torch.isfinite(module(x, operators)).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"dropout": 1.5}, r"'dropout' parameter of CPGNN must be in \[0, 1\)\. Got 1"),

@@ -14,6 +14,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns
 from h2gcn.models import MODELS, Diffusion, diffused, gdc
 from h2gcn.models.gdc import CAREFUL, KERNELS
+from support.cases import each
 from support.graphs import NAMED, adjacency, random_adjacency
 
 Matrix = np.ndarray
@@ -69,8 +70,9 @@ def some_graph(n: int = 300, m: int = 900, seed: int = 0) -> sp.csr_array:
 # ----------------------------------------------------------------------- all pairs
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(("alpha", "time"), [(0.15, 5.0), (0.5, 0.7), (0.01, 40.0)])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("kernel", KERNELS)
+@each(("alpha", "time"), [(0.15, 5.0), (0.5, 0.7), (0.01, 40.0)])
 def test_a_small_graph_has_the_closed_form(
     named_adj: sp.csr_array, kernel: str, alpha: float, time: float
 ) -> None:
@@ -88,7 +90,7 @@ def test_two_joined_nodes_by_hand() -> None:
     np.testing.assert_allclose(heat, [[1 - far, far], [far, 1 - far]], rtol=1e-11)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 def test_blocks_of_exact_rows_make_no_difference(
     monkeypatch: pytest.MonkeyPatch, kernel: str
 ) -> None:
@@ -98,8 +100,8 @@ def test_blocks_of_exact_rows_make_no_difference(
     np.testing.assert_allclose(parts.toarray(), whole.toarray(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("pushed", [False, True])
+@each("kernel", KERNELS)
+@each("pushed", [False, True])
 def test_what_pairs_weigh_counts(
     monkeypatch: pytest.MonkeyPatch, kernel: str, pushed: bool
 ) -> None:
@@ -115,8 +117,8 @@ def test_what_pairs_weigh_counts(
 # ----------------------------------------------------------------------- what is kept
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("top", [1, 2, 3, 7, 30])
+@each("kernel", KERNELS)
+@each("top", [1, 2, 3, 7, 30])
 def test_the_largest_of_each_row_are_kept(kernel: str, top: int) -> None:
     for seed in range(8):
         adj = random_adjacency(seed)
@@ -125,8 +127,8 @@ def test_the_largest_of_each_row_are_kept(kernel: str, top: int) -> None:
         np.testing.assert_allclose(made, expected, rtol=1e-6, atol=1e-10)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("threshold", [0.5, 0.1, 0.02, 1e-4])
+@each("kernel", KERNELS)
+@each("threshold", [0.5, 0.1, 0.02, 1e-4])
 def test_what_reaches_the_threshold_is_kept(kernel: str, threshold: float) -> None:
     made_of = Diffusion(kernel=kernel, sparsify="threshold", threshold=threshold)
     for seed in range(8):
@@ -136,7 +138,7 @@ def test_what_reaches_the_threshold_is_kept(kernel: str, threshold: float) -> No
         np.testing.assert_allclose(made, expected, rtol=1e-6, atol=1e-10)
 
 
-@pytest.mark.parametrize("pushed", [False, True])
+@each("pushed", [False, True])
 def test_of_equal_values_the_lower_numbers_are_kept(
     monkeypatch: pytest.MonkeyPatch, pushed: bool
 ) -> None:
@@ -183,7 +185,7 @@ def test_no_value_comes_from_another_component() -> None:
 
 
 @pytest.mark.usefixtures("always_pushed")
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 10_000),
@@ -203,7 +205,7 @@ def test_pushes_are_below_the_truth_by_no_more_than_is_said(
 
 
 @pytest.mark.usefixtures("always_pushed")
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 def test_a_threshold_bounds_the_tolerance(kernel: str) -> None:
     adj, threshold = some_graph(), 1e-4
     coarse = Diffusion(
@@ -219,7 +221,7 @@ def test_a_threshold_bounds_the_tolerance(kernel: str) -> None:
 
 
 @pytest.mark.usefixtures("always_pushed")
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 def test_a_fine_tolerance_keeps_what_is_kept_of_the_truth(kernel: str) -> None:
     adj = some_graph()
     made = Diffusion(kernel=kernel, top=9, tolerance=1e-9).kept(adj).toarray()
@@ -228,8 +230,8 @@ def test_a_fine_tolerance_keeps_what_is_kept_of_the_truth(kernel: str) -> None:
 
 
 @pytest.mark.usefixtures("always_pushed")
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("sparsify", ["top", "threshold"])
+@each("kernel", KERNELS)
+@each("sparsify", ["top", "threshold"])
 def test_threads_change_no_bit(
     monkeypatch: pytest.MonkeyPatch, kernel: str, sparsify: str
 ) -> None:
@@ -259,7 +261,7 @@ def test_threads_change_no_bit(
 
 
 @pytest.mark.usefixtures("always_pushed")
-@pytest.mark.parametrize("kernel", KERNELS)
+@each("kernel", KERNELS)
 def test_renumbering_the_nodes_renumbers_what_is_found(kernel: str) -> None:
     adj = some_graph()
     order = np.random.default_rng(3).permutation(adj.shape[0])
@@ -325,7 +327,7 @@ def test_walks_go_by_the_weights_of_a_graph_that_has_some() -> None:
     assert diffused(graph, by).n_edges < diffused(plain, by).n_edges
 
 
-@pytest.mark.parametrize("name", ["gcn", "h2gcn-1", "graphsage", "gpr-gnn", "mixhop"])
+@each("name", ["gcn", "h2gcn-1", "graphsage", "gpr-gnn", "mixhop"])
 def test_models_that_take_weights_run_on_it(small_graph: Graph, name: str) -> None:
     assert MODELS[name].weighted
     near = diffused(small_graph, Diffusion(top=6))
@@ -344,7 +346,7 @@ def test_a_graph_without_edges_stays_so() -> None:
 # -------------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"kernel": "cold"}, r"'kernel' parameter of Diffusion must be one of .*heat"),

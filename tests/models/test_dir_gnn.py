@@ -16,7 +16,8 @@ from h2gcn.models import MODELS
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.sparse import Operator, Target, dropout
 from h2gcn.training import gather
-from support.graphs import DIRECTED, adjacency, one_way
+from support.cases import each
+from support.graphs import DIRECTED, NAMED, adjacency, one_way
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -98,10 +99,10 @@ def test_loops_and_equal_weights_of_a_matrix_do_not_count() -> None:
         np.testing.assert_allclose(one.toarray(), other.toarray(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("jumping", ["max", "cat", "none"])
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("normalise", [False, True])
-@pytest.mark.parametrize("layers", [1, 3])
+@each("jumping", ["max", "cat", "none"])
+@each("alpha", [0.0, 0.3, 1.0])
+@each("normalise", [False, True])
+@each("layers", [1, 3])
 def test_it_is_its_formula(
     jumping: str, alpha: float, normalise: bool, layers: int
 ) -> None:
@@ -120,6 +121,7 @@ def test_it_is_its_formula(
         np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_it_is_its_formula_on_named_graphs(named_adj: sp.csr_array) -> None:
     module, x = build().eval(), features(named_adj.shape[0])
     expected = oracle(module, x.double().numpy(), named_adj)
@@ -228,7 +230,7 @@ def test_the_fitted_logits_are_those_of_the_directed_operators(
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"layers": 0}, r"The 'layers' parameter of DirGNN must be an integer, at lea"),

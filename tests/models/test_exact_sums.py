@@ -5,7 +5,6 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings, strategies as st
@@ -15,6 +14,7 @@ from h2gcn import Graph
 from h2gcn.models import MODELS, ExactSum, NodeModule, build_model
 from h2gcn.ring_table import Input, TableInput, TableMaker
 from h2gcn.sparse import Operator
+from support.cases import each
 from support.graphs import one_way, random_adjacency
 
 CLASSES = 3
@@ -157,7 +157,7 @@ def checked(name: str, options: dict[str, Any], seed: int) -> tuple[ExactSum, in
 SEEDS = st.integers(0, 300).filter(lambda seed: random_adjacency(seed).nnz > 4)
 
 
-@pytest.mark.parametrize(("name", "options"), BY_COLUMN, ids=name_of)
+@each(("name", "options"), BY_COLUMN, ids=name_of)
 @settings(max_examples=5)
 @given(seed=SEEDS)
 def test_linear_models_are_sums_over_columns(
@@ -169,7 +169,7 @@ def test_linear_models_are_sums_over_columns(
     assert "not by column" not in found.how
 
 
-@pytest.mark.parametrize(("name", "options"), BY_NODE, ids=name_of)
+@each(("name", "options"), BY_NODE, ids=name_of)
 @settings(max_examples=5)
 @given(seed=SEEDS)
 def test_what_is_linear_after_an_embedding_is_a_sum_over_nodes(
@@ -181,7 +181,7 @@ def test_what_is_linear_after_an_embedding_is_a_sum_over_nodes(
     assert all(p.columns is None for p in found.parts)
 
 
-@pytest.mark.parametrize(("name", "options"), BY_BLOCK, ids=name_of)
+@each(("name", "options"), BY_BLOCK, ids=name_of)
 @settings(max_examples=5)
 @given(seed=SEEDS)
 def test_one_read_out_of_all_blocks_is_a_sum_over_blocks(
@@ -193,7 +193,7 @@ def test_one_read_out_of_all_blocks_is_a_sum_over_blocks(
     assert "not by column" in found.how
 
 
-@pytest.mark.parametrize(("name", "options"), NO_SUM, ids=name_of)
+@each(("name", "options"), NO_SUM, ids=name_of)
 def test_other_models_do_not_claim_a_sum(name: str, options: dict[str, Any]) -> None:
     module, x, operators = made(name, random_adjacency(3), 3, options)
     assert module.exact_sum(x, operators, 0) is None
@@ -272,7 +272,7 @@ def test_decoupled_smoothing_says_which_labels_it_heard() -> None:
     np.testing.assert_allclose(own.parts[0].values, [0, 1, 0])
 
 
-@pytest.mark.parametrize("model", ["label-propagation", "decoupled-smoothing"])
+@each("model", ["label-propagation", "decoupled-smoothing"])
 def test_a_node_that_no_label_reaches_has_equal_shares(model: str) -> None:
     module, _, operators = made(model, sp.csr_array((4, 4)), 0, {})
     found = module.exact_sum(torch.eye(4, CLASSES), operators, 3)
@@ -331,7 +331,7 @@ def value_of(
     return logits
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@each("seed", [0, 1, 2])
 def test_trees_have_the_shapley_values_of_all_subsets(seed: int) -> None:
     module, table = trees(seed)
     rows, node, count = table.dense(), 11 + seed, 5

@@ -11,6 +11,7 @@ from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.models.gam import GAM, Agreement, _drawn, convolution_and_pairs
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 FEATURES, CLASSES, WIDTH = 5, 3, 8
@@ -60,7 +61,8 @@ def agreement(module: Agreement, x: np.ndarray, u: int, v: int) -> float:
 # ------------------------------------------------------------------------ the formula
 
 
-@pytest.mark.parametrize("base", ["mlp", "gcn"])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("base", ["mlp", "gcn"])
 def test_the_classifier_predicts(named_adj: sp.csr_array, base: str) -> None:
     n, module = named_adj.shape[0], build(base=base).eval()
     x, operators = features(n), operators_of(named_adj)
@@ -130,8 +132,8 @@ def loss_by_loops(
     return float(loss + sum(terms) / max(len(terms), 1))
 
 
-@pytest.mark.parametrize("base", ["mlp", "gcn"])
-@pytest.mark.parametrize("weighted", [False, True])
+@each("base", ["mlp", "gcn"])
+@each("weighted", [False, True])
 def test_the_classifier_lowers_what_the_paper_says(base: str, weighted: bool) -> None:
     adj = SEVEN.copy()
     if weighted:
@@ -206,7 +208,7 @@ def test_agreement_is_judged_on_equal_and_different_alike() -> None:
 # ------------------------------------------------------------------------- the rounds
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
+@each("rounds", [1, 3])
 def test_phases_are_the_classifier_alone_and_then_rounds(rounds: int) -> None:
     found = build(rounds=rounds, agreement_steps=9).phases()
     names = [(one.name, one.steps) for one in found]
@@ -265,7 +267,7 @@ def test_no_pair_is_drawn_where_there_is_none() -> None:
     assert torch.isfinite(loss)
 
 
-@pytest.mark.parametrize("same", [False, True])
+@each("same", [False, True])
 def test_every_pair_may_be_drawn(same: bool) -> None:
     known = torch.tensor([2, 0, -1, 0, 2, 1, 2])
     drawn = _drawn(known, 4000, same=same)
@@ -352,7 +354,7 @@ def test_labels_are_given_after_the_first_round_and_stay() -> None:
 # --------------------------------------------------------------------------- fitted
 
 
-@pytest.mark.parametrize("base", ["mlp", "gcn"])
+@each("base", ["mlp", "gcn"])
 def test_a_fit_learns_and_predicts_a_few_nodes_alone(base: str) -> None:
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
@@ -383,7 +385,7 @@ def test_what_pairs_weigh_is_an_operator_of_its_own() -> None:
     assert a is not NAMED["K4"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"base": "gat"}, r"'base' parameter of GAM must be one of"),

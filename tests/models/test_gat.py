@@ -16,8 +16,9 @@ from h2gcn.models.gat import GAT, AttentionHeads, closed_neighbourhoods
 from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
 from h2gcn.sparse.lanes import LANES
 from h2gcn.sparse.operator import Triplets, row_softmax, weighted_sums
+from support.cases import each
 from support.dropping import mask_of
-from support.graphs import adjacency
+from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
@@ -111,12 +112,13 @@ def assert_is_its_formula(module: GAT, adj: sp.csr_array) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_gat_is_its_formula_on_named_graphs(named_adj: sp.csr_array) -> None:
     assert_is_its_formula(build(), named_adj)
 
 
-@pytest.mark.parametrize("activation", ["elu", "relu", "none"])
-@pytest.mark.parametrize(("heads", "out_heads"), [(1, 1), (2, 3)])
+@each("activation", ["elu", "relu", "none"])
+@each(("heads", "out_heads"), [(1, 1), (2, 3)])
 def test_gat_is_its_formula_with_all_options(
     activation: str, heads: int, out_heads: int
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_score_of_any_size_has_a_finite_softmax() -> None:
     np.testing.assert_allclose(logits, expected, rtol=0.05, atol=0.05)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_the_operator_is_the_neighbours_and_the_node_itself(
     named_adj: sp.csr_array,
 ) -> None:
@@ -393,7 +396,7 @@ def test_weights_are_drawn_by_each_heads_own_size_and_biases_are_zero() -> None:
         assert not layer.attention_bias.any()
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"heads": 0}, "The 'heads' parameter of GAT must be an integer, at least 1"),

@@ -13,6 +13,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import GCN, renormalised_adjacency
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -87,11 +88,12 @@ def assert_is_the_oracle(module: GCN, adj: sp.csr_array) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["relu", "elu", "none"])
+@each("activation", ["relu", "elu", "none"])
 def test_gcn_with_jumping_knowledge_is_its_formula(activation: str) -> None:
     assert_is_the_oracle(build(activation=activation), SIX)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_gcn_with_jumping_knowledge_is_its_formula_on_named_graphs(
     named_adj: sp.csr_array,
 ) -> None:
@@ -156,6 +158,7 @@ def test_weights_are_glorot_uniform() -> None:
         assert 0.99 * bound < weight.abs().max() <= bound
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_both_forms_are_pygs_layers_with_the_same_weights(
     named_adj: sp.csr_array,
 ) -> None:
@@ -191,7 +194,7 @@ def test_the_operator_is_the_renormalised_adjacency() -> None:
     np.testing.assert_allclose(operator.toarray(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

@@ -11,6 +11,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS, Diffusion, build_model, find_model
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, random_adjacency
 
 FEATURES, CLASSES = 5, 3
@@ -30,7 +31,7 @@ def dense_operator(adj: sp.csr_array, alpha: float, top: int) -> np.ndarray:
     return s / s.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_logits_are_those_of_the_formula(seed: int) -> None:
     adj = random_adjacency(seed)
     n, options = adj.shape[0], {"alpha": 0.2, "top": n_kept(adj)}
@@ -74,7 +75,7 @@ def test_options_set_how_operators_are_made() -> None:
         spec.given({"alpha": 7})
 
 
-@pytest.mark.parametrize(
+@each(
     "options",
     [
         {"alpha": 0.5},

@@ -11,6 +11,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import geom_gcn as geometry
 from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -31,12 +32,6 @@ GRAPHS = {
     "random": random_adjacency(),
     "dense": random_adjacency(14, 0.4, seed=2),
 }
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
-def adj(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Every named graph, one without symmetry, and random ones."""
-    return GRAPHS[request.param]
 
 
 # ------------------------------------------------ the paper, once more, in loops
@@ -123,6 +118,7 @@ def assert_same(logits: Tensor, expected: Matrix) -> None:
 # -------------------------------------------------------------------------- operators
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_operators_are_the_divisions_of_both_neighbourhoods(adj: sp.csr_array) -> None:
     matrices = geometric_operators(adj)
     assert len(matrices) == DIVISIONS == 9
@@ -134,6 +130,7 @@ def test_operators_are_the_divisions_of_both_neighbourhoods(adj: sp.csr_array) -
         np.testing.assert_allclose(matrix.toarray(), expected, atol=1e-6)
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_divisions_are_disjoint_and_cover_the_graph_and_the_loops(
     adj: sp.csr_array,
 ) -> None:
@@ -195,7 +192,7 @@ def test_self_loops_and_stored_zeros_of_the_input_do_not_count() -> None:
         np.testing.assert_array_equal(one.toarray(), other.toarray())
 
 
-@pytest.mark.parametrize("n", [40, 260])
+@each("n", [40, 260])
 def test_operators_are_the_same_to_the_bit_every_time(n: int) -> None:
     for graph in (random_adjacency(n, 3 / n, seed=3), adjacency_of_star(n)):
         before = graph.toarray()
@@ -211,6 +208,7 @@ def adjacency_of_star(n: int) -> sp.csr_array:
     return adjacency(n, [(0, leaf) for leaf in range(1, n)])
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_renumbering_the_nodes_renumbers_the_operators(adj: sp.csr_array) -> None:
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(adj.shape[0])
@@ -241,7 +239,8 @@ def test_a_graph_too_large_for_isomap_is_refused_at_once(
 # ----------------------------------------------------------------------------- logits
 
 
-@pytest.mark.parametrize("activation", ["relu", "none"])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("activation", ["relu", "none"])
 def test_geom_gcn_is_its_formula(adj: sp.csr_array, activation: str) -> None:
     module = build(activation=activation)
     n = adj.shape[0]
@@ -378,7 +377,7 @@ def test_the_defaults_are_the_papers() -> None:
 # ----------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -408,7 +407,7 @@ def test_bad_options_are_named(options: dict[str, object], message: str) -> None
         GeomGCN(**given)
 
 
-@pytest.mark.parametrize("given", [0, 8, 10])
+@each("given", [0, 8, 10])
 def test_the_number_of_operators_is_checked(given: int) -> None:
     operator = operators_of(SIX)[0]
     with pytest.raises(ValueError, match=rf"takes 9 operators, got {given}\."):

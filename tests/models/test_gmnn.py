@@ -9,6 +9,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gmnn import GMNN
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 FEATURES, CLASSES, WIDTH = 5, 3, 8
@@ -67,6 +68,7 @@ def prepare(module: GMNN, number: int, before: dict[str, torch.Tensor]):
     )
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_q_predicts_by_its_formula(named_adj: sp.csr_array) -> None:
     n, module = named_adj.shape[0], build(dropout=0.0)
     x, operators = features(n), operators_of(named_adj)
@@ -90,7 +92,7 @@ def test_both_layers_have_a_dropout_of_their_own() -> None:
     torch.testing.assert_close(logits, expected)
 
 
-@pytest.mark.parametrize("iterations", [1, 3])
+@each("iterations", [1, 3])
 def test_phases_are_q_alone_and_then_p_and_q_in_turn(iterations: int) -> None:
     found = build(iterations=iterations, label_steps=7).phases()
     names = [(one.name, one.steps) for one in found]
@@ -105,7 +107,7 @@ def test_q_alone_is_trained_on_labels() -> None:
     )
 
 
-@pytest.mark.parametrize("draw", ["max", "mean"])
+@each("draw", ["max", "mean"])
 def test_p_is_given_what_q_says_and_the_labels_of_training(draw: str) -> None:
     module = build(draw=draw, temperature=0.3)
     logits = network(features().double().numpy(), module.q_first, module.q_second)
@@ -146,7 +148,7 @@ def test_q_is_given_what_p_says_of_all_labels() -> None:
     np.testing.assert_allclose(given["shares"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("weights", [None, [0.5, 1.0, 3.0]])
+@each("weights", [None, [0.5, 1.0, 3.0]])
 def test_each_part_lowers_the_cross_entropy_with_its_shares(weights) -> None:
     module = build(draw="mean")
     classes = None if weights is None else torch.tensor(weights)
@@ -188,7 +190,7 @@ def test_an_isolated_node_is_predicted_by_itself() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"dropout": 1.5}, r"'dropout' parameter of GMNN must be in \[0, 1\)\. Got 1"),

@@ -11,7 +11,8 @@ from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.sparse import Operator, Target, dropout
-from support.graphs import adjacency
+from support.cases import each
+from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -53,7 +54,7 @@ def oracle(
     return np.sum(list(weighted), axis=0)
 
 
-@pytest.mark.parametrize("power", [1, 2, 10])
+@each("power", [1, 2, 10])
 def test_it_is_its_formula(power: int) -> None:
     module = build(power=power).eval()
     with torch.no_grad():
@@ -66,6 +67,7 @@ def test_it_is_its_formula(power: int) -> None:
     np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_it_is_its_formula_on_named_graphs(named_adj: sp.csr_array) -> None:
     module, x = build().eval(), features(named_adj.shape[0])
     expected = oracle(module, x.double().numpy(), named_adj)
@@ -109,7 +111,7 @@ def test_the_penalty_is_on_the_maps_and_not_on_the_powers() -> None:
     assert module.reach == 10
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"power": 0}, r"The 'power' parameter of GPRGNN must be an integer, at least"),

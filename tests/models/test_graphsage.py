@@ -10,18 +10,13 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.sparse import Operator, Target, dropout
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4)])
 """A triangle, of which one corner has two more neighbours; an isolated last node."""
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "jumping"])
-def jumping(request: pytest.FixtureRequest) -> bool:
-    """Both forms in turn."""
-    return bool(request.param)
 
 
 def build(
@@ -93,17 +88,21 @@ def assert_is_the_oracle(module: GraphSAGE, adj: sp.csr_array) -> None:
 # ------------------------------------------------------------------------- formula
 
 
-@pytest.mark.parametrize("activation", ["relu", "none"])
+@each("jumping", [False, True])
+@each("activation", ["relu", "none"])
 def test_graphsage_is_its_formula(jumping: bool, activation: str) -> None:
     assert_is_the_oracle(build(jumping=jumping, activation=activation), SIX)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("jumping", [False, True])
 def test_graphsage_is_its_formula_on_named_graphs(
     jumping: bool, named_adj: sp.csr_array
 ) -> None:
     assert_is_the_oracle(build(jumping=jumping), named_adj)
 
 
+@each("jumping", [False, True])
 def test_sparse_features_do_for_dense_ones(jumping: bool) -> None:
     x = features(6)
     x[x < 0.2] = 0
@@ -112,6 +111,8 @@ def test_sparse_features_do_for_dense_ones(jumping: bool) -> None:
     torch.testing.assert_close(module(sparse, operators), module(x, operators))
 
 
+@each("jumping", [False, True])
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_graphsage_is_pygs_layers_with_the_same_weights(
     named_adj: sp.csr_array, jumping: bool
 ) -> None:
@@ -141,6 +142,7 @@ def test_graphsage_is_pygs_layers_with_the_same_weights(
 # ------------------------------------------------------------------------- dropout
 
 
+@each("jumping", [False, True])
 def test_dropout_falls_on_the_inputs_of_both_layers_once(jumping: bool) -> None:
     x, module = features(6), build(jumping=jumping, dropout=0.5).train()
     torch.manual_seed(4)
@@ -175,7 +177,8 @@ def test_dropout_falls_on_the_stored_entries_of_sparse_features() -> None:
 # ------------------------------------------------------------------------- samples
 
 
-@pytest.mark.parametrize("index", [None, [2, 5, 2, 0]], ids=["all", "target"])
+@each("jumping", [False, True])
+@each("index", [None, [2, 5, 2, 0]], ids=["all", "target"])
 def test_while_training_each_layer_draws_its_own_neighbours(
     jumping: bool, index: list[int] | None
 ) -> None:
@@ -219,6 +222,7 @@ def test_a_sample_as_large_as_the_largest_degree_is_everybody() -> None:
     assert_is_the_oracle(build(sample=4), SIX)
 
 
+@each("jumping", [False, True])
 def test_gradients_reach_every_weight_through_a_sample(jumping: bool) -> None:
     module, operators = build(jumping=jumping, sample=1).train(), operators_of(SIX)
     target = Target.of(operators, np.array([0, 2, 3]))
@@ -232,7 +236,7 @@ def test_gradients_reach_every_weight_through_a_sample(jumping: bool) -> None:
 # --------------------------------------------------------------- weights, operator
 
 
-@pytest.mark.parametrize(("jump", "joined"), [(False, WIDTH), (True, 2 * WIDTH)])
+@each(("jump", "joined"), [(False, WIDTH), (True, 2 * WIDTH)])
 def test_the_penalty_is_on_all_weights(jump: bool, joined: int) -> None:
     module = build(jumping=jump)
     assert {n: tuple(w.shape) for n, w in module.named_parameters()} == {
@@ -252,6 +256,7 @@ def test_weights_are_glorot_uniform_over_node_and_neighbours_joined() -> None:
         assert 0.99 * bound < weight.abs().max() <= bound
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_the_operator_is_the_mean_over_neighbours(named_adj: sp.csr_array) -> None:
     before = named_adj.toarray()
     (operator,) = mean_adjacency(named_adj)
@@ -269,7 +274,7 @@ def test_the_mean_of_no_neighbours_is_zero() -> None:
 # ------------------------------------------------------------------------- options
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

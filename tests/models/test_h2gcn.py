@@ -22,6 +22,7 @@ from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator, Target
 from h2gcn.sparse.operator import Products
 from h2gcn.training import gather
+from support.cases import each
 from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
 
@@ -167,18 +168,6 @@ def assert_same(logits: Tensor, expected: Matrix) -> None:
     np.testing.assert_allclose(logits.detach().numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.fixture(params=PAPER)
-def name(request: pytest.FixtureRequest) -> str:
-    """Every variant of the paper in turn."""
-    return str(request.param)
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda key: key.replace(" ", "-"))
-def adj(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Every named graph, and a random one of 12 nodes."""
-    return GRAPHS[request.param]
-
-
 def test_every_model_that_is_an_h2gcn_is_in_this_file() -> None:
     assert set(PAPER) == {n for n, spec in MODELS.items() if spec.module is H2GCN}
 
@@ -186,7 +175,9 @@ def test_every_model_that_is_an_h2gcn_is_in_this_file() -> None:
 # ------------------------------------------------------------------------- logits
 
 
-@pytest.mark.parametrize("activation", ["relu", "none"])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("name", PAPER)
+@each("activation", ["relu", "none"])
 def test_logits_are_the_papers(name: str, adj: sp.csr_array, activation: str) -> None:
     module = build(name, activation=activation)
     x, operators = features(adj.shape[0]), operators_of(name, adj)
@@ -200,6 +191,8 @@ def test_logits_are_the_papers(name: str, adj: sp.csr_array, activation: str) ->
         assert_same(module(x, operators, target), expected[index])
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("name", PAPER)
 def test_dropout_does_nothing_in_eval_mode(name: str, adj: sp.csr_array) -> None:
     module = build(name, dropout=0.5).eval()
     x = features(adj.shape[0])
@@ -207,7 +200,9 @@ def test_dropout_does_nothing_in_eval_mode(name: str, adj: sp.csr_array) -> None
     assert_same(module(x, operators_of(name, adj)), expected)
 
 
-@pytest.mark.parametrize("only_some", [False, True], ids=["all nodes", "target"])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("name", PAPER)
+@each("only_some", [False, True], ids=["all nodes", "target"])
 def test_dropout_acts_on_the_final_representation_only(
     name: str, adj: sp.csr_array, only_some: bool
 ) -> None:
@@ -226,6 +221,7 @@ def test_dropout_acts_on_the_final_representation_only(
     assert_same(logits, expected)
 
 
+@each("name", PAPER)
 def test_sparse_features_give_the_same_logits(name: str) -> None:
     adj = GRAPHS["random"]
     module = build(name).eval()
@@ -294,7 +290,8 @@ def literal_logits(
     return final @ module.classifier
 
 
-@pytest.mark.parametrize("only_some", [False, True], ids=["all nodes", "target"])
+@each("name", PAPER)
+@each("only_some", [False, True], ids=["all nodes", "target"])
 def test_gradients_are_those_of_the_literal_formula(name: str, only_some: bool) -> None:
     adj = GRAPHS["random"]
     n = adj.shape[0]
@@ -348,7 +345,7 @@ class _Literal(torch.nn.Module):
 # ------------------------------------------------------------------------- weights
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, 3])
+@each("rounds", [0, 1, 2, 3])
 def test_the_final_representation_is_as_wide_as_the_paper_says(rounds: int) -> None:
     module = H2GCN(5, 3, hidden_channels=8, rounds=rounds, final=range(rounds + 1))
     assert module.embedding.shape == (5, 8)
@@ -371,6 +368,7 @@ WIDTHS = {
 }
 
 
+@each("name", PAPER)
 def test_weights_and_nothing_else(name: str) -> None:
     """Check that W_e, W_c (and W_k of the non-linear variant) are all there is."""
     shapes = {n: tuple(w.shape) for n, w in build(name).named_parameters()}
@@ -402,6 +400,7 @@ def test_reset_parameters_draws_all_weights_anew() -> None:
         assert not torch.equal(old, new)
 
 
+@each("name", PAPER)
 def test_all_weights_are_regularised(name: str) -> None:
     module = build(name)
     assert [id(w) for w in module.regularised()] == [id(w) for w in module.parameters()]
@@ -451,7 +450,7 @@ def test_the_order_and_repetition_of_final_do_not_matter() -> None:
 # -------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -492,7 +491,7 @@ def test_bad_options_are_named(options: dict[str, object], message: str) -> None
         H2GCN(5, 3, **options)
 
 
-@pytest.mark.parametrize("name", ["in_channels", "out_channels"])
+@each("name", ["in_channels", "out_channels"])
 def test_bad_sizes_are_named(name: str) -> None:
     sizes = {"in_channels": 5, "out_channels": 3, name: 0}
     with pytest.raises(
@@ -503,7 +502,7 @@ def test_bad_sizes_are_named(name: str) -> None:
         H2GCN(**sizes)
 
 
-@pytest.mark.parametrize("given", [0, 1, 3])
+@each("given", [0, 1, 3])
 def test_the_number_of_operators_is_checked(given: int) -> None:
     operator = operators_of("h2gcn-s1", GRAPHS["path"])[0]
     with pytest.raises(
@@ -569,8 +568,8 @@ def test_directed_rings_by_hand() -> None:
         assert matrix.dtype == np.float32
 
 
-@pytest.mark.parametrize("name", WITH_RINGS)
-@pytest.mark.parametrize("training", [False, True])
+@each("name", WITH_RINGS)
+@each("training", [False, True])
 def test_directed_logits_are_their_formula(name: str, training: bool) -> None:
     torch.manual_seed(1)
     sizes = {"hidden_channels": WIDTH, "dropout": 0.0}
@@ -585,6 +584,7 @@ def test_directed_logits_are_their_formula(name: str, training: bool) -> None:
     assert_same(module(part.x, part.operators, part.target), expected[index])
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_without_directions_both_rings_are_the_papers(adj: sp.csr_array) -> None:
     plain = ring_operators(adj)
     doubled = directed_ring_operators(adj)
@@ -610,7 +610,7 @@ def test_a_directed_module_names_what_it_wants() -> None:
         H2GCN(2, 2, directed=True)(torch.eye(2), [Operator(NAMED["path"])] * 2)
 
 
-@pytest.mark.parametrize("batch_size", [None, 7])
+@each("batch_size", [None, 7])
 def test_a_directed_h2gcn_from_fit_to_file(
     small_graph: Graph, tmp_path: Path, batch_size: int | None
 ) -> None:
@@ -634,7 +634,7 @@ def test_a_directed_h2gcn_from_fit_to_file(
     assert batch_size or loaded.tobytes() == logits.tobytes()
 
 
-@pytest.mark.parametrize(("name", "value"), [("ring_cap", 4), ("ring_store", "x")])
+@each(("name", "value"), [("ring_cap", 4), ("ring_store", "x")])
 def test_directed_rings_are_whole_and_in_memory(
     small_graph: Graph, name: str, value: object
 ) -> None:
@@ -747,7 +747,7 @@ def test_with_labels_it_is_trained_saved_and_loaded(tmp_path: Path) -> None:
 # ------------------------------------------------------- what two calls have in common
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "dropout", "shared"),
     [
         # The embedding is made once; without dropout, both inner rings are too.

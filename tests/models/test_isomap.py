@@ -19,6 +19,7 @@ from h2gcn.models.geom_gcn import (
     latent_pairs,
     quadrants,
 )
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -88,16 +89,10 @@ SYMMETRIC = {
 }
 
 
-@pytest.fixture(params=SYMMETRIC)
-def symmetric(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Graphs with axes that may be swapped, rotated or reversed."""
-    return matrix(SYMMETRIC[request.param])
-
-
 # ------------------------------------------------------------------------- embedding
 
 
-@pytest.mark.parametrize(("n", "edges"), [(14, 20), (260, 400)])
+@each(("n", "edges"), [(14, 20), (260, 400)])
 def test_a_connected_graph_is_embedded_as_isomap_does(n: int, edges: int) -> None:
     from sklearn.manifold import Isomap
 
@@ -157,7 +152,7 @@ def test_two_nodes_are_a_step_apart_without_direction() -> None:
     assert not layout.bearings.any()
 
 
-@pytest.mark.parametrize("n", [1, 3])
+@each("n", [1, 3])
 def test_isolated_nodes_lie_at_the_origin(n: int) -> None:
     layout = embed(adjacency(n, []))
     assert not layout.coordinates.any()
@@ -165,7 +160,7 @@ def test_isolated_nodes_lie_at_the_origin(n: int) -> None:
     assert len(set(layout.component)) == n
 
 
-@pytest.mark.parametrize("graph", [nx.star_graph(5), nx.complete_graph(4)], ids=str)
+@each("graph", [nx.star_graph(5), nx.complete_graph(4)], ids=str)
 def test_axes_that_are_one_of_many_are_left_out(graph: nx.Graph) -> None:
     values, _ = classical_scaling(matrix(graph))
     assert values[0] == pytest.approx(values[2])
@@ -203,7 +198,7 @@ def test_leaves_of_one_hub_fall_on_one_point() -> None:
     assert not np.allclose(layout.coordinates[6], layout.coordinates[0])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_axes_point_the_same_way_however_nodes_are_numbered(seed: int) -> None:
     for adj in [*without_symmetry(), connected_graph(230, 300, seed)]:
         order = np.random.default_rng(seed).permutation(adj.shape[0])
@@ -231,7 +226,8 @@ def assert_renumbering_renumbers(adj: sp.csr_array, seed: int) -> None:
     np.testing.assert_array_equal(new_sides, sides[order][:, order])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("symmetric", [matrix(edges) for edges in SYMMETRIC.values()], ids=SYMMETRIC)
+@each("seed", range(3))
 def test_renumbering_a_symmetric_graph_renumbers_everything(
     symmetric: sp.csr_array, seed: int
 ) -> None:
@@ -282,8 +278,8 @@ def as_set(pairs: NDArray[np.int64]) -> set[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("components", [1, 3, 20])
-@pytest.mark.parametrize("at_least", [1, 7, 40])
+@each("components", [1, 3, 20])
+@each("at_least", [1, 7, 40])
 def test_latent_pairs_are_those_within_the_smallest_radius_that_gives_enough(
     components: int, at_least: int
 ) -> None:
@@ -328,6 +324,7 @@ def test_no_pairs_are_no_pairs() -> None:
     assert latent_pairs(embed(NAMED["no edges"]), 0).shape == (0, 2)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_on_average_as_many_neighbours_as_in_the_graph(named_adj: sp.csr_array) -> None:
     layout, edges = embed(named_adj), named_adj.nnz // 2
     pairs = latent_pairs(layout, edges)
@@ -369,7 +366,7 @@ def test_noise_of_the_last_digits_changes_nothing() -> None:
 # --------------------------------------------------------------------------- quadrants
 
 
-@pytest.mark.parametrize(
+@each(
     ("where", "relation"),
     [
         ((-1, 1), UPPER_LEFT),
@@ -417,7 +414,7 @@ def test_a_graph_that_does_not_fit_is_refused_before_anything_is_computed(
         check_isomap_memory(sp.csr_array(path))
 
 
-@pytest.mark.parametrize("limit", [10**6, 2_400_000_000, 24 * 10**9])
+@each("limit", [10**6, 2_400_000_000, 24 * 10**9])
 def test_the_bound_that_is_named_is_the_largest_that_fits(limit: int) -> None:
     n = 10**5
     path = sp.csr_array(sp.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1]))

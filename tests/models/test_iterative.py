@@ -28,6 +28,7 @@ from h2gcn.models.iterative import (
 )
 from h2gcn.models.table_learners import LogisticTable
 from h2gcn.ring_table import TableInput, TableMaker
+from support.cases import each
 from support.graphs import adjacency
 
 Matrix = NDArray[np.float64]
@@ -90,11 +91,9 @@ def by_loops(
     return np.asarray(probabilities)
 
 
-@pytest.mark.parametrize("homophily", [0.9, 0.1])
-@pytest.mark.parametrize(
-    ("table", "hops"), [("own+labels.ring1", (1,)), (RING2, (1, 2))]
-)
-@pytest.mark.parametrize("rounds", [0, 1, 10])
+@each("homophily", [0.9, 0.1])
+@each(("table", "hops"), [("own+labels.ring1", (1,)), (RING2, (1, 2))])
+@each("rounds", [0, 1, 10])
 def test_it_is_the_plain_loop(
     homophily: float, table: str, hops: tuple[int, ...], rounds: int
 ) -> None:
@@ -112,7 +111,7 @@ def test_it_is_the_plain_loop(
     assert not hasattr(estimator, "coef_"), "what was given is not fitted itself"
 
 
-@pytest.mark.parametrize(
+@each(
     "estimator",
     [
         GaussianNB(),
@@ -182,7 +181,7 @@ NO_SPLIT = Graph(
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "message"),
     [
         ({"graph": 3}, r"iterative_classification"),
@@ -247,8 +246,8 @@ def module_of(graph: Graph, split: Split, x: TableInput, **options: Any) -> Any:
     return module.eval()
 
 
-@pytest.mark.parametrize("base", BASES)
-@pytest.mark.parametrize("table", ["own+labels.ring1", RING2, "labels.ring1"])
+@each("base", BASES)
+@each("table", ["own+labels.ring1", RING2, "labels.ring1"])
 def test_the_model_asks_its_base_again_with_guessed_labels(
     base: str, table: str
 ) -> None:
@@ -332,7 +331,7 @@ def test_scores_that_are_equal_up_to_rounding_are_equal() -> None:
     assert (found.argmax(dim=1) == 0).all()
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_a_fitted_model_is_saved_and_read(base: str, tmp_path: Path) -> None:
     graph = synthetic()
     clf = NodeClassifier("ica", options={"base": base}, random_state=0).fit(graph)
@@ -345,7 +344,7 @@ def test_a_fitted_model_is_saved_and_read(base: str, tmp_path: Path) -> None:
     assert len(clf.seeds_.ids) == len(clf.split_.train)
 
 
-@pytest.mark.parametrize("base", BASES)
+@each("base", BASES)
 def test_damaged_states_are_named(base: str) -> None:
     graph = synthetic()
     split = some_split(graph)
@@ -376,7 +375,7 @@ def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
     assert {name.partition(".")[0] for name in module.state_dict()} == {"base"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

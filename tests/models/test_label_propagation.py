@@ -10,6 +10,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -17,12 +18,6 @@ Matrix = NDArray[np.float64]
 # A square with a chord, a tail, and a node of its own.
 SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
 GRAPHS = {**NAMED, "six": SIX}
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
-def adj(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Every named graph, and one of six nodes."""
-    return GRAPHS[request.param]
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
@@ -63,8 +58,9 @@ def log_shares(f: Matrix) -> Matrix:
     return np.log(np.maximum(rows, 1e-12))
 
 
-@pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize(("alpha", "steps"), [(0.9, 50), (0.3, 3), (0.5, 1)])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("hops", [1, 2])
+@each(("alpha", "steps"), [(0.9, 50), (0.3, 3), (0.5, 1)])
 def test_logits_are_the_logarithms_of_what_was_propagated(
     adj: sp.csr_array, hops: int, alpha: float, steps: int
 ) -> None:
@@ -83,6 +79,7 @@ def test_logits_are_the_logarithms_of_what_was_propagated(
         np.testing.assert_array_equal(some, logits[index])
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_many_steps_give_the_closed_form(adj: sp.csr_array) -> None:
     n = adj.shape[0]
     x = some_labels(n)
@@ -92,6 +89,7 @@ def test_many_steps_give_the_closed_form(adj: sp.csr_array) -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_pygs_module_gives_the_same(adj: sp.csr_array) -> None:
     from torch_geometric.nn import LabelPropagation as Reference
 
@@ -161,6 +159,7 @@ def test_sparse_labels_do_for_dense_ones() -> None:
     torch.testing.assert_close(module(sparse, operators), module(x, operators))
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_the_operator_is_the_normalised_adjacency(adj: sp.csr_array) -> None:
     (s,) = normalised_adjacency(adj)
     assert s.dtype == np.float32
@@ -176,7 +175,7 @@ def test_there_are_no_weights() -> None:
     assert module.regularised() == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -219,8 +218,9 @@ def test_bad_options_are_named(options: dict[str, float], message: str) -> None:
         LabelPropagation(**({"in_channels": 3, "out_channels": 3} | options))
 
 
-@pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize("steps", [1, 2, 50])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("hops", [1, 2])
+@each("steps", [1, 2, 50])
 def test_the_nodes_that_are_reached_have_a_score(
     adj: sp.csr_array, hops: int, steps: int
 ) -> None:
@@ -240,7 +240,7 @@ def test_a_node_that_hears_two_classes_equally_well_is_reached() -> None:
     assert module.reached(x, operators).all()
 
 
-@pytest.mark.parametrize("swapped", [False, True])
+@each("swapped", [False, True])
 def test_rounding_does_not_decide_between_classes_that_are_level(swapped: bool) -> None:
     # Node 1 hears of 0 and of 2, one of them a little louder than the other.
     x = one_hot(3, {0: 0, 2: 1})

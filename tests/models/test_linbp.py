@@ -11,6 +11,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.models.belief import LinBP, belief_operators, spectral_radius
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -24,12 +25,6 @@ MIXED = [[0.1, 0.6, 0.3], [0.6, 0.3, 0.1], [0.3, 0.1, 0.6]]
 """Symmetric and doubly stochastic; each class has another favourite."""
 SKEWED = [[0.1, 0.7, 0.2], [0.5, 0.5, 0.0], [0.0, 0.4, 0.6]]
 """Rows that sum to one, and no more."""
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
-def adj(request: pytest.FixtureRequest) -> sp.csr_array:
-    """Every named graph, and one of six nodes."""
-    return GRAPHS[request.param]
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
@@ -73,9 +68,10 @@ def over_typical_size(b: Matrix, y: Matrix, adj: sp.csr_array, steps: int) -> Ma
     return b / sizes.mean() if sizes.any() else b
 
 
-@pytest.mark.parametrize("h", [MIXED, SKEWED], ids=["symmetric", "skewed"])
-@pytest.mark.parametrize("echo", [True, False])
-@pytest.mark.parametrize(("scale", "steps"), [(0.5, 10), (0.9, 1), (0.2, 3)])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("h", [MIXED, SKEWED], ids=["symmetric", "skewed"])
+@each("echo", [True, False])
+@each(("scale", "steps"), [(0.5, 10), (0.9, 1), (0.2, 3)])
 def test_logits_are_the_beliefs_over_their_typical_size(
     adj: sp.csr_array, h: list[list[float]], echo: bool, scale: float, steps: int
 ) -> None:
@@ -96,7 +92,8 @@ def test_logits_are_the_beliefs_over_their_typical_size(
         np.testing.assert_array_equal(module(x, operators, target), logits[index])
 
 
-@pytest.mark.parametrize("echo", [True, False])
+@each("adj", GRAPHS.values(), ids=GRAPHS)
+@each("echo", [True, False])
 def test_many_steps_give_the_closed_form(adj: sp.csr_array, echo: bool) -> None:
     n = adj.shape[0]
     x = one_hot(n, {0: 1, n - 1: 2})
@@ -114,8 +111,8 @@ def test_many_steps_give_the_closed_form(adj: sp.csr_array, echo: bool) -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("echo", [True, False])
-@pytest.mark.parametrize(
+@each("echo", [True, False])
+@each(
     "h", [MIXED, [[0, 1, 0], [1, 0, 0], [0, 0, 1]], [[1, 0, 0], [1, 0, 0], [0, 1, 0]]]
 )
 def test_the_iteration_shrinks_up_to_the_bound(
@@ -163,7 +160,7 @@ def test_nodes_that_no_label_reaches_have_equal_logits() -> None:
     ]
 
 
-@pytest.mark.parametrize("labels", [{}, {0: 1, 1: 0, 2: 2, 3: 1, 4: 0, 5: 2}])
+@each("labels", [{}, {0: 1, 1: 0, 2: 2, 3: 1, 4: 0, 5: 2}])
 def test_beliefs_stay_as_they_are_where_no_node_or_every_node_has_a_label(
     labels: dict[int, int],
 ) -> None:
@@ -196,7 +193,7 @@ def test_neighbours_that_differ_are_predicted_where_label_propagation_fails() ->
     assert (LabelPropagation(2, 2)(x, smooth).argmax(dim=1) == y).float().mean() < 0.8
 
 
-@pytest.mark.parametrize("n", [30, 300])
+@each("n", [30, 300])
 def test_renumbering_the_nodes_renumbers_the_logits(n: int) -> None:
     rng = np.random.default_rng(0)
     upper = np.triu(rng.random((n, n)) < 4 / n, 1)
@@ -221,6 +218,7 @@ def test_sparse_labels_do_for_dense_ones() -> None:
 # ------------------------------------------------------------------------ operators
 
 
+@each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_operators_are_adjacency_and_degrees_over_the_spectral_radius(
     adj: sp.csr_array,
 ) -> None:
@@ -238,7 +236,7 @@ def path(n: int) -> sp.csr_array:
     return adjacency(n, [(i, i + 1) for i in range(n - 1)])
 
 
-@pytest.mark.parametrize(
+@each(
     ("large", "radius"),
     [
         (STAR, 300**0.5),
@@ -295,7 +293,7 @@ def test_a_given_compatibility_is_kept_but_for_the_sums_of_its_rows() -> None:
     assert module.compatibility.tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
 
-@pytest.mark.parametrize("h", [None, [[1, 1], [1, 1]]])
+@each("h", [None, [[1, 1], [1, 1]]])
 def test_a_uniform_compatibility_passes_nothing_on(h: list[list[float]] | None) -> None:
     x = one_hot(6, {0: 0}, 2)
     logits = LinBP(2, 2, compatibility=h)(x, operators_of(SIX))
@@ -333,7 +331,7 @@ MATRIX = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (

@@ -17,7 +17,8 @@ from h2gcn.models.mixhop import MixHop
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
 from h2gcn.sparse.operator import Triplets
-from support.graphs import adjacency
+from support.cases import each
+from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
@@ -101,12 +102,13 @@ def assert_is_its_formula(module: MixHop, x: Tensor, adj: sp.csr_array) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_mixhop_is_its_formula_on_named_graphs(named_adj: sp.csr_array) -> None:
     assert_is_its_formula(build(), features(named_adj.shape[0]), named_adj)
 
 
-@pytest.mark.parametrize("activation", ["relu", "elu", "none"])
-@pytest.mark.parametrize("powers", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 4)])
+@each("activation", ["relu", "elu", "none"])
+@each("powers", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 4)])
 def test_mixhop_is_its_formula_with_all_options(
     activation: str, powers: tuple[int, ...]
 ) -> None:
@@ -193,7 +195,7 @@ def test_nothing_is_dropped_in_evaluation() -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("devices", [("cpu",), ()], ids=["CSR", "triplets"])
+@each("devices", [("cpu",), ()], ids=["CSR", "triplets"])
 def test_row_norms_are_the_lengths_of_the_rows(
     devices: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,7 +289,7 @@ def test_the_penalty_is_a_thousandth_of_the_mean_square_of_the_scores() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("hidden", "powers", "widths"),
     [
         (64, (0, 1, 2), [21, 21, 22]),
@@ -326,9 +328,7 @@ def test_weights_are_drawn_by_each_powers_own_size() -> None:
     assert not module.scores.any()
 
 
-@pytest.mark.parametrize(
-    "powers", [(), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01", None]
-)
+@each("powers", [(), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01", None])
 def test_powers_are_distinct_integers_from_zero(powers: object) -> None:
     with pytest.raises(
         InputError,
@@ -338,7 +338,7 @@ def test_powers_are_distinct_integers_from_zero(powers: object) -> None:
         MixHop(5, 3, powers=powers)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"hidden_channels": 0}, "The 'hidden_channels' parameter of MixHop must be"),

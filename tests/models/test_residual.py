@@ -15,6 +15,7 @@ from h2gcn.models import MODELS
 from h2gcn.models.residual import ResidualGNN
 from h2gcn.sparse import Operator, Target, dropout
 from h2gcn.training import gather
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -93,9 +94,9 @@ def oracle(
     return h @ weights["classifier"] + weights["bias"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("norm", ["batch", "layer", "none"])
-@pytest.mark.parametrize("layers", [1, 2, 5])
+@each("name", NAMES)
+@each("norm", ["batch", "layer", "none"])
+@each("layers", [1, 2, 5])
 def test_it_is_its_formula(name: str, norm: str, layers: int) -> None:
     module, x = build(layers, norm).eval(), features(7)
     operators = operators_of(name, SEVEN)
@@ -107,7 +108,8 @@ def test_it_is_its_formula(name: str, norm: str, layers: int) -> None:
     np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("name", NAMES)
 def test_it_is_its_formula_on_named_graphs(name: str, named_adj: sp.csr_array) -> None:
     module, x = build().eval(), features(named_adj.shape[0])
     expected = oracle(module, x.double().numpy(), dense_operator(name, named_adj))
@@ -115,7 +117,7 @@ def test_it_is_its_formula_on_named_graphs(name: str, named_adj: sp.csr_array) -
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_training_on_all_nodes_takes_the_statistics_of_all(name: str) -> None:
     module, x = build().train(), features(7)
     counted = [np.arange(7)] * 3
@@ -124,8 +126,8 @@ def test_training_on_all_nodes_takes_the_statistics_of_all(name: str) -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("batched", [False, True])
+@each("name", NAMES)
+@each("batched", [False, True])
 def test_statistics_are_of_the_nodes_that_matter(name: str, batched: bool) -> None:
     # Of 4 and 5 the logits depend on 3 after two layers, and on 2 after one.
     module, x, index = build().train(), features(7), np.array([5, 4])
@@ -207,7 +209,7 @@ def test_its_weights_and_which_are_penalised() -> None:
     assert module.reach == 2
 
 
-@pytest.mark.parametrize("batch_size", [None, 5])
+@each("batch_size", [None, 5])
 def test_the_best_epoch_is_kept_with_its_statistics(
     small_graph: Graph, tmp_path: Path, batch_size: int | None
 ) -> None:
@@ -239,7 +241,7 @@ def test_batches_of_one_node_are_trained_on(small_graph: Graph) -> None:
     assert np.isfinite(clf.fit(small_graph).predict_logits(small_graph)).all()
 
 
-@pytest.mark.parametrize(("layers", "seen"), [(3, False), (4, True)])
+@each(("layers", "seen"), [(3, False), (4, True)])
 def test_each_layer_sees_a_step_further(layers: int, seen: bool) -> None:
     # On the tail, 1 is four steps from 5.
     module, x = build(layers, "layer").eval(), features(7)
@@ -250,7 +252,7 @@ def test_each_layer_sees_a_step_further(layers: int, seen: bool) -> None:
     assert torch.equal(before, after) != seen
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"layers": 0}, r"'layers' parameter of ResidualGNN must be an integer, at le"),

@@ -10,6 +10,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import SGC, renormalised_adjacency
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -53,11 +54,12 @@ def assert_is_the_oracle(module: SGC, adj: sp.csr_array) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("power", [1, 2, 3, 10])
+@each("power", [1, 2, 3, 10])
 def test_sgc_is_its_formula_for_every_power(power: int) -> None:
     assert_is_the_oracle(build(power), SIX)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_sgc_is_its_formula_on_named_graphs(named_adj: sp.csr_array) -> None:
     assert_is_the_oracle(build(), named_adj)
 
@@ -109,7 +111,8 @@ def test_weights_and_biases_are_drawn_as_a_linear_layers() -> None:
     torch.testing.assert_close(module.bias.std(), linear.bias.std(), rtol=0.1, atol=0)
 
 
-@pytest.mark.parametrize("power", [1, 2, 4])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("power", [1, 2, 4])
 def test_sgc_is_pygs_layer_with_the_same_weights(
     named_adj: sp.csr_array, power: int
 ) -> None:
@@ -131,7 +134,7 @@ def test_an_isolated_node_is_its_own_neighbourhood() -> None:
     torch.testing.assert_close(logits[3], x[3] @ module.weight + module.bias)
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -158,7 +161,7 @@ def test_bad_options_are_named(options: dict[str, object], message: str) -> None
         SGC(**{"in_channels": 5, "out_channels": 3, **options})
 
 
-@pytest.mark.parametrize("option", ["hidden_channels", "activation", "dropout"])
+@each("option", ["hidden_channels", "activation", "dropout"])
 def test_a_linear_model_has_no_such_option(option: str) -> None:
     with pytest.raises(TypeError, match=option):
         SGC(5, 3, **{option: 1})

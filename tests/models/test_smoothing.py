@@ -24,6 +24,7 @@ from h2gcn.models.smoothing import (
 from h2gcn.models.table_net import TableNet
 from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, Target
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 Matrix = NDArray[np.float64]
@@ -88,8 +89,8 @@ def shares_of(f: Matrix) -> Matrix:
     return np.where(total > 0, f / np.where(total > 0, total, 1), 1 / f.shape[1])
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=lambda name: name.replace(" ", "-"))
-@pytest.mark.parametrize("variance", ["degree", "equal"])
+@each("graph", GRAPHS)
+@each("variance", ["degree", "equal"])
 def test_shares_are_harmonic_on_the_two_hop_graph(graph: str, variance: str) -> None:
     adj = GRAPHS[graph]
     n = adj.shape[0]
@@ -189,7 +190,7 @@ def test_decoupled_smoothing_has_no_weights() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"in_channels": 5}, r"'in_channels' .* must be out_channels, 2: it takes lab"),
@@ -451,7 +452,7 @@ def scaled(clf: NodeClassifier, graph: Graph) -> Tensor:
     return torch.from_numpy(np.asarray(clf.scaler_(graph.x)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"base": "gcn"}, r"'base' .* must be one of 'mlp', 'linear'\. Got 'gcn'"),

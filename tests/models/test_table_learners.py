@@ -23,6 +23,7 @@ from h2gcn.models.table_learners import ABSENT, STRENGTHS, BoostedTrees, Logisti
 from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, Target
 from h2gcn.training import signed, to_bytes
+from support.cases import each
 from support.graphs import adjacency
 
 
@@ -85,9 +86,9 @@ def scikit_logits(
     return logits
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("columns", [4, 70], ids=["few columns", "more than rows"])
-@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2], [0, 2], [1, 3, 2]], ids=str)
+@each("sparse", [False, True])
+@each("columns", [4, 70], ids=["few columns", "more than rows"])
+@each("classes", [[0, 1], [0, 1, 2], [0, 2], [1, 3, 2]], ids=str)
 def test_logistic_is_scikit_learns(
     classes: list[int], columns: int, sparse: bool
 ) -> None:
@@ -124,7 +125,7 @@ def test_the_strength_is_the_best_on_folds() -> None:
     assert learners._choose_strength(noise[:11], y[:11], seed=0) == 1.0, "too few"
 
 
-@pytest.mark.parametrize("n", [20, 700])
+@each("n", [20, 700])
 def test_a_strength_is_chosen_beside_a_class_of_one(n: int) -> None:
     rows = np.random.default_rng(0).normal(size=(n, 4))
     for classes in (1, 2):
@@ -171,8 +172,8 @@ def spy_on_scikit(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     return seen
 
 
-@pytest.mark.parametrize("n", [60, 320], ids=["few", "with early stopping"])
-@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2], [1, 3], [0, 3, 2]], ids=str)
+@each("n", [60, 320], ids=["few", "with early stopping"])
+@each("classes", [[0, 1], [0, 1, 2], [1, 3], [0, 3, 2]], ids=str)
 def test_trees_are_scikit_learns(
     monkeypatch: pytest.MonkeyPatch, classes: list[int], n: int
 ) -> None:
@@ -343,7 +344,7 @@ def test_a_table_that_is_missing_is_told(saved: Path) -> None:
 # --------------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "options", "message"),
     [
         (LogisticTable, {"strength": -1}, r"'strength' .* in \[0, inf\). Got -1"),

@@ -15,6 +15,7 @@ from h2gcn.models.table_net import TableNet
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Target
 from h2gcn.training import gather
+from support.cases import each
 
 N, F, C = 16, 3, 3
 PRESETS = [name for name, spec in MODELS.items() if spec.module is TableNet]
@@ -217,8 +218,8 @@ def test_every_preset_has_an_oracle() -> None:
     assert set(PRESETS) == set(ORACLES)
 
 
-@pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("seed", [0, 1])
+@each("name", PRESETS)
+@each("seed", [0, 1])
 def test_a_preset_is_its_formula(name: str, seed: int) -> None:
     graph = directed_graph(seed)
     x = table_of(graph, MODELS[name].options["table"])
@@ -233,7 +234,7 @@ def test_a_preset_is_its_formula(name: str, seed: int) -> None:
         np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("activation", ["relu", "elu", "none"])
+@each("activation", ["relu", "elu", "none"])
 def test_the_activation_of_the_sum(activation: str) -> None:
     graph = directed_graph()
     x = table_of(graph, "own+ring1")
@@ -280,7 +281,7 @@ def test_masking_is_part_of_a_fit() -> None:
     assert plain.history_[0].loss != masked.history_[0].loss
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@each("name", PRESETS)
 def test_batches_give_the_same_logits(name: str) -> None:
     x = table_of(directed_graph(), MODELS[name].options["table"])
     module = module_for(name, x).eval()
@@ -323,7 +324,7 @@ def test_what_a_step_takes() -> None:
 # -------------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"in_channels": ()}, "'in_channels' .* the number of columns of each block"),

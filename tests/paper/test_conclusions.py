@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from conclusions import CLAIMS, NOT_YET, Claim, Conclusion, conclude
 
 from h2gcn.experiments import EXPERIMENTS, Cell, Row, Table, published
 from h2gcn.experiments.analysis import measured, not_run
 from h2gcn.experiments.definition import REAL_MODELS
+from support.cases import each
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 LOW = ("0.00", "0.10", "0.20", "0.30", "0.40", "0.50")
@@ -48,7 +48,7 @@ def drawn(name: str, mean: Any, columns: tuple[str, ...] = ()) -> Conclusion:
     return BY_NAME[name].conclude(filled(BY_NAME[name], mean, columns))
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@each("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_nothing_is_concluded_while_a_run_is_missing(claim: Claim) -> None:
     whole = filled(claim, lambda *_: 50.0, ("4–7", "≥ 64"))
     assert claim.missing(whole)[0] == 0
@@ -225,7 +225,7 @@ def test_designs_help() -> None:
     assert "texas (h2gcn-1 59.5, gat 55.0, within the" in claim.conclude(noisy).evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("gap", "everywhere", "holds", "said"),
     [
         (

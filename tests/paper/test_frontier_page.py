@@ -8,6 +8,7 @@ import frontier_page
 import pytest
 
 from h2gcn.experiments import BENCHMARKS
+from support.cases import each
 from support.toy_splits import failed_record, member, split_record
 
 ROOT = Path(__file__).parents[2]
@@ -111,7 +112,7 @@ def test_calibration_is_held_against_what_was_wanted() -> None:
     assert "- pubmed, coverage: 0.930; wanted: 0.88 to 0.92; 2 of 10 splits." in page
 
 
-@pytest.mark.parametrize(("seconds", "said"), [(60.4, "reached"), (61, "**missed**")])
+@each(("seconds", "said"), [(60.4, "reached"), (61, "**missed**")])
 def test_the_time_is_held_against_what_was_wanted(seconds: float, said: str) -> None:
     page = frontier_page.page(ten(auto_seconds=seconds))
     shown = round(seconds)

@@ -13,6 +13,7 @@ import results_page
 from conclusions import CLAIMS, NOT_YET, Claim, conclude
 
 from h2gcn.experiments import published, runs
+from support.cases import each
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results"
@@ -134,7 +135,7 @@ def test_one_command_makes_all_of_it_anew(
 # ------------------------------------------------------------------- what is concluded
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+@each("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_the_papers_conclusions_hold_here(claim: Claim, kept: Any) -> None:
     concluded = conclude(kept.tables, kept.compared)
     said = next(one for one in concluded if one.name == claim.name)

@@ -4,7 +4,6 @@ import pickle
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from h2gcn.graph import CSR
@@ -15,6 +14,7 @@ from h2gcn.ring_table.neighbourhoods import (
     extremes,
     multiply,
 )
+from support.cases import each
 from support.graphs import NAMED
 
 SEEDS = range(6)
@@ -70,12 +70,12 @@ def close(found: np.ndarray | CSR, expected: np.ndarray) -> None:
     np.testing.assert_allclose(dense, expected, rtol=1e-5, atol=1e-6)
 
 
-forms = pytest.mark.parametrize("form", [np.asarray, CSR], ids=["dense", "sparse"])
+forms = each("form", [np.asarray, CSR], ids=["dense", "sparse"])
 
 
 @forms
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("ring", RINGS)
+@each("seed", SEEDS)
+@each("ring", RINGS)
 def test_rings_are_all_nodes_at_a_distance(
     ring: str, seed: int, form: Callable[..., CSR]
 ) -> None:
@@ -87,8 +87,8 @@ def test_rings_are_all_nodes_at_a_distance(
 
 
 @forms
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("path", DIRECTIONS)
+@each("seed", SEEDS)
+@each("path", DIRECTIONS)
 def test_directions_are_followed_step_by_step(
     path: str, seed: int, form: Callable[..., CSR]
 ) -> None:
@@ -132,9 +132,9 @@ def test_a_graph_without_directions_says_so() -> None:
 
 
 @forms
-@pytest.mark.parametrize("self_loops", [False, True])
-@pytest.mark.parametrize("k", [1, 2, 3])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("self_loops", [False, True])
+@each("k", [1, 2, 3])
+@each("seed", SEEDS)
 def test_powers_are_those_of_the_normalised_matrix(
     seed: int, k: int, self_loops: bool, form: Callable[..., CSR]
 ) -> None:
@@ -148,8 +148,8 @@ def test_powers_are_those_of_the_normalised_matrix(
 
 
 @forms
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("largest", [False, True])
+@each("seed", SEEDS)
+@each("largest", [False, True])
 def test_extremes_are_those_of_the_members(
     seed: int, largest: bool, form: Callable[..., CSR]
 ) -> None:
@@ -189,8 +189,8 @@ def test_few_entries_stay_sparse_and_many_do_not() -> None:
     close(spread, NAMED["star"].toarray() @ column.toarray())
 
 
-@pytest.mark.parametrize("cap", [None, 2])
-@pytest.mark.parametrize("seed", SEEDS)
+@each("cap", [None, 2])
+@each("seed", SEEDS)
 def test_rows_of_a_ring_travel_without_their_values(seed: int, cap: int | None) -> None:
     directed = arcs(seed)
     adj = CSR(np.maximum(directed, directed.T).astype(np.float32))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings, strategies as st
@@ -13,6 +12,7 @@ from h2gcn import Graph
 from h2gcn.models import MODELS
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
+from support.cases import each
 
 PLACES = (*RINGS, *DIRECTIONS)
 RECIPES = sorted(
@@ -76,7 +76,7 @@ graphs = given(
 
 @settings(max_examples=15)
 @graphs
-@pytest.mark.parametrize("place", PLACES)
+@each("place", PLACES)
 def test_no_block_of_labels_has_a_nodes_own(
     place: str, seed: int, n: int, directed: bool
 ) -> None:
@@ -98,7 +98,7 @@ def test_no_block_of_labels_has_a_nodes_own(
 
 @settings(max_examples=10)
 @graphs
-@pytest.mark.parametrize("recipe", RECIPES)
+@each("recipe", RECIPES)
 def test_no_table_of_any_model_has_a_nodes_own(
     recipe: str, seed: int, n: int, directed: bool
 ) -> None:
@@ -149,8 +149,8 @@ def naive(graph: Graph, path: str, *, corrected: bool) -> Callable[[Tensor], Ten
     return columns
 
 
-@pytest.mark.parametrize("path", [place for place in DIRECTIONS if "-" in place])
-@pytest.mark.parametrize("corrected", [False, True])
+@each("path", [place for place in DIRECTIONS if "-" in place])
+@each("corrected", [False, True])
 def test_a_naive_product_of_two_steps_would_be_caught(
     path: str, corrected: bool
 ) -> None:

@@ -7,11 +7,12 @@ import pytest
 from h2gcn.exceptions import InputError
 from h2gcn.ring_table import Schema, check_recipe
 from h2gcn.ring_table.recipe import expand
+from support.cases import each
 
 DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
 
 
-@pytest.mark.parametrize(
+@each(
     ("recipe", "blocks"),
     [
         ("own", ("own",)),
@@ -34,7 +35,7 @@ def test_labels_stand_for_rings_and_directions() -> None:
     assert check_recipe("labels") == tuple(f"labels.{place}" for place in places)
 
 
-@pytest.mark.parametrize(
+@each(
     ("recipe", "name", "hint"),
     [
         ("own+rngs", "rngs", " Did you mean 'rings'"),
@@ -74,7 +75,7 @@ WHOLE = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("lacks", "left_out"),
     [
         ((), {"adjacency.all"}),
@@ -169,7 +170,7 @@ def test_a_schema_comes_back_from_json() -> None:
     assert not Schema(("own",), (2,), ("a", "b"), ("no", "yes")).has_labels
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"blocks": ["own", "degrees"]},
@@ -190,7 +191,7 @@ def test_a_damaged_schema_is_refused(change: dict[str, Any]) -> None:
         Schema.from_json(content, ("a", "b"), ("no", "yes"))
 
 
-@pytest.mark.parametrize("content", [[], "table", 3, {}])
+@each("content", [[], "table", 3, {}])
 def test_what_is_no_schema_is_refused(content: object) -> None:
     with pytest.raises(InputError, match="the blocks of the ring table are damaged"):
         Schema.from_json(content, (), ())

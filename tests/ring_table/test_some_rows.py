@@ -1,10 +1,10 @@
 """Rows of a block, and slices of its columns, have the bits of the whole block."""
 
 import numpy as np
-import pytest
 from numpy.testing import assert_array_equal
 
 from h2gcn.ring_table import TableMaker, column_slices
+from support.cases import each
 from support.shared_graphs import make_graph
 
 BLOCKS = (
@@ -13,8 +13,8 @@ BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("cap", [None, 3])
-@pytest.mark.parametrize(
+@each("cap", [None, 3])
+@each(
     ("n", "columns", "degree"),
     # Few columns are filled up where rows are long, many are multiplied by our kernel.
     [(800, 3, 12), (800, 61, 12), (800, 150, 4), (66_000, 13, 36), (66_000, 150, 2)],

@@ -15,6 +15,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, EdgeColumns
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator
+from support.cases import each
 from support.graphs import NAMED
 
 ARCS = [(0, 1), (1, 0), (1, 2), (3, 2), (3, 4)]
@@ -88,7 +89,7 @@ def test_labels_that_nobody_knows_are_left_out() -> None:
     assert maker.schema("own+labels", labels=False).blocks == ("own",)
 
 
-@pytest.mark.parametrize("directed", [False, True])
+@each("directed", [False, True])
 def test_every_column_has_one_name(directed: bool) -> None:
     graph = path_graph(directed=directed, ids=True)
     recipe = (
@@ -101,7 +102,7 @@ def test_every_column_has_one_name(directed: bool) -> None:
     assert build(graph, recipe).shape == (5, schema.width)
 
 
-@pytest.mark.parametrize(
+@each(
     ("graph", "recipe", "lacks"),
     [
         (path_graph(edges=False), "ring1", "edges, directions, columns of edges"),
@@ -231,7 +232,7 @@ def test_the_adjacency_of_another_graph_is_refused() -> None:
         assert str(caught.value) == told
 
 
-@pytest.mark.parametrize("block", ["out", "in-out", "labels.out", "degrees"])
+@each("block", ["out", "in-out", "labels.out", "degrees"])
 def test_directions_that_another_graph_lacks_are_named(block: str) -> None:
     schema = TableMaker(path_graph(directed=True)).schema(f"own+{block}")
     other = path_graph()

@@ -10,6 +10,7 @@ from h2gcn.graph import CSR
 from h2gcn.ring_table import TableInput, TableMaker, table as tables
 from h2gcn.ring_table.table import LabelCounts
 from h2gcn.sparse import Operator
+from support.cases import each
 from support.graphs import NAMED
 
 
@@ -80,7 +81,7 @@ def test_its_shape_and_its_numbers() -> None:
     assert table.entries == 5 * (2 + 2 + 24) + 5 + 5
 
 
-@pytest.mark.parametrize("index", [[0], [4, 1, 1], [], [4, 3, 2, 1, 0]])
+@each("index", [[0], [4, 1, 1], [], [4, 3, 2, 1, 0]])
 def test_rows_are_those_of_the_whole(index: list[int]) -> None:
     table, at = made(), np.array(index, dtype=np.int64)
     some = table.rows(at)

@@ -23,33 +23,36 @@ from h2gcn.rings import (
 )
 from h2gcn.rings.plan import ComputedRing, RingSource, store_ring
 from h2gcn.sparse import Operator, gigabytes
+from support.cases import each
 from support.graphs import NAMED, adjacency, random_adjacency
 
 
-@pytest.fixture(params=["file", "computed"])
-def source_of(request: pytest.FixtureRequest, tmp_path: Path):  # type: ignore[no-untyped-def]
-    def source(adj: sp.csr_array, hop: int = 2) -> RingSource:
-        if request.param == "file":
-            return store_ring(adj, tmp_path, hop=hop)
-        return ComputedRing(adj, hop=hop)
-
-    return source
+def source_of(kind: str, folder: Path, adj: sp.csr_array, hop: int = 2) -> RingSource:
+    if kind == "file":
+        return store_ring(adj, folder, hop=hop)
+    return ComputedRing(adj, hop=hop)
 
 
 def exact(adj: sp.csr_array, self_loops: bool, hop: int = 2) -> np.ndarray:
     return normalise(exact_rings(adj, hops=hop)[-1], self_loops=self_loops).toarray()
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
-@pytest.mark.parametrize("hop", [2, 3])
-@pytest.mark.parametrize("seed", range(6))
+@each("kind", ["file", "computed"])
+@each("self_loops", [False, True])
+@each("hop", [2, 3])
+@each("seed", range(6))
 def test_products_and_gradients_are_those_of_the_exact_ring(
-    source_of, seed: int, hop: int, self_loops: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    seed: int,
+    hop: int,
+    self_loops: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ring_plan, "BLOCK", 7)  # several blocks
     adj = random_adjacency(seed)
     n = adj.shape[0]
-    ring = BlockedRing(source_of(adj, hop), self_loops=self_loops)
+    ring = BlockedRing(source_of(kind, tmp_path, adj, hop), self_loops=self_loops)
     matrix = torch.from_numpy(exact(adj, self_loops, hop))
     order = np.random.default_rng(seed).permutation(n)
     most, few = order[: max(1, 3 * n // 4)], order[: max(1, n // 4)]
@@ -65,10 +68,11 @@ def test_products_and_gradients_are_those_of_the_exact_ring(
         torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
-def test_rows_as_a_matrix(source_of, self_loops: bool) -> None:
+@each("kind", ["file", "computed"])
+@each("self_loops", [False, True])
+def test_rows_as_a_matrix(kind: str, self_loops: bool, tmp_path: Path) -> None:
     adj = random_adjacency(11)
-    ring = BlockedRing(source_of(adj), self_loops=self_loops)
+    ring = BlockedRing(source_of(kind, tmp_path, adj), self_loops=self_loops)
     index = np.array([4, 0, 2, 2])
     taken, whole = ring.take(index), exact(adj, self_loops)
     assert isinstance(taken, sp.csr_array)
@@ -168,7 +172,7 @@ DAMAGES: dict[str, tuple[str, bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@each("damage", DAMAGES)
 def test_a_damaged_file_is_made_again_aloud(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -197,7 +201,7 @@ def test_a_file_that_was_never_finished_is_made_in_silence(tmp_path: Path) -> No
     assert notes.is_file()
 
 
-@pytest.mark.parametrize("suffix", ["int32", "starts.npy", "json"])
+@each("suffix", ["int32", "starts.npy", "json"])
 def test_a_file_that_may_not_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from h2gcn.exceptions import InputError
 from h2gcn.rings import drawn_pattern, exact_rings, normalise, sampled_rows
 from h2gcn.rings.exact import capped_ring, ring_rows
+from support.cases import each
 from support.graphs import adjacency, random_adjacency
 
 LEAVES = 40
@@ -31,7 +32,7 @@ def test_a_row_is_a_sample_of_the_exact_row(graph: int, cap: int, seed: int) -> 
     np.testing.assert_allclose(capped.toarray(), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
+@each("self_loops", [False, True])
 def test_a_cap_that_nothing_exceeds_is_the_exact_ring(self_loops: bool) -> None:
     adj = random_adjacency(7)
     exact = normalise(exact_rings(adj)[1], self_loops=self_loops)
@@ -96,7 +97,7 @@ def test_a_row_of_which_too_few_pass_the_first_limit() -> None:
     assert all((np.diff(row.indptr)[1:] == 1).all() for row in rows)
 
 
-@pytest.mark.parametrize("cap", [0, -1, 2.5, True])
+@each("cap", [0, -1, 2.5, True])
 def test_a_cap_must_be_a_positive_integer(cap: int) -> None:
     with pytest.raises(InputError, match=r"The 'cap' parameter of capped_ring must be"):
         capped_ring(STAR, cap)

@@ -16,6 +16,7 @@ from h2gcn.rings import (
     normalise_directed,
 )
 from h2gcn.rings.exact import ring_pattern, ring_rows, ring_sizes
+from support.cases import each
 from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
 
 HOPS = 4
@@ -60,12 +61,13 @@ def assert_rings_are_distances(adj: sp.csr_array) -> None:
 # ------------------------------------------------------------------------- rings
 
 
-@pytest.mark.parametrize("batch", range(8))
+@each("batch", range(8))
 def test_rings_are_shortest_distances_on_random_graphs(batch: int) -> None:
     for seed in range(25 * batch, 25 * (batch + 1)):
         assert_rings_are_distances(random_adjacency(seed))
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_rings_are_shortest_distances_on_named_graphs(named_adj: sp.csr_array) -> None:
     assert_rings_are_distances(named_adj)
 
@@ -111,6 +113,7 @@ def test_rings_partition_the_connected_pairs(adj: sp.csr_array) -> None:
     assert np.array_equal(np.sum(rings, axis=0), distances(adj) > 0)
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_rings_are_stored_as_sorted_float32_ones(named_adj: sp.csr_array) -> None:
     for ring in exact_rings(named_adj, hops=3):
         assert isinstance(ring, sp.csr_array)
@@ -171,7 +174,7 @@ def test_the_input_is_left_as_it_was() -> None:
     assert np.array_equal(adj.toarray(), NAMED["triangle with tail"].toarray())
 
 
-@pytest.mark.parametrize("hops", [0, -1, 1.5, "2", True, None])
+@each("hops", [0, -1, 1.5, "2", True, None])
 def test_hops_must_be_a_positive_integer(hops: object) -> None:
     with pytest.raises(
         InputError,
@@ -225,7 +228,8 @@ def dense_normalised(a: np.ndarray) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("hop", [1, 2])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("hop", [1, 2])
 def test_normalise_divides_by_the_rings_own_degrees(
     named_adj: sp.csr_array, hop: int
 ) -> None:
@@ -237,7 +241,8 @@ def test_normalise_divides_by_the_rings_own_degrees(
     )
 
 
-@pytest.mark.parametrize("hop", [1, 2])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("hop", [1, 2])
 def test_self_loops_are_added_before_the_degrees_are_taken(
     named_adj: sp.csr_array, hop: int
 ) -> None:
@@ -270,8 +275,8 @@ def test_an_isolated_node_with_a_self_loop_keeps_itself() -> None:
     assert normalised.toarray()[3].tolist() == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
-@pytest.mark.parametrize("hop", [1, 2])
+@each("self_loops", [False, True])
+@each("hop", [1, 2])
 def test_directed_rings_are_divided_by_what_leaves_and_what_arrives(
     hop: int, self_loops: bool
 ) -> None:
@@ -289,11 +294,12 @@ def test_directed_rings_are_divided_by_what_leaves_and_what_arrives(
     assert ring.toarray().tolist() == exact_rings(DIRECTED)[hop - 1].toarray().tolist()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_rings_follow_directions(seed: int) -> None:
     assert_rings_are_distances(one_way(random_adjacency(seed), seed))
 
 
+@each("named_adj", NAMED.values(), ids=NAMED)
 def test_a_symmetric_ring_is_normalised_alike(named_adj: sp.csr_array) -> None:
     np.testing.assert_allclose(
         normalise_directed(named_adj).toarray(),
@@ -312,7 +318,7 @@ def test_a_normalised_ring_is_symmetric_with_spectrum_in_one(
     assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@each("threads", [1, 3])
 def test_compiled_code_normalises_to_the_same_bits(
     threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,7 +365,7 @@ def test_compiled_rows_are_those_of_a_search_by_breadth(
     assert np.array_equal(columns, np.nonzero(wanted)[1])
 
 
-@pytest.mark.parametrize("hop", [2, 3])
+@each("hop", [2, 3])
 def test_a_graph_that_cannot_be_written_to(
     hop: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,7 +403,7 @@ def test_bitmaps_of_many_summaries() -> None:
     assert columns[-len(ends) :].tolist() == ends
 
 
-@pytest.mark.parametrize("seed", range(4))
+@each("seed", range(4))
 def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     adj = random_adjacency(seed)
     alone = exact_rings(adj, hops=3)
@@ -409,7 +415,7 @@ def test_threads_share_the_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
         assert np.array_equal(one.indptr, other.indptr)
 
 
-@pytest.mark.parametrize("directed", [False, True])
+@each("directed", [False, True])
 def test_a_few_walks_are_counted_by_a_product(
     directed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

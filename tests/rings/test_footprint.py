@@ -10,6 +10,7 @@ import pytest
 
 from h2gcn.rings import Work
 from h2gcn.rings.footprint import SLACK, operator_bytes, piece_bytes, piece_size
+from support.cases import each
 
 ROOT = Path(__file__).parents[2]
 BIG = 10**9
@@ -110,7 +111,7 @@ print(json.dumps([fit(model, 30_000, train) for train in (0.48, 0.9)]))
 """
 
 
-@pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
+@each("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
 def test_the_forecast_is_what_a_training_takes(model: str, tmp_path: Path) -> None:
     script = tmp_path / "measure.py"
     script.write_text(MEASURE)

@@ -7,10 +7,12 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
 from h2gcn.rings import RingForecast, exact_rings, forecast_ring
 from h2gcn.rings.footprint import operator_bytes
+from support.cases import each
 from support.graphs import NAMED, random_adjacency
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3, 4])
+@each("named_adj", NAMED.values(), ids=NAMED)
+@each("hops", [1, 2, 3, 4])
 def test_a_forecast_that_counts_every_row_is_exact(
     named_adj: sp.csr_array, hops: int
 ) -> None:
@@ -21,7 +23,7 @@ def test_a_forecast_that_counts_every_row_is_exact(
     assert forecast == RingForecast(entries, usual, exact=True)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_a_forecast_that_counts_every_row_is_exact_on_random_graphs(seed: int) -> None:
     adj = random_adjacency(seed)
     entries = tuple(ring.nnz for ring in exact_rings(adj, hops=3))
@@ -54,7 +56,7 @@ def test_a_forecast_reads_as_a_sentence() -> None:
     assert str(small) == "3 entries in the rings 1 to 2, 7.2 MB"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "options"),
     [("hops", {"hops": 0}), ("hops", {"hops": 2.5}), ("rows", {"rows": 0})],
 )

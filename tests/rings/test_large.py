@@ -24,6 +24,7 @@ from h2gcn.rings import (
     sampled_rows,
 )
 from h2gcn.rings.exact import capped_ring
+from support.cases import each
 from support.graphs import adjacency, random_adjacency
 
 LEAVES = 200
@@ -39,7 +40,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(footprint, "_speeds", lambda: (1e7, 64e7))
 
 
-@pytest.mark.parametrize(
+@each(
     ("entries", "n", "cap"),
     [
         ((160_000, 400_000_000), 30_000, 64),  # a hub
@@ -139,7 +140,7 @@ def test_exact_rings_that_take_long_are_told_before(
 # ------------------------------------------------------------------ rings in two ways
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_a_sample_is_what_a_capped_ring_draws(seed: int) -> None:
     adj = random_adjacency(seed + 20)
     drawn, capped = sampled_ring(adj, 3, seed=seed), capped_ring(adj, 3, seed=seed)
@@ -157,7 +158,7 @@ def test_a_sample_of_all_is_the_ring() -> None:
     assert not (sampled_ring(STAR, LEAVES) != exact_rings(STAR)[1]).nnz
 
 
-@pytest.mark.parametrize("hop", [2, 3])
+@each("hop", [2, 3])
 def test_blocks_are_the_ring(hop: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_module, "RING_BLOCK", 4)
     adj = adjacency(8, [(v, v + 1) for v in range(7)])

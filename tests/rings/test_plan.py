@@ -23,6 +23,7 @@ from h2gcn.rings import (
 )
 from h2gcn.rings.footprint import SLACK
 from h2gcn.sparse import Operator
+from support.cases import each
 from support.graphs import NAMED, adjacency, random_adjacency
 
 STAR = adjacency(1001, [(0, v) for v in range(1, 1001)])
@@ -103,8 +104,8 @@ def test_a_cap_is_a_cap() -> None:
     )
 
 
-@pytest.mark.parametrize("cap", [None, 4])
-@pytest.mark.parametrize("stored", [False, True])
+@each("cap", [None, 4])
+@each("stored", [False, True])
 def test_the_limit_holds_wherever_the_rings_are(
     cap: int | None, stored: bool, tmp_path: Path
 ) -> None:
@@ -116,7 +117,7 @@ def test_the_limit_holds_wherever_the_rings_are(
         assert "will not fit in memory" in said
 
 
-@pytest.mark.parametrize("hops", [(), (1,)])
+@each("hops", [(), (1,)])
 def test_ring_1_is_the_graph_itself(hops: tuple[int, ...]) -> None:
     need = Needs(1001, (FIRST,) * len(hops), (), WORK).memory()
     options = RingOptions(limit=need, work=WORK)
@@ -228,8 +229,8 @@ def test_a_refusal_comes_before_any_ring_is_computed(
 # ---------------------------------------------------------------------- what is made
 
 
-@pytest.mark.parametrize("self_loops", [False, True])
-@pytest.mark.parametrize(
+@each("self_loops", [False, True])
+@each(
     ("options", "kind"),
     [
         ({}, Operator),
@@ -291,7 +292,7 @@ def test_operators_are_remembered_by_what_was_asked(small_graph: Graph) -> None:
     assert np.diff(capped[1].scipy.indptr).max() == 2  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("model", ["mlp", "gcn", "h2gcn-s1", "h2gcn-1", "linbp"])
+@each("model", ["mlp", "gcn", "h2gcn-s1", "h2gcn-1", "linbp"])
 def test_operators_at_hand_are_checked_against_a_limit(
     model: str, small_graph: Graph
 ) -> None:

@@ -3,13 +3,13 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from scipy.sparse.csgraph import shortest_path
 
 from h2gcn import Graph
 from h2gcn.io import adjacency_from_edges
 from h2gcn.rings import RowOperator, RowRule, Vicinity, distinct
 from h2gcn.rings.exact import capped_ring
+from support.cases import each
 
 
 def random_graph(seed: int, n: int = 30) -> Graph:
@@ -27,7 +27,7 @@ def distances(graph: Graph, way: str) -> np.ndarray:
     return shortest_path(matrix, unweighted=True)
 
 
-@pytest.mark.parametrize(("way", "hop"), [*product(("ring", "out", "in"), (1, 2, 3))])
+@each(("way", "hop"), [*product(("ring", "out", "in"), (1, 2, 3))])
 def test_sizes_and_members_are_those_at_the_distance(way: str, hop: int) -> None:
     graph = random_graph(0)
     near, apart = Vicinity(graph.adj, graph.directed), distances(graph, way)
@@ -39,7 +39,7 @@ def test_sizes_and_members_are_those_at_the_distance(way: str, hop: int) -> None
     assert near.sizes(way, hop, index)[4] == (apart[4] == hop).sum()
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2])
+@each("steps", [0, 1, 2])
 def test_a_ball_has_all_that_are_so_near(steps: int) -> None:
     graph = random_graph(1)
     near, apart = Vicinity(graph.adj), distances(graph, "ring")
@@ -50,7 +50,7 @@ def test_a_ball_has_all_that_are_so_near(steps: int) -> None:
     assert near.ball(("ring",), np.array([3, 8]), steps, most=1) is None
 
 
-@pytest.mark.parametrize("self_loops", [True, False])
+@each("self_loops", [True, False])
 def test_a_capped_row_is_drawn_alike_alone_and_among_all(self_loops: bool) -> None:
     graph = random_graph(2)
     whole = capped_ring(graph.adj, 2, seed=5, self_loops=self_loops)
@@ -61,7 +61,7 @@ def test_a_capped_row_is_drawn_alike_alone_and_among_all(self_loops: bool) -> No
     assert (np.diff(whole.indptr) == 2 + self_loops).any()  # some were left out
 
 
-@pytest.mark.parametrize(("way", "hop"), [*product(("ring", "out", "in"), (2, 3))])
+@each(("way", "hop"), [*product(("ring", "out", "in"), (2, 3))])
 def test_what_was_counted_before_a_graph_grew_is_taken_where_it_holds(
     way: str, hop: int
 ) -> None:
@@ -87,7 +87,7 @@ def test_work_is_the_walks_and_the_rows() -> None:
     assert near.work("ring", 1, None) == 4 + 6
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 400])
+@each("count", [0, 1, 5, 400])
 def test_few_nodes_are_sorted_and_many_are_marked(count: int) -> None:
     nodes = np.random.default_rng(0).integers(300, size=count)
     assert distinct(nodes, 300).tolist() == sorted(set(nodes.tolist()))

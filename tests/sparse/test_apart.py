@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -19,6 +18,7 @@ from h2gcn.sparse import (
     linear,
 )
 from h2gcn.sparse.apart import current_blocks, pieces
+from support.cases import each
 
 
 def random(rows: int, columns: int, seed: int = 0) -> CSR:
@@ -52,7 +52,7 @@ class Halves:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@each("kind", ["dense", "sparse"])
 def test_blocks_give_the_same_product_and_gradient(kind: str) -> None:
     matrix = random(10, 6)
     x = Operator(matrix) if kind == "sparse" else torch.from_numpy(matrix.toarray())

@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from h2gcn.sparse import Operator, attend, attention
 from h2gcn.sparse.lanes import LANES
+from support.cases import each
 from support.dropping import mask_of
 
 SLOPE = 0.2
@@ -52,7 +53,7 @@ SIZES = [(8, 8), (3, 8), (17, 8), (1, 10), (3, 4), (2, 16), (4, 1)]
 """Heads and their widths."""
 
 
-@pytest.mark.parametrize(("heads", "width"), SIZES)
+@each(("heads", "width"), SIZES)
 def test_both_ways_are_the_dense_formula(heads: int, width: int) -> None:
     operator = pattern()
     parts = given(operator, heads, width)
@@ -64,8 +65,8 @@ def test_both_ways_are_the_dense_formula(heads: int, width: int) -> None:
         assert not out[3].any()
 
 
-@pytest.mark.parametrize("probability", [0.5, 0.6])
-@pytest.mark.parametrize(("heads", "width"), [(8, 8), (2, 10)])
+@each("probability", [0.5, 0.6])
+@each(("heads", "width"), [(8, 8), (2, 10)])
 def test_weights_and_what_is_summed_are_dropped(
     heads: int, width: int, probability: float
 ) -> None:
@@ -90,7 +91,7 @@ def test_weights_and_what_is_summed_are_dropped(
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("by_hand", [True, False])
+@each("by_hand", [True, False])
 def test_what_is_dropped_is_right_on_average(by_hand: bool) -> None:
     operator = pattern(4, 6)
     parts = tuple(part.detach() for part in given(operator, 2, 8))
@@ -104,7 +105,7 @@ def test_what_is_dropped_is_right_on_average(by_hand: bool) -> None:
     torch.testing.assert_close(mean, expected, rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("size", [1e4, -1e4])
+@each("size", [1e4, -1e4])
 def test_scores_of_any_size_have_a_finite_softmax(size: float) -> None:
     operator = pattern()
     own, other, z = given(operator, 2, 8)

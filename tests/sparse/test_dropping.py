@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from h2gcn.sparse import dropout, dropout_linear, seeded
+from support.cases import each
 from support.dropping import mask_of
 
 SHAPE = (400, 251)  # no multiple of four
 
 
-@pytest.mark.parametrize("probability", [0.1, 0.5, 0.6, 0.85, 0.999])
+@each("probability", [0.1, 0.5, 0.6, 0.85, 0.999])
 def test_share_and_expectation(probability: float) -> None:
     with seeded(0):
         dropped = dropout(torch.ones(SHAPE), probability)
@@ -61,9 +62,9 @@ def test_doubles_stay_doubles() -> None:
     assert dropout(torch.ones(5, dtype=torch.float64), 0.5).dtype == torch.float64
 
 
-@pytest.mark.parametrize("probability", [0.4, 0.5])
-@pytest.mark.parametrize("rows", [0, 1, 5, 37])
-@pytest.mark.parametrize("widths", [(4,), (3, 5), (2, 0, 6), (20, 70, 9)])
+@each("probability", [0.4, 0.5])
+@each("rows", [0, 1, 5, 37])
+@each("widths", [(4,), (3, 5), (2, 0, 6), (20, 70, 9)])
 def test_dropping_and_multiplying_block_by_block(
     rows: int,
     widths: tuple[int, ...],
@@ -86,7 +87,7 @@ def test_dropping_and_multiplying_block_by_block(
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("probability", [0.1, 0.5, 0.6, 0.85])
+@each("probability", [0.1, 0.5, 0.6, 0.85])
 def test_the_share_that_is_dropped_before_a_product(probability: float) -> None:
     block, weight = torch.ones(1, 251), torch.eye(251)
     with seeded(0):
@@ -132,7 +133,7 @@ def test_numerical_gradient() -> None:
     assert torch.autograd.gradcheck(function, (*blocks, weight))
 
 
-@pytest.mark.parametrize("probability", [1e-12, 1e-6, 7e-6])
+@each("probability", [1e-12, 1e-6, 7e-6])
 def test_a_share_too_small_to_tell_drops_nothing(probability: float) -> None:
     x, weight = torch.randn(50, 4), torch.randn(4, 2)
     assert dropout(x, probability) is x

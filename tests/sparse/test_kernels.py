@@ -1,10 +1,10 @@
 """Instructions that compiled functions call: bits of words, and what is fetched."""
 
 import numpy as np
-import pytest
 
 from h2gcn.sparse.compiling import compiled
 from h2gcn.sparse.kernels import count_bits, fetch, lowest_bit
+from support.cases import each
 
 
 @compiled
@@ -23,7 +23,7 @@ def _sum_fetched(numbers, places):  # type: ignore[no-untyped-def]
     return total
 
 
-@pytest.mark.parametrize("word", [0, 1, 12, 2**63, 2**64 - 1, 0x8000_0000_0001_0000])
+@each("word", [0, 1, 12, 2**63, 2**64 - 1, 0x8000_0000_0001_0000])
 def test_bits_of_a_word(word: int) -> None:
     lowest, counts = np.empty((2, 1), dtype=np.int64)
     _bits(np.array([word], dtype=np.uint64), lowest, counts)

@@ -11,6 +11,7 @@ from h2gcn.sparse import LaidOut, Operator, large as memory, operator as large_p
 from h2gcn.sparse.large import RowSums, Whole, kept_workspace
 from h2gcn.sparse.memory import HUGE_PAGE
 from h2gcn.sparse.operator import LargeMatrix, multiplier, to_matrix
+from support.cases import each
 
 CPU = torch.device("cpu")
 
@@ -70,7 +71,7 @@ def test_only_large_matrices_on_the_processor_are_taken(
     assert multiplier(triplets) is triplets
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
+@each("symmetric", [False, True])
 def test_an_operator_has_the_same_gradient(
     monkeypatch: pytest.MonkeyPatch, symmetric: bool
 ) -> None:
@@ -152,9 +153,7 @@ def test_a_dense_matrix_needs_no_huge_pages(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.usefixtures("all_in_huge_pages")
-@pytest.mark.parametrize(
-    ("model", "free"), [("h2gcn-nonlinear", True), ("h2gcn-1", False)]
-)
+@each(("model", "free"), [("h2gcn-nonlinear", True), ("h2gcn-1", False)])
 def test_training_keeps_pages_no_longer_than_it_takes(
     model: str, free: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +170,7 @@ def test_training_keeps_pages_no_longer_than_it_takes(
     assert not memory._KEPT
 
 
-@pytest.mark.parametrize("width", [1, 10, 16, 64, 70])
+@each("width", [1, 10, 16, 64, 70])
 def test_a_row_of_a_product_does_not_depend_on_the_others(width: int) -> None:
     matrix = random_matrix(50, 30, 0.2, 0)
     dense = torch.randn(30, width, generator=torch.Generator().manual_seed(1))
@@ -207,7 +206,7 @@ def test_more_entries_than_32_bits_count_are_multiplied_in_parts(
     assert torch.equal(RowSums(matrix).times(Whole.of(dense)), expected)
 
 
-@pytest.mark.parametrize("width", [1, 7, 64])
+@each("width", [1, 7, 64])
 def test_a_matrix_that_is_laid_out_is_multiplied_column_by_column(width: int) -> None:
     matrix = random_matrix(50, 40, 0.2, 3)
     dense = np.random.default_rng(4).normal(size=(40, width)).astype(np.float32)

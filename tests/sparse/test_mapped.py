@@ -15,6 +15,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import checks, fingerprint
 from h2gcn.models import MODELS
 from h2gcn.sparse.mapped import MappedFeatures
+from support.cases import each
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def test_a_mapped_file_stays_one(tmp_path: Path) -> None:
     assert fingerprint(graph) == fingerprint(in_memory)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int32", ">f4"])
+@each("dtype", ["float64", "int32", ">f4"])
 def test_other_numbers_are_copied(tmp_path: Path, dtype: str) -> None:
     x = mapped(tmp_path, np.arange(12).reshape(6, 2).astype(dtype))
     graph = Graph(x=x, adj=ring(6))
@@ -63,7 +64,7 @@ def test_other_numbers_are_copied(tmp_path: Path, dtype: str) -> None:
     assert graph.x.tolist() == np.arange(12).reshape(6, 2).tolist()
 
 
-@pytest.mark.parametrize("row", [0, 7, 22])
+@each("row", [0, 7, 22])
 def test_what_is_not_finite_is_found_in_any_block(tmp_path: Path, row: int) -> None:
     x = dense()
     x[row, 2] = np.inf
@@ -75,8 +76,8 @@ def test_what_is_not_finite_is_found_in_any_block(tmp_path: Path, row: int) -> N
 # --------------------------------------------------------------------- scaling
 
 
-@pytest.mark.parametrize("kind", ["auto", "rows", "standard", "none"])
-@pytest.mark.parametrize("counts", [False, True])
+@each("kind", ["auto", "rows", "standard", "none"])
+@each("counts", [False, True])
 def test_a_file_is_scaled_as_an_array(tmp_path: Path, kind: str, counts: bool) -> None:
     x = dense()
     if counts:
@@ -103,7 +104,7 @@ def test_a_file_is_scaled_as_an_array(tmp_path: Path, kind: str, counts: bool) -
     np.testing.assert_allclose(features.rows(index), expected[index], rtol=1e-6)
 
 
-@pytest.mark.parametrize("where", [0, 22])
+@each("where", [0, 22])
 def test_auto_sees_a_negative_number_in_any_block(where: int) -> None:
     x = np.zeros((23, 4), dtype=np.float32)
     x[:, 0] = x[:, 1] = 1
@@ -215,7 +216,7 @@ def test_every_model_learns_the_same_from_a_file(
     assert fitted[1][1] == pytest.approx(fitted[0][1], abs=near)
 
 
-@pytest.mark.parametrize("name", ["h2gcn-1", "gcn", "gat", "mixhop"])
+@each("name", ["h2gcn-1", "gcn", "gat", "mixhop"])
 def test_with_dropout_too_and_never_as_a_whole(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

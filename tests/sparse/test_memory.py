@@ -13,6 +13,7 @@ from h2gcn.sparse import (
     reserve,
     room_within,
 )
+from support.cases import each
 
 
 def test_free_memory_is_a_plausible_number_of_bytes() -> None:
@@ -21,7 +22,7 @@ def test_free_memory_is_a_plausible_number_of_bytes() -> None:
     assert 2**20 < free < 2**50
 
 
-@pytest.mark.parametrize(
+@each(
     ("count", "text"),
     [
         (0, "0 bytes"),
@@ -37,8 +38,8 @@ def test_bytes_as_text(count: float, text: str) -> None:
     assert gigabytes(count) == text
 
 
-@pytest.mark.parametrize("count", [0, 1, 1000, memory.LARGE // 4 + 3])
-@pytest.mark.parametrize("dtype", [np.int32, np.float32, np.int64])
+@each("count", [0, 1, 1000, memory.LARGE // 4 + 3])
+@each("dtype", [np.int32, np.float32, np.int64])
 def test_reserved_arrays_can_be_written(count: int, dtype: type) -> None:
     array = reserve(count, dtype)
     assert array.shape == (count,)
@@ -78,8 +79,8 @@ def test_room_is_what_is_free_or_what_is_allowed(
         check_room("it", 1e9)
 
 
-@pytest.mark.parametrize("count", [0, 1, 5000, memory.LARGE // 4 + 3])
-@pytest.mark.parametrize("size", [6000, memory.LARGE // 4 + 3])
+@each("count", [0, 1, 5000, memory.LARGE // 4 + 3])
+@each("size", [6000, memory.LARGE // 4 + 3])
 def test_the_first_of_an_array_are_what_they_were(count: int, size: int) -> None:
     array = reserve(size, np.int32)
     array[:] = np.arange(size)

@@ -11,6 +11,7 @@ from h2gcn.graph import CSR
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, operator as sparse_matrix
 from h2gcn.sparse.operator import Strips, Triplets, to_tensor
+from support.cases import each
 from support.graphs import NAMED
 
 
@@ -49,10 +50,12 @@ MATRICES = {
 }
 
 
-@pytest.fixture(params=MATRICES)
-def operator(request: pytest.FixtureRequest) -> Operator:
-    """Each of the matrices above as an operator."""
-    matrix, symmetric = MATRICES[request.param]
+each_matrix = each("name", MATRICES)
+
+
+def operator_of(name: str) -> Operator:
+    """Return one of the matrices above as an operator."""
+    matrix, symmetric = MATRICES[name]
     return Operator(matrix.copy(), symmetric=symmetric)
 
 
@@ -63,7 +66,9 @@ def dense_of(operator: Operator) -> Tensor:
 # ---------------------------------------------------------------------- products
 
 
-def test_the_product_is_the_dense_one(operator: Operator) -> None:
+@each_matrix
+def test_the_product_is_the_dense_one(name: str) -> None:
+    operator = operator_of(name)
     b = random_dense(operator.shape[1])
     product = operator @ b
     assert product.shape == (operator.shape[0], 3)
@@ -71,7 +76,9 @@ def test_the_product_is_the_dense_one(operator: Operator) -> None:
     torch.testing.assert_close(product, dense_of(operator) @ b)
 
 
-def test_the_gradient_is_the_dense_one(operator: Operator) -> None:
+@each_matrix
+def test_the_gradient_is_the_dense_one(name: str) -> None:
+    operator = operator_of(name)
     b = random_dense(operator.shape[1])
     outer = random_dense(operator.shape[0], seed=2).detach()
     torch.testing.assert_close(
@@ -79,7 +86,9 @@ def test_the_gradient_is_the_dense_one(operator: Operator) -> None:
     )
 
 
-def test_the_gradient_passes_through_two_products(operator: Operator) -> None:
+@each_matrix
+def test_the_gradient_passes_through_two_products(name: str) -> None:
+    operator = operator_of(name)
     b = random_dense(operator.shape[1])
     back = Operator(sp.csr_array(operator.scipy.T))
     dense = dense_of(operator)
@@ -120,7 +129,7 @@ def test_unsorted_and_double_precision_matrices_are_taken() -> None:
 # -------------------------------------------------------------------------- rows
 
 
-@pytest.mark.parametrize("index", [[0], [3, 1], [2, 2, 0], []])
+@each("index", [[0], [3, 1], [2, 2, 0], []])
 def test_rows_are_an_operator_of_their_own(index: list[int]) -> None:
     operator = Operator(normalise(NAMED["triangle with tail"]), symmetric=True)
     rows = operator.rows(np.array(index, dtype=np.int64))
@@ -154,7 +163,9 @@ def test_target_of_no_operators_keeps_the_index() -> None:
 # ----------------------------------------------------------------------- dropout
 
 
-def test_dropout_keeps_the_pattern_and_scales_the_rest(operator: Operator) -> None:
+@each_matrix
+def test_dropout_keeps_the_pattern_and_scales_the_rest(name: str) -> None:
+    operator = operator_of(name)
     torch.manual_seed(0)
     dropped = materialise(operator.dropout(0.25))
     original = dense_of(operator)
@@ -169,7 +180,9 @@ def test_dropout_drops_and_keeps_some() -> None:
     assert 0.3 * operator.scipy.nnz < kept < 0.7 * operator.scipy.nnz
 
 
-def test_dropout_leaves_the_operator_as_it_was(operator: Operator) -> None:
+@each_matrix
+def test_dropout_leaves_the_operator_as_it_was(name: str) -> None:
+    operator = operator_of(name)
     before = dense_of(operator).clone()
     operator.dropout(0.9)
     torch.testing.assert_close(materialise(operator), before)
@@ -184,10 +197,12 @@ def test_dropout_is_unbiased() -> None:
     assert (error <= 5 * dense_of(operator).abs() / 2000**0.5).all()
 
 
-@pytest.mark.parametrize("probability", [0.3, 0.7])
+@each_matrix
+@each("probability", [0.3, 0.7])
 def test_the_gradient_is_that_of_the_matrix_as_it_was_dropped(
-    operator: Operator, probability: float
+    name: str, probability: float
 ) -> None:
+    operator = operator_of(name)
     torch.manual_seed(3)
     dropped = operator.dropout(probability)
     matrix = materialise(dropped)
@@ -199,7 +214,9 @@ def test_the_gradient_is_that_of_the_matrix_as_it_was_dropped(
     )
 
 
-def test_dropout_of_nothing_changes_nothing(operator: Operator) -> None:
+@each_matrix
+def test_dropout_of_nothing_changes_nothing(name: str) -> None:
+    operator = operator_of(name)
     torch.testing.assert_close(materialise(operator.dropout(0.0)), dense_of(operator))
 
 
@@ -214,10 +231,12 @@ def row_means(lengths: list[int], n: int = 8) -> Operator:
     return Operator(sp.csr_array(dense))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 7])
+@each_matrix
+@each("k", [1, 2, 3, 7])
 def test_a_sample_keeps_k_entries_of_long_rows_and_all_of_short_ones(
-    operator: Operator, k: int
+    name: str, k: int
 ) -> None:
+    operator = operator_of(name)
     original = dense_of(operator)
     lengths = (original != 0).sum(dim=1, keepdim=True)
     torch.manual_seed(0)
@@ -286,16 +305,20 @@ def test_a_sample_is_drawn_anew_and_by_the_global_seed() -> None:
     assert not torch.equal(one, two)
 
 
-def test_a_sample_leaves_the_operator_as_it_was(operator: Operator) -> None:
+@each_matrix
+def test_a_sample_leaves_the_operator_as_it_was(name: str) -> None:
+    operator = operator_of(name)
     before = dense_of(operator).clone()
     operator.sample(1)
     torch.testing.assert_close(materialise(operator), before)
 
 
-@pytest.mark.parametrize("k", [1, 2])
+@each_matrix
+@each("k", [1, 2])
 def test_the_gradient_is_that_of_the_matrix_as_it_was_sampled(
-    operator: Operator, k: int
+    name: str, k: int
 ) -> None:
+    operator = operator_of(name)
     torch.manual_seed(3)
     sampled = operator.sample(k)
     matrix = materialise(sampled)
@@ -307,7 +330,7 @@ def test_the_gradient_is_that_of_the_matrix_as_it_was_sampled(
     )
 
 
-@pytest.mark.parametrize("index", [[3], [4, 1, 4], []])
+@each("index", [[3], [4, 1, 4], []])
 def test_the_rows_of_a_target_can_be_sampled(index: list[int]) -> None:
     operator = row_means([0, 2, 3, 5, 8])
     rows = operator.rows(np.array(index, dtype=np.int64))
@@ -323,13 +346,15 @@ def test_the_rows_of_a_target_can_be_sampled(index: list[int]) -> None:
     )
 
 
+@each_matrix
 def test_a_sample_larger_than_any_number_of_columns_is_everything(
-    operator: Operator,
+    name: str,
 ) -> None:
+    operator = operator_of(name)
     assert torch.equal(materialise(operator.sample(10**30)), dense_of(operator))
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, True])
+@each("k", [0, -1, 1.5, True])
 def test_a_sample_of_nothing_is_refused(k: object) -> None:
     with pytest.raises(
         InputError,
@@ -342,8 +367,7 @@ def test_a_sample_of_nothing_is_refused(k: object) -> None:
 # ---------------------------------------------------------------- other products
 
 
-@pytest.fixture
-def gathered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+def gathered_as(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     """Return the operator as it would be where torch has no CSR product."""
     monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", ())
     other = Operator(operator.scipy, symmetric=operator.symmetric)
@@ -351,9 +375,12 @@ def gathered(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
     return other
 
 
+@each_matrix
 def test_gathering_and_adding_gives_the_same_product(
-    operator: Operator, gathered: Operator
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    operator = operator_of(name)
+    gathered = gathered_as(operator, monkeypatch)
     b = random_dense(operator.shape[1])
     outer = random_dense(operator.shape[0], seed=2).detach()
     torch.testing.assert_close(gathered @ b, operator @ b)
@@ -362,7 +389,11 @@ def test_gathering_and_adding_gives_the_same_product(
     )
 
 
-def test_dropped_entries_are_gathered_alike(gathered: Operator) -> None:
+@each_matrix
+def test_dropped_entries_are_gathered_alike(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered = gathered_as(operator_of(name), monkeypatch)
     torch.manual_seed(0)
     dropped = gathered.dropout(0.5)
     matrix = materialise(dropped)
@@ -373,9 +404,12 @@ def test_dropped_entries_are_gathered_alike(gathered: Operator) -> None:
     )
 
 
+@each_matrix
 def test_sampled_entries_are_gathered_alike(
-    operator: Operator, gathered: Operator
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    operator = operator_of(name)
+    gathered = gathered_as(operator, monkeypatch)
     torch.manual_seed(0)
     expected = materialise(operator.sample(2))
     torch.manual_seed(0)
@@ -418,7 +452,7 @@ def test_few_long_rows_are_multiplied_strip_by_strip(
     assert Strips.of_transposed(CSR(np.eye(37, dtype=np.float32))) is None, "short"
 
 
-@pytest.mark.parametrize("width", [1, 3, 8, 12, 63, 65])
+@each("width", [1, 3, 8, 12, 63, 65])
 def test_narrow_products_of_long_rows(width: int) -> None:
     rng = np.random.default_rng(width)
     matrix = rng.standard_normal((9, 200)).astype(np.float32)

@@ -14,6 +14,7 @@ from h2gcn.graph import CSR
 from h2gcn.sparse import Operator, Paths, Sheet, Target, seeded
 from h2gcn.sparse.operator import Products, TiledMatrix, csr_tensor, multiplier
 from h2gcn.sparse.tiles import COLUMN, Groups, group_rows
+from support.cases import each
 
 NODES, WIDTH = 40, 16
 
@@ -35,13 +36,11 @@ def operators_of(n_rings: int, rows: np.ndarray | None = None) -> list[Operator]
     return found
 
 
-@pytest.mark.parametrize("classes", [1, 5, 8])
-@pytest.mark.parametrize("probability", [0.0, 0.3, 0.5])
-@pytest.mark.parametrize("some", [False, True], ids=["all", "some"])
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
-@pytest.mark.parametrize(
-    ("n_rings", "final"), [(2, (0, 1, 2)), (2, (0, 2)), (1, (1,)), (3, (0, 1, 3))]
-)
+@each("classes", [1, 5, 8])
+@each("probability", [0.0, 0.3, 0.5])
+@each("some", [False, True], ids=["all", "some"])
+@each("large", [False, True], ids=["small", "large"])
+@each(("n_rings", "final"), [(2, (0, 1, 2)), (2, (0, 2)), (1, (1,)), (3, (0, 1, 3))])
 def test_by_hand_is_what_torch_differentiates(
     n_rings: int,
     final: tuple[int, ...],
@@ -88,7 +87,7 @@ def test_by_hand_is_what_torch_differentiates(
         torch.testing.assert_close(one, expected, rtol=0, atol=1e-5 * scale)
 
 
-@pytest.mark.parametrize("probability", [0.0, 0.5])
+@each("probability", [0.0, 0.5])
 def test_gradients_of_an_earlier_pass_are_refused(probability: float) -> None:
     paths, rings = Paths(2, (0, 1, 2)), operators_of(2)
     sheet = Sheet(paths, rings)
@@ -105,9 +104,9 @@ def test_gradients_of_an_earlier_pass_are_refused(probability: float) -> None:
             overwritten.sum().backward()
 
 
-@pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("most", [0, 16, 64], ids=["rows", "sliced", "groups"])
+@each("width", [1, 3, 4, 7, 8, 15, 16, 48, 64, 80, 128])
+@each("threads", [1, 2])
+@each("most", [0, 16, 64], ids=["rows", "sliced", "groups"])
 def test_products_are_written_to_where_they_belong(
     width: int, threads: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +173,7 @@ def dense_of(groups: Groups, shape: tuple[int, int]) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("rows", [1, 4, 5, 7, NODES])
+@each("rows", [1, 4, 5, 7, NODES])
 def test_groups_hold_every_entry_of_their_rows_once(rows: int) -> None:
     (operator,) = operators_of(1, np.arange(rows))
     matrix = operator.scipy
@@ -202,7 +201,7 @@ def test_factors_go_from_row_to_row() -> None:
     assert (groups.factors == 1).all()
 
 
-@pytest.mark.parametrize("value", [1.5, 0.0, np.nan])
+@each("value", [1.5, 0.0, np.nan])
 def test_rows_that_differ_by_more_than_a_factor_are_not_grouped(value: float) -> None:
     matrix = sp.csr_array(np.ones((8, 30), dtype=np.float32))
     parts = matrix.indptr, matrix.indices, matrix.data
@@ -225,7 +224,7 @@ def test_rows_are_grouped_where_they_are_alike() -> None:
         torch.testing.assert_close(operator.tiles @ dense, exact, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("width", [0, 1, 7, 16, 17])
+@each("width", [0, 1, 7, 16, 17])
 def test_a_tiled_matrix_multiplies_whatever_the_width(width: int) -> None:
     (operator,) = operators_of(1)
     dense = torch.randn(NODES, width)

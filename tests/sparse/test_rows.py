@@ -22,6 +22,7 @@ from h2gcn.sparse.rows import (
     take_columns,
     take_rows,
 )
+from support.cases import each
 from support.graphs import random_adjacency
 
 
@@ -43,7 +44,7 @@ def test_every_row_is_worked_on_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (done == 1).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch_threads", "asked", "cores", "expected"),
     [
         (1, "4", 4, 1),
@@ -167,8 +168,8 @@ def test_rows_and_columns_are_those_of_the_matrix(
         assert same(take_columns(matrix, ascending), CSR(matrix[:, ascending]))
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 130, 4097])
-@pytest.mark.parametrize("threads", [1, 3])
+@each("n", [1, 63, 64, 130, 4097])
+@each("threads", [1, 3])
 def test_another_order_moves_rows_and_columns(
     n: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +184,7 @@ def test_another_order_moves_rows_and_columns(
         assert same(in_order(matrix, order), expected)
 
 
-@pytest.mark.parametrize("n", [63, 64, 65, 130])
+@each("n", [63, 64, 65, 130])
 def test_columns_beyond_a_word_are_found(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +194,7 @@ def test_columns_beyond_a_word_are_found(
         assert same(take_columns(matrix, index), CSR(matrix[:, index]))
 
 
-@pytest.mark.parametrize("nodes", [[0, 2, 5, 11], [], [7, 3], [4, 4]])
+@each("nodes", [[0, 2, 5, 11], [], [7, 3], [4, 4]])
 def test_rows_of_a_symmetric_operator_have_their_transpose(
     nodes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

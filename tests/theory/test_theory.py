@@ -17,9 +17,10 @@ from h2gcn.datasets.synthetic import circular_compatibility
 from h2gcn.exceptions import InputError
 from h2gcn.experiments.theorems import leads_of, theory_result
 from h2gcn.homophily.measures import edge_homophily, node_homophily
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
-with_and_without_loops = pytest.mark.parametrize("self_loops", [True, False])
+with_and_without_loops = each("self_loops", [True, False])
 SHARES, CLASSES = st.floats(0, 1), st.integers(2, 6)
 DEGREES = st.floats(0.5, 20)
 
@@ -31,7 +32,7 @@ def labelled(adj: sp.csr_array, y: list[int] | np.ndarray) -> Graph:
 # Theorem 1: closed forms
 
 
-@pytest.mark.parametrize(
+@each(
     ("homophily", "degree", "n_classes", "delta1", "delta2"),
     [
         (0.0, 20, 5, 4, 5),  # none of one's own class, 5 of each other
@@ -109,7 +110,7 @@ def test_constructed_graph_meets_the_assumptions(h: float, d: float, c: int) -> 
     assert len(set(np.bincount(y))) == 1
 
 
-@pytest.mark.parametrize(("h", "d", "c"), [(0.1, 30, 4), (0.0, 8, 3), (1.0, 3, 2)])
+@each(("h", "d", "c"), [(0.1, 30, 4), (0.0, 8, 3), (1.0, 3, 2)])
 def test_whole_neighbours_make_whole_edges(h: float, d: int, c: int) -> None:
     adj, y = theory.regular_graph(h, d, c)
     graph = labelled(sp.csr_array(adj), y)  # Graph refuses anything but 0 and 1
@@ -153,7 +154,7 @@ def test_whole_edges_to_flip(self_loops: bool, own: int, other: int, c: int) -> 
         assert flips == delta + np.sign(delta)
 
 
-@pytest.mark.parametrize(("d", "c"), [(20, 5), (5, 2), (7.5, 4)])
+@each(("d", "c"), [(20, 5), (5, 2), (7.5, 4)])
 def test_threshold_found_by_perturbing(d: float, c: int) -> None:
     threshold = theory.homophily_threshold(d, c)
     assert theory.found_threshold(d, c) == pytest.approx(threshold, abs=1e-8)
@@ -165,7 +166,7 @@ def test_no_threshold_where_the_degree_is_small() -> None:
 
 
 @with_and_without_loops
-@pytest.mark.parametrize(("h", "d", "c"), [(0.1, 20, 3), (0.4, 20, 5), (0.0, 6, 3)])
+@each(("h", "d", "c"), [(0.1, 20, 3), (0.4, 20, 5), (0.0, 6, 3)])
 def test_cross_entropy_is_flipped_by_the_same_perturbation(
     self_loops: bool, h: float, d: int, c: int
 ) -> None:
@@ -216,7 +217,7 @@ def test_dominance_needs_symmetric_compatibility() -> None:
     assert not theory.is_homophily_dominant(theory.two_hop_distribution(p))
 
 
-@pytest.mark.parametrize("h", [0.0, 0.1, 0.7])
+@each("h", [0.0, 0.1, 0.7])
 def test_two_hops_on_a_tree_are_exactly_p_squared(h: float) -> None:
     """All labelings of a small tree, weighted by their probability."""
     p = theory.uniform_compatibility(3, h)
@@ -234,7 +235,7 @@ def test_two_hops_on_a_tree_are_exactly_p_squared(h: float) -> None:
         assert np.allclose(joint[u, v] * 3, theory.two_hop_distribution(p))
 
 
-@pytest.mark.parametrize("h", [0.0, 0.1, 0.5, 0.9])
+@each("h", [0.0, 0.1, 0.5, 0.9])
 def test_two_hops_measured_on_trees(h: float) -> None:
     p = theory.uniform_compatibility(4, h)
     trees = [theory.broadcast_tree(800, p, seed=seed) for seed in range(30)]
@@ -245,7 +246,7 @@ def test_two_hops_measured_on_trees(h: float) -> None:
         assert np.mean(shares) == pytest.approx(expected, abs=4 * error)
 
 
-@pytest.mark.parametrize("h", [0.0, 0.1, 0.8])
+@each("h", [0.0, 0.1, 0.8])
 def test_two_hops_measured_on_generated_graphs(h: float) -> None:
     """P² under heterophily, and the own class ahead under homophily as well."""
     p = theory.uniform_compatibility(5, h)
@@ -264,7 +265,7 @@ def test_two_hops_measured_on_generated_graphs(h: float) -> None:
     assert own == pytest.approx((p @ p)[0, 0], abs=tolerance)
 
 
-@pytest.mark.parametrize(("h", "d"), [(0.3, 2.0), (0.0, 1.5), (0.6, 1.6)])
+@each(("h", "d"), [(0.3, 2.0), (0.0, 1.5), (0.6, 1.6)])
 def test_block_model_against_all_graphs(h: float, d: float) -> None:
     """Three classes of two nodes: 2^15 graphs, weighted by their probability."""
     y = np.array([0, 0, 1, 1, 2, 2])
@@ -334,7 +335,7 @@ def test_the_error_of_a_lead_is_that_of_a_quotient_of_means() -> None:
     assert np.median(errors) == pytest.approx(leads.std(), rel=0.1)
 
 
-@pytest.mark.parametrize("h", [0.0, 0.2, 0.5, 0.9])
+@each("h", [0.0, 0.2, 0.5, 0.9])
 def test_each_class_leads_each_other_on_trees(h: float) -> None:
     p = theory.uniform_compatibility(4, h)
     trees = [theory.broadcast_tree(800, p, seed=seed) for seed in range(30)]

@@ -61,6 +61,7 @@ lint: .venv/lint
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
+	.venv/bin/codespell -D - -D .ci/spelling.txt
 
 # Newest versions of everything but torch, which pyproject.toml chooses. CUDA's libraries
 # belong to one build of torch, so that they are not in the list.

@@ -1,71 +1,103 @@
-# Every target sets up what it needs, in its own virtual environment.
+# Every target sets up what it needs, in .venv; what is there already is left alone.
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
-READY := $(VENV)/.ready
-# Compiled modules are kept, whatever the shell says: tests start hundreds of processes.
+# Which torch, when .venv is made: any requirement, or the path of a wheel.
+TORCH ?= $(shell grep '^torch==' constraints.txt)
+# Bytecode is written when a module is first imported; compiling all of it takes a minute.
+PIP := .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c .venv/constraints.txt
+PYTEST := .venv/bin/python -m pytest -n auto
+# Bytecode is kept, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
+# Threads that wait leave the cores to others, which is right where several compete.
+export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: demo test test-portable fuzz lint bench results clean
+.PHONY: demo test slow portable fuzz lint lock bench results clean
 
-$(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $(READY)
+# The environment is built up in steps: a target waits for no package that it does not use.
+.venv/core: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	sed '/^torch==/d' constraints.txt > .venv/constraints.txt
+	$(PIP) --upgrade pip
+	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable .
+	touch $@
 
-demo: $(READY)
-	$(BIN)/h2gcn demo
+.venv/test: .venv/core
+	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable '.[all]' --group test
+	touch $@
 
-test: export OMP_WAIT_POLICY ?= PASSIVE
-test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+.venv/slow: .venv/test
+	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable '.[all,ray]' --group slow
+	touch $@
 
-# What is computed as on other machines, in random order: one of three threads that has
-# AVX2, and a plain processor. What this machine computes on one thread, `test` has seen.
-COMPUTE := $(BIN)/python -m pytest -m numerics --random-order -n auto --dist worksteal
-test-portable: export OMP_WAIT_POLICY ?= PASSIVE
-test-portable: $(READY)
-	H2GCN_TEST_THREADS=3 MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell $(COMPUTE)
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott $(COMPUTE)
+.venv/lint: .venv/test
+	$(PIP) '$(TORCH)' --group lint
+	touch $@
 
-# Damaged and hostile files, many times as many as in the tests; H2GCN_FUZZ says how many each.
-fuzz: export H2GCN_FUZZ ?= 2000
-fuzz: $(READY)
-	$(BIN)/python -m pytest tests/fuzz -n auto --dist worksteal
+.venv/bench: .venv/test
+	$(PIP) '$(TORCH)' --group benchmarks
+	touch $@
 
-lint: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+demo: .venv/core
+	.venv/bin/h2gcn demo
+
+test: .venv/test
+	$(PYTEST) -m 'not slow' --dist worksteal --durations=15
+
+# What needs Ray, a browser, a server, other processes, benchmark files or more than two
+# seconds; tests that share such a resource share a process.
+slow: .venv/slow
+	$(PYTEST) -m slow --dist loadgroup --durations=15
+
+# What computes, as on another machine: three threads, and a processor without AVX.
+portable: .venv/test
+	H2GCN_TEST_THREADS=3 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott \
+	$(PYTEST) -m 'portable and not slow' --dist worksteal --random-order
+
+# Damaged and hostile files, thousands of them.
+fuzz: .venv/slow
+	HYPOTHESIS_PROFILE=fuzz H2GCN_FUZZ=2000 $(PYTEST) tests/fuzz --dist worksteal
+
+lint: .venv/lint
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports --no-logo
+	.venv/bin/codespell -D - -D .ci/spelling.txt
+
+# Newest versions of everything but torch, which pyproject.toml chooses. CUDA's libraries
+# belong to one build of torch, so that they are not in the list.
+lock: .venv/lint
+	echo '# What make installs; make lock writes this file.' > .venv/locked
+	.venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev --no-header --no-annotate \
+	| grep -vE '^(cuda|nvidia|triton)' >> .venv/locked
+	mv .venv/locked constraints.txt
 
 # About an hour on two quiet cores, most of it in epoch and growth; wants $H2GCN_DATA and
 # 12 GB of memory. Every script alone has --help, and options to run a part of it.
-bench: export OMP_WAIT_POLICY ?= PASSIVE
-bench: $(READY)
-	$(BIN)/python benchmarks/fit.py
-	$(BIN)/python benchmarks/epoch.py
-	$(BIN)/python benchmarks/epoch_profile.py
-	$(BIN)/python benchmarks/products.py
-	$(BIN)/python benchmarks/orders.py
-	$(BIN)/python benchmarks/rings.py
-	$(BIN)/python benchmarks/growth.py
-	$(BIN)/python benchmarks/growth.py --model h2gcn-2 --epochs 2
-	$(BIN)/python benchmarks/caps.py
-	$(BIN)/python benchmarks/large.py
-	$(BIN)/python benchmarks/new_nodes.py
-	$(BIN)/python benchmarks/store.py
-	$(BIN)/python benchmarks/models.py
-	$(BIN)/python benchmarks/generator.py
-	$(BIN)/python benchmarks/runner.py
-	$(BIN)/python benchmarks/serving.py
-	$(BIN)/python benchmarks/own_graphs.py
+bench: .venv/bench
+	.venv/bin/python benchmarks/fit.py
+	.venv/bin/python benchmarks/epoch.py
+	.venv/bin/python benchmarks/epoch_profile.py
+	.venv/bin/python benchmarks/products.py
+	.venv/bin/python benchmarks/orders.py
+	.venv/bin/python benchmarks/rings.py
+	.venv/bin/python benchmarks/growth.py
+	.venv/bin/python benchmarks/growth.py --model h2gcn-2 --epochs 2
+	.venv/bin/python benchmarks/caps.py
+	.venv/bin/python benchmarks/large.py
+	.venv/bin/python benchmarks/new_nodes.py
+	.venv/bin/python benchmarks/store.py
+	.venv/bin/python benchmarks/models.py
+	.venv/bin/python benchmarks/generator.py
+	.venv/bin/python benchmarks/runner.py
+	.venv/bin/python benchmarks/serving.py
+	.venv/bin/python benchmarks/own_graphs.py
 
 # docs/results.md, its figures and the README's part, docs/frontier.md, out of results/;
 # nothing is run.
-results: $(READY)
-	$(BIN)/python paper/results_page.py
-	$(BIN)/python paper/frontier_page.py
+results: .venv/test
+	.venv/bin/python paper/results_page.py
+	.venv/bin/python paper/frontier_page.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""H2GCN: node classification whether neighbours are alike or not.
+"""H2GCN: node classification whether neighbors are alike or not.
 
 Each name is imported when it is first used, so that `h2gcn --help`, and a script that
 only reads a graph, do not wait for torch.

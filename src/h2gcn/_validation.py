@@ -47,7 +47,7 @@ _EXTRAS = {
 """Packages that a plain install leaves out: their names, and the extras with them."""
 
 
-def import_extra(package: str, purpose: str, extra: str | None = None) -> ModuleType:
+def import_extra(package: str, purpose: str) -> ModuleType:
     """Return a package of an extra, or raise with how to install it.
 
     Parameters
@@ -56,8 +56,6 @@ def import_extra(package: str, purpose: str, extra: str | None = None) -> Module
         What is imported, such as "networkx".
     purpose
         What it is needed for, such as "to read GraphML".
-    extra
-        The extra that is named, where several have the package.
     """
     try:
         return import_module(package)
@@ -65,9 +63,9 @@ def import_extra(package: str, purpose: str, extra: str | None = None) -> Module
         # A package of that package is missing: its own words say it better.
         if error.name != package:
             raise
-        name, usual = _EXTRAS[package]
+        name, extra = _EXTRAS[package]
         raise InputError(
-            f"{purpose}, {name} is needed: pip install 'h2gcn[{extra or usual}]'"
+            f"{purpose}, {name} is needed: pip install 'h2gcn[{extra}]'"
         ) from None
 
 

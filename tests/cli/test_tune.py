@@ -571,7 +571,7 @@ def test_a_search_without_optuna_says_how_to_get_it(
     run: Run, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "find_spec", lambda _: None)
-    fails(run("tune", source, "--search", "optuna"), "pip install 'h2gcn[tune]'")
+    fails(run("tune", source, "--search", "optuna"), "pip install 'h2gcn[bench]'")
 
 
 @pytest.mark.data

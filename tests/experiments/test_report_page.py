@@ -264,7 +264,7 @@ def test_without_matplotlib_the_page_says_what_draws_figures(
     monkeypatch.setattr(figures, "find_spec", lambda _: None)
     html = render_html([small()])
     assert images(html) == []
-    needed = "to draw figures, matplotlib is needed: pip install 'h2gcn[figures]'"
+    needed = "to draw figures, matplotlib is needed: pip install 'h2gcn[bench]'"
     assert needed in Page(html).text
     assert "70.50 ± 0.71" in html
     assert run(leave(tmp_path, small())) == 0

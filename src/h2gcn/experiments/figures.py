@@ -1,6 +1,6 @@
 """The figures of a result, drawn by matplotlib in the paper's layout.
 
-matplotlib comes with the extra `figures`. Without it nothing here is drawn, and
+matplotlib comes with the extra `bench`. Without it nothing here is drawn, and
 `why_no_figures` says so. The report shows these same drawings. A second one, drawn to
 be pointed at, took 500 lines to say again what the table beneath tells of every model.
 """
@@ -67,7 +67,7 @@ def why_no_figures() -> str:
     """Return in one line what is needed to draw figures, "" where it is there."""
     if find_spec("matplotlib") is not None:
         return ""
-    return "to draw figures, matplotlib is needed: pip install 'h2gcn[figures]'"
+    return "to draw figures, matplotlib is needed: pip install 'h2gcn[bench]'"
 
 
 def draw(

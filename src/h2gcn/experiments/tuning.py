@@ -177,7 +177,7 @@ def check_optuna() -> None:
     """Say how to install Optuna where it is not there."""
     if find_spec("optuna") is None:
         raise InputError(
-            "to search beyond the grid, Optuna is needed: pip install 'h2gcn[tune]'"
+            "to search beyond the grid, Optuna is needed: pip install 'h2gcn[bench]'"
         )
 
 

@@ -1,4 +1,4 @@
-"""Sums over neighbours whose weights are learnt, several heads side by side.
+"""Sums over neighbors whose weights are learnt, several heads side by side.
 
 They are written down twice: as torch differentiates them, for any device, and by hand
 for patterns in memory, where scores, softmax and gradients are a few calls of compiled

@@ -767,7 +767,7 @@ class SampledOperator(DroppedOperator):
 
     In a row of d > k entries, k are drawn without replacement, all alike, and scaled
     by d/k; the others become zero. So each row's product is right on average, and
-    where all entries of a row are 1/d, as in a mean over neighbours, those drawn are
+    where all entries of a row are 1/d, as in a mean over neighbors, those drawn are
     1/k: the mean over the sample. Rows of at most k entries stay as they are.
 
     Parameters

@@ -7,7 +7,7 @@ the order of entries, however many there are.
 
 Rows of full matrices have most of their columns in common. Four of them that do are a
 group (`group_rows`): a row of the dense matrix that was fetched is used four times. In
-a normalised ring, rows differ by a factor where they have the same columns; so an entry
+a normalized ring, rows differ by a factor where they have the same columns; so an entry
 of a group is a column, who of the four has it, and one value for all.
 """
 

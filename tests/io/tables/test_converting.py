@@ -490,7 +490,7 @@ def test_scratch_may_be_elsewhere_and_is_left_empty(tmp_path: Path) -> None:
 def test_text_wants_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_both(tmp_path)
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert "duckdb is needed: pip install 'h2gcn[large]'" in refusal(tmp_path)
+    assert "duckdb is needed: pip install 'h2gcn[sql]'" in refusal(tmp_path)
 
 
 def test_a_damaged_state_is_told(tmp_path: Path) -> None:

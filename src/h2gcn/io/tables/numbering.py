@@ -122,7 +122,7 @@ def first_text_twice(
 
 def _connect(file: Path, memory: int) -> Any:
     """Return a database of our own that keeps to its share of memory."""
-    duckdb = import_extra("duckdb", "to convert tables whose ids are text", "large")
+    duckdb = import_extra("duckdb", "to convert tables whose ids are text")
     settings = {
         "memory_limit": f"{max(memory // 2**20, 64)}MiB",
         "temp_directory": str(file.parent),

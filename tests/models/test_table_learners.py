@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load as load_tensors
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
@@ -24,6 +25,13 @@ from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, Target
 from h2gcn.training import signed, to_bytes
 from support.graphs import adjacency
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """Let what scikit-learn does here outside of a fit have one thread too."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def table(rows: NDArray[Any], *, sparse: bool = False) -> TableInput:

@@ -7,12 +7,14 @@ and predicts without scikit-learn.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
@@ -35,6 +37,13 @@ ABSENT = -30.0
 """The logit of a class that training has not."""
 SAMPLE = 10_000
 """Nodes by which the shares of a split are counted, at most."""
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread: those of small products mostly wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 class LogisticTable(TableModule):
@@ -84,6 +93,7 @@ class LogisticTable(TableModule):
         self.register_buffer("mean", torch.zeros(self.in_channels))
         self.register_buffer("scale", torch.ones(self.in_channels))
 
+    @one_blas_thread()
     def initialise(
         self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
     ) -> None:
@@ -313,6 +323,7 @@ class BoostedTrees(TableModule):
             length = out_channels if name == "baseline" else 0
             self.register_buffer(name, torch.zeros(length, dtype=kind))
 
+    @one_blas_thread()
     def initialise(
         self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
     ) -> None:

@@ -112,12 +112,13 @@ def test_logistic_is_scikit_learns(
 def test_weights_in_the_space_of_rows_are_the_same_optimum() -> None:
     rows, _ = problem(20, 50, [0, 1])
     turned, basis = learners._among_rows(rows.astype(np.float64))
+    assert basis is not None
     assert turned.shape == (20, 20)
     np.testing.assert_allclose(turned @ basis.T, rows, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(basis.T @ basis, np.eye(20), atol=1e-6)
-    few, same = learners._among_rows(rows[:, :4].astype(np.float64))
+    few, basis = learners._among_rows(rows[:, :4].astype(np.float64))
     np.testing.assert_array_equal(few, rows[:, :4])
-    np.testing.assert_array_equal(same, np.eye(4))
+    assert basis is None, "an identity takes 800 MB for 10,000 columns"
 
 
 def test_the_strength_is_the_best_on_folds() -> None:

@@ -178,18 +178,19 @@ def _fit_logistic(
     if strength == 0:
         strength = _choose_strength(turned, y, seed)
     classes, weight, bias = _logistic(turned, y, strength)
-    return basis @ weight, bias, classes
+    return weight if basis is None else basis @ weight, bias, classes
 
 
 def _among_rows(
     rows: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Return rows Z and a basis B with rows ≈ Z Bᵀ, B's columns orthonormal.
 
-    Where there are fewer rows than columns, Z has as many columns as rows.
+    Where there are fewer rows than columns, Z has as many columns as rows; else the
+    rows are returned as they are, without a basis.
     """
     if rows.shape[0] >= rows.shape[1]:
-        return rows, np.eye(rows.shape[1])
+        return rows, None
     values, vectors = np.linalg.eigh(rows @ rows.T)
     kept = values > 1e-10 * max(values[-1], 1e-300)
     root = np.sqrt(values[kept])

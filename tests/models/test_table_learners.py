@@ -142,6 +142,13 @@ def test_a_strength_is_chosen_beside_a_class_of_one(n: int) -> None:
         assert learners._choose_strength(rows, y, seed=0) in STRENGTHS
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_default_strength_where_no_class_is_in_all_folds(most: int) -> None:
+    y = np.arange(20 * most) % 20
+    rows = np.random.default_rng(0).normal(size=(len(y), 4))
+    assert learners._choose_strength(rows, y, seed=0) == 1.0
+
+
 def test_a_strength_that_is_chosen_is_the_one_that_is_used() -> None:
     rows, y = problem(45, 6, [0, 1, 2])
     torch.manual_seed(0)

@@ -203,8 +203,8 @@ def _choose_strength(
     """Return the C with the least log-loss on held-out folds of the training nodes."""
     from sklearn.model_selection import StratifiedKFold
 
-    if len(y) < 4 * FOLDS:
-        return 1.0
+    if len(y) < 4 * FOLDS or np.bincount(y).max() < FOLDS:
+        return 1.0  # too few nodes, or no class that all folds can have
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes with fewer nodes than folds
         folds = list(

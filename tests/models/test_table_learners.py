@@ -236,6 +236,28 @@ def test_a_class_of_one_node_can_be_trained_with() -> None:
     assert torch.isfinite(module(table(rows))).all()
 
 
+def test_more_classes_than_nodes_held_out_can_be_trained_with() -> None:
+    rows, y = problem(205, 4, list(range(30)))
+    module = fitted("boosted-trees", rows, y, 30, trees=5)
+    assert torch.isfinite(module(table(rows))).all()
+
+
+def test_an_error_of_the_learner_is_not_taken_for_a_class_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(HistGradientBoostingClassifier, "fit", fail)
+    rows, y = problem(320, 4, [0, 1])
+    with pytest.raises(ValueError, match="a bug"):
+        fitted("boosted-trees", rows, y, 2, trees=5)
+    assert len(calls) == 1
+
+
 def test_columns_that_never_vary_are_no_trees_to_walk() -> None:
     rows, y = np.ones((45, 4)), np.arange(45) % 2
     logits = fitted("boosted-trees", rows, y, 2, trees=3)(table(rows))

@@ -290,7 +290,8 @@ class BoostedTrees(TableModule):
         Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
     trees
         Rounds of boosting, at most: a tenth of the training nodes says when it is
-        enough, where there are 200 or more.
+        enough. Where they are fewer than 200, or fewer than ten per class, or a class
+        has a single one, none are held out, and there are at most 50 rounds.
     leaves
         At most so many of a tree.
     shrinkage
@@ -333,22 +334,22 @@ class BoostedTrees(TableModule):
 
         del operators
         assert isinstance(x, TableInput)
-        many = len(index) >= 200
+        rows, y = x.rows(index.cpu().numpy()).dense(), labels.cpu().numpy()
+        many, counts = len(y) >= 200, np.unique(y, return_counts=True)[1]
+        # A tenth is held out class by class, which takes two nodes of each.
+        stops = many and counts.min() > 1 and len(y) >= 10 * len(counts)
         learner = HistGradientBoostingClassifier(
-            max_iter=self.trees if many else min(self.trees, 50),
+            max_iter=self.trees if stops else min(self.trees, 50),
             max_leaf_nodes=self.leaves,
             learning_rate=self.shrinkage,
             min_samples_leaf=20 if many else 5,
-            early_stopping=many,
+            early_stopping=stops,
             n_iter_no_change=20,
             random_state=_draw_seed(),
         )
-        rows, y = x.rows(index.cpu().numpy()).dense(), labels.cpu().numpy()
         kept = _telling_columns(rows, y, self.columns)
-        try:
-            fitted = learner.fit(rows[:, kept], y)
-        except ValueError:  # a class of one node cannot be held out
-            learner.set_params(early_stopping=False, max_iter=min(self.trees, 50))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of many classes for the rows
             fitted = learner.fit(rows[:, kept], y)
         arrays = _tree_arrays(fitted, self.out_channels)
         arrays["feature"] = kept[arrays["feature"]]

@@ -2,10 +2,6 @@
 
 import gc
 import os
-
-# OpenBLAS is told as it is loaded, which is below.
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ.get("H2GCN_TEST_THREADS", "1")
-
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -73,8 +69,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))
 """The system's own."""
 
 THREADS = int(os.environ.get("H2GCN_TEST_THREADS", "1"))
-"""Of torch and OpenBLAS: one, for tiny products wait longer for a second than they take
-(OpenBLAS's own choice made each of the small logistic fits nine times as dear)."""
+"""Of torch: one, for tiny products wait longer for a second than they take."""
 
 
 @pytest.fixture(params=NAMED, ids=lambda name: name.replace(" ", "-"))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load as load_tensors
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
@@ -25,6 +26,13 @@ from h2gcn.sparse import Operator, Target
 from h2gcn.training import signed, to_bytes
 from support.cases import each
 from support.graphs import adjacency
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread() -> Iterator[None]:
+    """Let what scikit-learn does here outside of a fit have one thread too."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 def table(rows: NDArray[Any], *, sparse: bool = False) -> TableInput:
@@ -105,12 +113,13 @@ def test_logistic_is_scikit_learns(
 def test_weights_in_the_space_of_rows_are_the_same_optimum() -> None:
     rows, _ = problem(20, 50, [0, 1])
     turned, basis = learners._among_rows(rows.astype(np.float64))
+    assert basis is not None
     assert turned.shape == (20, 20)
     np.testing.assert_allclose(turned @ basis.T, rows, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(basis.T @ basis, np.eye(20), atol=1e-6)
-    few, same = learners._among_rows(rows[:, :4].astype(np.float64))
+    few, basis = learners._among_rows(rows[:, :4].astype(np.float64))
     np.testing.assert_array_equal(few, rows[:, :4])
-    np.testing.assert_array_equal(same, np.eye(4))
+    assert basis is None, "an identity takes 800 MB for 10,000 columns"
 
 
 def test_the_strength_is_the_best_on_folds() -> None:
@@ -132,6 +141,13 @@ def test_a_strength_is_chosen_beside_a_class_of_one(n: int) -> None:
         y = np.arange(n) % classes
         y[-1] = classes
         assert learners._choose_strength(rows, y, seed=0) in STRENGTHS
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_default_strength_where_no_class_is_in_all_folds(most: int) -> None:
+    y = np.arange(20 * most) % 20
+    rows = np.random.default_rng(0).normal(size=(len(y), 4))
+    assert learners._choose_strength(rows, y, seed=0) == 1.0
 
 
 def test_a_strength_that_is_chosen_is_the_one_that_is_used() -> None:
@@ -219,6 +235,28 @@ def test_a_class_of_one_node_can_be_trained_with() -> None:
     y[0] = 2
     module = fitted("boosted-trees", rows, y, 3, trees=5)
     assert torch.isfinite(module(table(rows))).all()
+
+
+def test_more_classes_than_nodes_held_out_can_be_trained_with() -> None:
+    rows, y = problem(205, 4, list(range(30)))
+    module = fitted("boosted-trees", rows, y, 30, trees=5)
+    assert torch.isfinite(module(table(rows))).all()
+
+
+def test_an_error_of_the_learner_is_not_taken_for_a_class_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(HistGradientBoostingClassifier, "fit", fail)
+    rows, y = problem(320, 4, [0, 1])
+    with pytest.raises(ValueError, match="a bug"):
+        fitted("boosted-trees", rows, y, 2, trees=5)
+    assert len(calls) == 1
 
 
 def test_columns_that_never_vary_are_no_trees_to_walk() -> None:

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.models import build_model
+from h2gcn.models.table_learners import one_blas_thread
+from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, dropping, rows, seeded
 from h2gcn.training import loop, threads_for
 
@@ -125,6 +128,48 @@ def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
         assert set(pool.map(work, range(4))) == {3}
     assert not loop._BEFORE
     assert torch.get_num_threads() == 3
+
+
+def blas_threads() -> set[int]:
+    pools = threadpool_info()
+    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
+def test_learners_use_one_blas_thread_and_restore_those_of_the_host(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    rows_of = TableInput.rows
+
+    def spy(self: TableInput, nodes: np.ndarray) -> TableInput:
+        seen.append(blas_threads())
+        return rows_of(self, nodes)
+
+    monkeypatch.setattr(TableInput, "rows", spy)
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
+    graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)
+    with threadpool_limits(3, user_api="blas"):
+        NodeClassifier(model).fit(graph)
+        assert blas_threads() == {3}
+    assert seen[0] == {1}
+
+
+def test_learners_side_by_side_restore_the_blas_threads_of_the_host() -> None:
+    inside, outside = Barrier(3), Barrier(3)
+
+    def work(_: int) -> set[int]:
+        with one_blas_thread():
+            inside.wait()  # all have begun before the first ends
+            found = blas_threads()
+            outside.wait()
+        return found
+
+    before = blas_threads()
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(work, range(3))) == [{1}] * 3
+    assert blas_threads() == before
 
 
 def test_training_on_a_small_graph_has_one_thread() -> None:

@@ -7,12 +7,14 @@ and predicts without scikit-learn.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
@@ -35,6 +37,13 @@ ABSENT = -30.0
 """The logit of a class that training has not."""
 SAMPLE = 10_000
 """Nodes by which the shares of a split are counted, at most."""
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread: those of small products mostly wait for each other."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
 
 
 class LogisticTable(TableModule):
@@ -84,6 +93,7 @@ class LogisticTable(TableModule):
         self.register_buffer("mean", torch.zeros(self.in_channels))
         self.register_buffer("scale", torch.ones(self.in_channels))
 
+    @one_blas_thread()
     def initialise(
         self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
     ) -> None:
@@ -168,18 +178,19 @@ def _fit_logistic(
     if strength == 0:
         strength = _choose_strength(turned, y, seed)
     classes, weight, bias = _logistic(turned, y, strength)
-    return basis @ weight, bias, classes
+    return weight if basis is None else basis @ weight, bias, classes
 
 
 def _among_rows(
     rows: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
     """Return rows Z and a basis B with rows ≈ Z Bᵀ, B's columns orthonormal.
 
-    Where there are fewer rows than columns, Z has as many columns as rows.
+    Where there are fewer rows than columns, Z has as many columns as rows; else the
+    rows are returned as they are, without a basis.
     """
     if rows.shape[0] >= rows.shape[1]:
-        return rows, np.eye(rows.shape[1])
+        return rows, None
     values, vectors = np.linalg.eigh(rows @ rows.T)
     kept = values > 1e-10 * max(values[-1], 1e-300)
     root = np.sqrt(values[kept])
@@ -192,8 +203,8 @@ def _choose_strength(
     """Return the C with the least log-loss on held-out folds of the training nodes."""
     from sklearn.model_selection import StratifiedKFold
 
-    if len(y) < 4 * FOLDS:
-        return 1.0
+    if len(y) < 4 * FOLDS or np.bincount(y).max() < FOLDS:
+        return 1.0  # too few nodes, or no class that all folds can have
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes with fewer nodes than folds
         folds = list(
@@ -279,7 +290,8 @@ class BoostedTrees(TableModule):
         Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
     trees
         Rounds of boosting, at most: a tenth of the training nodes says when it is
-        enough, where there are 200 or more.
+        enough. Where they are fewer than 200, or fewer than ten per class, or a class
+        has a single one, none are held out, and there are at most 50 rounds.
     leaves
         At most so many of a tree.
     shrinkage
@@ -313,6 +325,7 @@ class BoostedTrees(TableModule):
             length = out_channels if name == "baseline" else 0
             self.register_buffer(name, torch.zeros(length, dtype=kind))
 
+    @one_blas_thread()
     def initialise(
         self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
     ) -> None:
@@ -321,22 +334,22 @@ class BoostedTrees(TableModule):
 
         del operators
         assert isinstance(x, TableInput)
-        many = len(index) >= 200
+        rows, y = x.rows(index.cpu().numpy()).dense(), labels.cpu().numpy()
+        many, counts = len(y) >= 200, np.unique(y, return_counts=True)[1]
+        # A tenth is held out class by class, which takes two nodes of each.
+        stops = many and counts.min() > 1 and len(y) >= 10 * len(counts)
         learner = HistGradientBoostingClassifier(
-            max_iter=self.trees if many else min(self.trees, 50),
+            max_iter=self.trees if stops else min(self.trees, 50),
             max_leaf_nodes=self.leaves,
             learning_rate=self.shrinkage,
             min_samples_leaf=20 if many else 5,
-            early_stopping=many,
+            early_stopping=stops,
             n_iter_no_change=20,
             random_state=_draw_seed(),
         )
-        rows, y = x.rows(index.cpu().numpy()).dense(), labels.cpu().numpy()
         kept = _telling_columns(rows, y, self.columns)
-        try:
-            fitted = learner.fit(rows[:, kept], y)
-        except ValueError:  # a class of one node cannot be held out
-            learner.set_params(early_stopping=False, max_iter=min(self.trees, 50))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of many classes for the rows
             fitted = learner.fit(rows[:, kept], y)
         arrays = _tree_arrays(fitted, self.out_channels)
         arrays["feature"] = kept[arrays["feature"]]

@@ -342,6 +342,7 @@ def test_a_conversion_of_other_tables_is_left_alone(
         convert(other, tmp_path / "store")
 
 
+@pytest.mark.slow
 def test_a_conversion_that_was_killed_goes_on(tmp_path: Path) -> None:
     source = write_both(tmp_path)
     kill = (

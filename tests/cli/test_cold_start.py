@@ -12,6 +12,8 @@ import pytest
 from h2gcn import Graph
 from h2gcn.io import write_npz
 
+pytestmark = pytest.mark.slow
+
 CODE = """
 import json, sys
 from h2gcn.cli import main

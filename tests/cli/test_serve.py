@@ -36,6 +36,7 @@ def answer(address: str, body: object = None, **headers: str) -> object:
         return json.load(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
 )
@@ -53,6 +54,7 @@ def test_a_server_answers_and_ends_by_a_signal(
         assert all(line.startswith("h2gcn: ") for line in err.splitlines()), err
 
 
+@pytest.mark.slow
 def test_on_other_addresses_a_token_is_made_and_printed_once(folder: Path) -> None:
     with served(*town(folder), "--host", "0.0.0.0", "-q") as (process, address):
         (token,) = re.findall(r"^token: (\S{40,})$", process.said, re.M)  # type: ignore[attr-defined]
@@ -66,6 +68,7 @@ def test_on_other_addresses_a_token_is_made_and_printed_once(folder: Path) -> No
         assert token not in out + err
 
 
+@pytest.mark.slow
 def test_a_token_of_a_file_holds_on_this_machine_too(
     folder: Path, tmp_path: Path
 ) -> None:

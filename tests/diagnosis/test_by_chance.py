@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from h2gcn import Graph
 from h2gcn.diagnosis import diagnose, likeness
@@ -69,7 +69,6 @@ def shown(text: str) -> float:
     return float(text.strip("<>%")) + inside
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(4, 60),

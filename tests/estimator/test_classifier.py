@@ -818,6 +818,7 @@ def test_sparse_features_do_for_dense_ones() -> None:
     np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_fit_and_a_prediction_wait_for_no_scikit_learn() -> None:
     program = (
         "import sys\n"

@@ -88,6 +88,7 @@ def test_the_same_figure_is_the_same_file(tmp_path: Path) -> None:
     assert b"dc:date" not in first[0]
 
 
+@pytest.mark.slow
 def test_no_state_is_left_behind(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     draw(FIGURES["bars"], tmp_path / "a")

@@ -19,6 +19,8 @@ from h2gcn.experiments.runs import FORMAT, read_records
 from support.toy_runs import toy
 from support.webkb import write_tiny_webkb
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 300.0
 """Seconds after which what should happen never will."""
 

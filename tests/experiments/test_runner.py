@@ -378,6 +378,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         driver.communicate(timeout=PATIENCE)
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_that_has_finished(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
@@ -414,6 +415,7 @@ def test_kill_9_loses_nothing_that_has_finished(
     assert {r["key"] for r in read_records(path)} == {run.key for run in runs}
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_at_once_and_the_next_start_goes_on(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -338,6 +338,7 @@ with Store({path!r}) as store:
 """Appends in small pieces, and after some of them waits to be killed."""
 
 
+@pytest.mark.slow
 def test_nothing_but_the_last_line_is_lost_by_kill_9(path: Path) -> None:
     for pieces in (7, 100, 333):
         child = start(KILLED.format(path=str(path), pieces=pieces))

@@ -17,10 +17,9 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from h2gcn.cli import main
-from support.fuzzing import cases
 
 MODEL, HOSTILE, OUT = "MODEL", "HOSTILE", "OUT"
 """Stand for a saved model, a folder of tables and a folder to write to."""
@@ -184,7 +183,6 @@ def test_every_command_where_stdout_fails(command: tuple[str, ...], model: str) 
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(max_examples=cases(25))
 @given(
     command=st.sampled_from([one for one in COMMANDS if HOSTILE in one]),
     ids=texts,

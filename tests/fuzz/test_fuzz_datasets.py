@@ -19,7 +19,6 @@ import pytest
 from h2gcn import Graph
 from h2gcn.datasets import ProductsFeatures, load_dataset
 from h2gcn.exceptions import InputError
-from support.fuzzing import cases
 from support.tiny_benchmarks import AT_HAND, PRODUCTS, TINY, write_files
 
 # An archive that numpy cannot open stays open until it is forgotten.
@@ -205,7 +204,6 @@ def test_the_files_are_sound_before_they_are_damaged(name: str) -> None:
 
 @pytest.mark.parametrize("name", TINY)
 def test_a_damaged_benchmark_is_a_graph_or_one_line(name: str) -> None:
-    @hypothesis.settings(max_examples=cases(60))
     @hypothesis.given(st.randoms(use_true_random=False))
     def check(draw: random.Random) -> None:
         assert isinstance(load(name, damaged(TINY[name], draw)), str | Graph)
@@ -223,7 +221,6 @@ def test_files_that_are_not_the_known_ones_are_refused(
     assert ("is not the known file" in str(found)) == known
 
 
-@hypothesis.settings(max_examples=cases(60))
 @hypothesis.given(st.randoms(use_true_random=False))
 def test_damaged_features_of_products_are_rows_or_one_line(draw: random.Random) -> None:
     y = np.array([0, 1])

@@ -51,7 +51,6 @@ from h2gcn.experiments.definition import PROTOCOLS
 from h2gcn.io import read_npz, write_npz, write_predictions
 from h2gcn.training import find_stage, signed, to_bytes
 from support.example_results import small
-from support.fuzzing import cases
 from support.graphs import adjacency
 from support.toy_splits import split_record
 
@@ -241,7 +240,6 @@ def load_and_predict(folder: Path) -> None:
     clf.predict_proba(graph())
 
 
-@settings(max_examples=cases(60))
 @given(st.data())
 def test_fields_of_a_model(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from((*MODELS, "auto")))
@@ -256,7 +254,6 @@ def test_fields_of_a_model(data: st.DataObject) -> None:
         good_or_refused(lambda: load_and_predict(folder))
 
 
-@settings(max_examples=cases(60))
 @given(st.data())
 def test_tensors_of_a_model(data: st.DataObject) -> None:
     model = data.draw(st.sampled_from((*MODELS, "auto")))
@@ -315,7 +312,6 @@ def resume(folder: Path, optimizer: str) -> None:
     new(optimizer).fit(graph(), SPLIT, checkpoint=folder, resume=True)
 
 
-@settings(max_examples=cases(40))
 @given(st.data())
 def test_fields_of_a_checkpoint(data: st.DataObject) -> None:
     content = json.loads((checkpoint("adam") / "checkpoint.json").read_text("utf-8"))
@@ -326,7 +322,6 @@ def test_fields_of_a_checkpoint(data: st.DataObject) -> None:
         good_or_refused(lambda: resume(folder, "adam"))
 
 
-@settings(max_examples=cases(40))
 @given(st.data())
 def test_tensors_of_a_checkpoint(data: st.DataObject) -> None:
     optimizer = data.draw(st.sampled_from(OPTIMISERS))
@@ -398,7 +393,7 @@ def read_result_page(file: Path) -> None:
     file.rename(folder / "result.json")
     try:
         with pytest.MonkeyPatch.context() as patch:
-            if not cases(0):  # to draw takes a second
+            if settings.default.max_examples < 100:  # to draw takes a second
                 patch.setattr(report, "why_no_figures", lambda: "not drawn")
             render_html(read_results(file.parent))
     finally:
@@ -424,22 +419,21 @@ BEST = {
     "dataset": {"checksum": "abc"},
 }
 FIGURED = small()
-KINDS: dict[str, tuple[str, Callable[[], Any], Callable[[Path], None], int]] = {
-    "runs": ("runs.jsonl", run_record, read_runs, 60),
-    "splits": ("runs.jsonl", split_record, read_splits, 60),
-    "trials": ("trials.jsonl", trial_record, look, 8),
-    "result": ("result.json", lambda: FIGURED, read_result_page, 40),
-    "settings": ("best.json", lambda: BEST, read_settings, 60),
-    "best": ("best.json", lambda: BEST, read_best, 30),
+KINDS: dict[str, tuple[str, Callable[[], Any], Callable[[Path], None]]] = {
+    "runs": ("runs.jsonl", run_record, read_runs),
+    "splits": ("runs.jsonl", split_record, read_splits),
+    "trials": ("trials.jsonl", trial_record, look),
+    "result": ("result.json", lambda: FIGURED, read_result_page),
+    "settings": ("best.json", lambda: BEST, read_settings),
+    "best": ("best.json", lambda: BEST, read_best),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fields_of_lines_results_and_settings(kind: str) -> None:
-    name, make, read, default = KINDS[kind]
+    name, make, read = KINDS[kind]
     content = make()
 
-    @settings(max_examples=cases(default))
     @given(
         st.sampled_from(list(places(content))),
         st.sampled_from(VALUES),
@@ -475,7 +469,7 @@ def test_fields_of_lines_results_and_settings(kind: str) -> None:
     ids=lambda content: repr(content[:8]),
 )
 def test_what_is_hardly_json(kind: str, content: bytes, tmp_path: Path) -> None:
-    name, _, read, _ = KINDS[kind]
+    name, _, read = KINDS[kind]
     (tmp_path / name).write_bytes(content)
     good_or_refused(lambda: read(tmp_path / name))
 
@@ -559,6 +553,7 @@ def killed(program: str, folder: Path) -> Iterator[Callable[[float | None], None
         parent.communicate()
 
 
+@pytest.mark.slow
 def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> None:
     write_npz(graph(), tmp_path / "g.npz")
     logits = set()
@@ -569,7 +564,7 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> 
     clf.save(tmp_path / "model")
     draw = random.Random(0)
     with killed(SAVES, tmp_path) as kill:
-        for _ in range(cases(15)):
+        for _ in range(settings.default.max_examples):
             kill(draw.uniform(0, 0.1))
             found = NodeClassifier.load(tmp_path / "model")
             assert found.predict_logits(graph()).tobytes() in logits
@@ -585,13 +580,14 @@ def test_a_save_that_is_killed_leaves_one_model_or_the_other(tmp_path: Path) -> 
     assert left == {"g.npz", "one", "two", "model", "p.csv"}
 
 
+@pytest.mark.slow
 def test_a_training_killed_again_and_again_ends_as_one_that_was_not(
     tmp_path: Path,
 ) -> None:
     draw = random.Random(1)
     write_npz(graph(), tmp_path / "g.npz")
     with killed(TRAINS, tmp_path) as kill:
-        for _ in range(cases(15)):
+        for _ in range(settings.default.max_examples):
             kill(draw.uniform(0, 0.25))
         kill(None)
     options = {"dropout": 0.5, "patience": None, "epochs": 300, "random_state": 0}

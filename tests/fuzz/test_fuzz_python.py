@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from h2gcn import (
     Graph,
@@ -30,7 +30,6 @@ from h2gcn import (
 from h2gcn.estimator import check_fit
 from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS
-from support.fuzzing import cases
 from support.graphs import adjacency
 
 
@@ -249,7 +248,6 @@ BOUNDLESS = ("epochs", "patience", "trees", "steps", "rounds", "path")
 """What may be large, and then takes long; paths are not to be made up."""
 
 
-@settings(max_examples=cases(200))
 @given(
     place=st.sampled_from(
         [place for place in CALLS if place.rpartition(": ")[2] not in BOUNDLESS]

@@ -38,7 +38,6 @@ from h2gcn.io import (
     read_tables,
     write_npz,
 )
-from support.fuzzing import cases
 
 ROOM = 2**30
 """Bytes that readers may think are free."""
@@ -46,17 +45,9 @@ MOST = 4 * 2**30
 """Bytes that they may really take."""
 
 Draw = random.Random
-seeds = st.integers(0, 2**32 - 1)
 
 
-def fuzzed(default: int) -> Callable[[Any], Any]:
-    """Return what runs a test for as many seeds as are asked for."""
-
-    def decorate(test: Any) -> Any:
-        limit = hypothesis.settings(max_examples=cases(default))
-        return limit(hypothesis.given(seed=seeds)(test))
-
-    return decorate
+fuzzed = hypothesis.given(seed=st.integers(0, 2**32 - 1))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -357,7 +348,7 @@ def options(draw: Draw) -> TableOptions:
     return TableOptions(**given)
 
 
-@fuzzed(120)
+@fuzzed
 def test_text_tables(seed: int) -> None:
     draw = Draw(seed)
     with tempfile.TemporaryDirectory() as name:
@@ -394,7 +385,7 @@ ODD_COLUMNS: tuple[Callable[[int], Any], ...] = (
 )
 
 
-@fuzzed(120)
+@fuzzed
 def test_parquet_tables(seed: int) -> None:
     draw = Draw(seed)
     with tempfile.TemporaryDirectory() as name:
@@ -430,7 +421,7 @@ ODD_ARRAYS: tuple[Any, ...] = (
 )
 
 
-@fuzzed(150)
+@fuzzed
 def test_npz(seed: int) -> None:
     draw = Draw(seed)
     layout = draw.choice([npz_arrays, npz_arrays, platonov_arrays, scipy_arrays])
@@ -482,7 +473,7 @@ def odd_tensors() -> tuple[Any, ...]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@fuzzed(150)
+@fuzzed
 def test_pt(seed: int) -> None:
     draw = Draw(seed)
     with warnings.catch_warnings():
@@ -513,7 +504,7 @@ def test_pt(seed: int) -> None:
         outcome(lambda: read_graph(file))
 
 
-@fuzzed(100)
+@fuzzed
 def test_graphml(seed: int) -> None:
     draw = Draw(seed)
     words = (b"string", b"int", b"long", b"double", b"boolean", b"float", b"xs:int")
@@ -534,7 +525,7 @@ def test_graphml(seed: int) -> None:
         outcome(lambda: read_graph(file))
 
 
-@fuzzed(100)
+@fuzzed
 def test_edge_lists_and_labels(seed: int) -> None:
     draw = Draw(seed)
     with tempfile.TemporaryDirectory() as name:
@@ -561,7 +552,7 @@ ODD_VALUES: tuple[Any, ...] = (
 )
 
 
-@fuzzed(100)
+@fuzzed
 def test_networkx_objects(seed: int) -> None:
     draw = Draw(seed)
     made = draw.choice([nx.DiGraph, nx.Graph, nx.MultiGraph])(digraph())
@@ -583,7 +574,7 @@ def test_networkx_objects(seed: int) -> None:
     outcome(lambda: from_networkx(made, features=features))
 
 
-@fuzzed(100)
+@fuzzed
 def test_features_in_a_file(seed: int) -> None:
     draw = Draw(seed)
     target = io.BytesIO()
@@ -602,7 +593,7 @@ def test_features_in_a_file(seed: int) -> None:
         outcome(lambda: read_graph(folder, features=folder / "x.npy"))
 
 
-@fuzzed(60)
+@fuzzed
 def test_matrices(seed: int) -> None:
     draw = Draw(seed)
     whole = graph()

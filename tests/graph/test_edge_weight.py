@@ -263,7 +263,7 @@ def test_a_model_that_takes_no_notice_of_weights_says_so() -> None:
         NodeClassifier("gat", epochs=2, random_state=0).fit(graph, split)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10_000))
 def test_weights_have_the_pattern_of_the_graph_and_mean_one(seed: int) -> None:
     graph = weighted_graph(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import deal_groups, stratified_split
@@ -66,7 +66,6 @@ def test_the_seed_decides():
     assert not np.array_equal(one.train, other.train)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.integers(-1, 4), min_size=2, max_size=60),
     st.sampled_from([(0.6, 0.2, 0.2), (0.25, 0.25, 0.5), (0.1, 0.1, 0.8), (0.1,) * 3]),
@@ -168,7 +167,6 @@ def test_the_seed_deals_groups():
     assert not np.array_equal(one.train, other.train)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(-1, 3), st.integers(-1, 12)), min_size=2, max_size=60

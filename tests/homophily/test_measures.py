@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import mutual_info_score
 
 from h2gcn import Graph, homophily as hom
@@ -384,7 +384,6 @@ def test_degree_ranges_hold_every_node_with_a_labelled_neighbour(graph: Graph) -
 
 
 @given(graphs())
-@settings(max_examples=30)
 def test_the_first_ring_is_the_graph(graph: Graph) -> None:
     first = quiet(lambda g: hom.ring_homophily(g, hops=2)[0], graph)
     assert first == pytest.approx(quiet(hom.edge_homophily, graph), nan_ok=True)

@@ -242,6 +242,7 @@ def test_a_folder_is_for_one_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(files.fcntl is None, reason="no locks here")
 def test_a_program_that_was_killed_leaves_no_lock(tmp_path: Path) -> None:
     code = (

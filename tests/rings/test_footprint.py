@@ -111,6 +111,8 @@ print(json.dumps([fit(model, 30_000, train) for train in (0.48, 0.9)]))
 """
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("memory")
 @each("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
 def test_the_forecast_is_what_a_training_takes(model: str, tmp_path: Path) -> None:
     script = tmp_path / "measure.py"

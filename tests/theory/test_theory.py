@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, given, strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from h2gcn import Graph, exact_rings, theory
@@ -139,7 +139,6 @@ def test_perturbing_finds_the_closed_form(
 
 @with_and_without_loops
 @given(own=st.integers(0, 6), other=st.integers(0, 6), c=st.integers(2, 5))
-@settings(max_examples=40)
 def test_whole_edges_to_flip(self_loops: bool, own: int, other: int, c: int) -> None:
     """One edge more than |δ|, at which two classes are level."""
     degree = own + (c - 1) * other

@@ -1052,6 +1052,7 @@ def test_what_may_not_be_read(
 # ------------------------------------------------------------------- a process, killed
 
 
+@pytest.mark.slow
 def test_kill_9_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "--out", str(tmp_path / "g.npz"), "--nodes", "300"]) == 0
     graph, stage = str(tmp_path / "g.npz"), None

@@ -65,6 +65,7 @@ def test_a_state_is_gone_on_from(name: str) -> None:
     assert all(torch.equal(*pair) for pair in pairs)
 
 
+@pytest.mark.slow
 def test_no_compiler_is_loaded() -> None:
     program = (
         "import sys, torch\n"

@@ -140,11 +140,7 @@ OPTIONS = st.builds(
     st.integers(1, 3),
     st.integers(0, 2),
 )
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_converting_gives_the_graph_that_reading_gives(
     tmp_path_factory: pytest.TempPathFactory,
     columns: tuple[Columns, Columns],
@@ -346,6 +342,7 @@ def test_a_conversion_of_other_tables_is_left_alone(
         convert(other, tmp_path / "store")
 
 
+@pytest.mark.slow
 def test_a_conversion_that_was_killed_goes_on(tmp_path: Path) -> None:
     source = write_both(tmp_path)
     kill = (

@@ -51,8 +51,11 @@ def duckdb(tmp_path: Path) -> str:
     return f"duckdb:{file}"
 
 
+with_a_server = (pytest.mark.slow, pytest.mark.xdist_group("postgresql"))
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def postgresql_server() -> Iterator[Server]:
     """Return a server with the same tables, and a function that writes."""
     dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi")
     programs = find_programs()
@@ -76,13 +79,15 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def postgresql(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+def postgresql(postgresql_server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the address of the server, whose password is in the environment."""
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    return server.address
+    return postgresql_server.address
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
+@pytest.fixture(
+    params=["sqlite", "duckdb", pytest.param("postgresql", marks=with_a_server)]
+)
 def address(request: pytest.FixtureRequest) -> str:
     """Each database in turn."""
     found: str = request.getfixturevalue(request.param)

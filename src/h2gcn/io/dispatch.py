@@ -15,7 +15,7 @@ from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
-from h2gcn.io.store import is_store, open_store
+from h2gcn.io.store import is_store, open_store, recover_store
 from h2gcn.io.tables import (
     TABLE_SUFFIXES,
     TableOptions,
@@ -97,6 +97,7 @@ def read_graph(
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
+        recover_store(source)
     folder = isinstance(source, Path) and source.is_dir() and not is_store(source)
     if features is not None and not folder:
         raise InputError(

@@ -333,6 +333,34 @@ def test_what_was_changed_since_is_done_again(
     assert open_store(tmp_path / "store").directed is None
 
 
+def test_a_file_of_somebody_else_survives_a_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, store = write_both(tmp_path), tmp_path / "store"
+    with monkeypatch.context() as patch:
+        fail_in(patch, "nodes")
+        with pytest.raises(KeyboardInterrupt):
+            convert(source, store)
+    (store / "embeddings.npy").write_text("mine")
+    convert(source, store)
+    assert (store / "embeddings.npy").read_text() == "mine"
+
+
+def test_a_graph_is_not_written_over_an_unfinished_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, store = write_both(tmp_path), tmp_path / "store"
+    with monkeypatch.context() as patch:
+        fail_in(patch, "edges")
+        with pytest.raises(KeyboardInterrupt):
+            convert(source, store)
+    convert(source, tmp_path / "other")
+    with pytest.raises(InputError) as told:
+        convert(open_store(tmp_path / "other"), store)
+    assert (told.value.param, told.value.where) == ("folder", str(store))
+    assert convert(source, store).resumed == STAGES[:2]
+
+
 def test_a_conversion_of_other_tables_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

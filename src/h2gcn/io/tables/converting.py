@@ -52,6 +52,7 @@ from h2gcn.io.files import (
 from h2gcn.io.graph_parts import WIDEST, doubtful_labels, worth_sparse
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.store import (
+    ARRAYS,
     MANIFEST,
     STATE,
     ArrayFile,
@@ -61,6 +62,7 @@ from h2gcn.io.store import (
     checksum,
     clear_store,
     mapped_matrix,
+    recover_store,
     stored_array,
     write_manifest,
 )
@@ -248,6 +250,7 @@ def convert_tables(
 
 def check_new_store(folder: Path) -> None:
     """Raise where a folder cannot become a store, or is one."""
+    recover_store(folder)
     if (folder / MANIFEST).is_file():
         raise InputError(
             f"{folder}: is a graph store already; remove it, or write to another place."
@@ -1119,9 +1122,8 @@ class _Work:
             edge_weight=options.edge_weight,
             known=files,
         )
-        for file in self.target.glob("*.npy"):
-            if file.stem not in files:
-                file.unlink()
+        for name in ARRAYS - files.keys():
+            self._file(name).unlink(missing_ok=True)
         (self.target / STATE).unlink()
         return Conversion(
             self.target,

@@ -706,8 +706,9 @@ class _Work:
     def _read_features(self, out: ArrayFile, columns: _FeatureColumns, n: int) -> None:
         plan, file, roles = self.plan, self.plan.node_file, self.plan.roles
         options, mistakes = plan.options, Mistakes()
-        filler = Filler(options.fill_values) if options.fill_missing else None
-        kept = {} if filler is None else filler.values
+        filler = Filler(
+            options.fill_values, fills=options.fill_missing, fits=options.to_train
+        )
         asked = roles.numeric is not None
         # Of a text file, cells are there as they are written, too.
         one, each = (32, 16) if file.delimiter is None else (64, 32)
@@ -728,7 +729,7 @@ class _Work:
             if table is None:
                 continue
             own = replace(roles, numeric=group if asked else None)
-            numeric, notes = numeric_columns(file, table, own, kept, mistakes)
+            numeric, notes = numeric_columns(file, table, own, filler.kept, mistakes)
             columns.notes += notes
             own = replace(own, id=None)  # which was not read along
             for name in numeric:
@@ -766,9 +767,8 @@ class _Work:
             )
         mistakes.tell()
         columns.notes += missing_notes(missing)
-        if filler is not None:
-            columns.notes += filler.notes()
-            columns.fill_values = filler.values
+        columns.notes += filler.notes()
+        columns.fill_values = filler.values
 
     def _check_categories(self, name: str, count: int, n: int) -> None:
         free, need = shutil.disk_usage(self.target).free, 4 * count * n

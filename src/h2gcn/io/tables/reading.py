@@ -230,7 +230,9 @@ def read_nodes(
             nodes.ids = as_written(file, roles.id, table[roles.id])
             _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
-        filler = Filler(options.fill_values) if options.fill_missing else None
+        filler = Filler(
+            options.fill_values, fills=options.fill_missing, fits=options.to_train
+        )
         dates = date_features(file, table, roles, mistakes, filler)
         nodes.x, nodes.names, notes = read_features(
             file, table, roles, mistakes, filler, dates
@@ -240,8 +242,7 @@ def read_nodes(
             known = {*table.column_names} - {*roles.text}
             numeric = [name for name in nodes.names if name in known]
             nodes.notes += doubtful_columns(table, numeric)
-        if filler is not None:
-            nodes.options = replace(nodes.options, fill_values=filler.values)
+        nodes.options = replace(nodes.options, fill_values=filler.values)
     else:
         with mistakes.of(features):
             nodes.x, nodes.notes = map_features(features, file, table.num_rows)
@@ -453,9 +454,16 @@ def extend_graph(
         raise InputError(
             "extend_graph: there is neither a node table nor an edge table"
         )
+    read_so = TableOptions.from_json(graph.record.tables)
     if options is None:
-        options = TableOptions.from_json(graph.record.tables)
-    options = replace(options, label_required=False, to_train=False)
+        options = read_so
+    options = replace(
+        options,
+        fill_values={**read_so.fill_values, **options.fill_values},
+        edge_fill_values={**read_so.edge_fill_values, **options.edge_fill_values},
+        label_required=False,
+        to_train=False,
+    )
     mistakes = Mistakes()
     node_file = edge_file = part = edge_part = None
     if nodes is not None:

@@ -19,6 +19,7 @@ from h2gcn.graph import (
     grown_from,
     structural_features,
     structural_rows,
+    weighted_by,
 )
 from h2gcn.io.graph_parts import doubtful_labels, label_amounts, order_classes
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
@@ -61,6 +62,7 @@ __all__ = [
     "read_tables",
     "read_times",
     "single_names",
+    "weighted",
     "without_features",
 ]
 
@@ -137,7 +139,7 @@ def read_tables(
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     told = replace(found.options, edge_fill_values=edge_part.fill_values)
-    return Graph(
+    graph = Graph(
         x=x,
         adj=adj,
         directed=edge_part.one_way,
@@ -157,6 +159,18 @@ def read_tables(
         times=None if found.parts.times is None else found.parts.times.values,
         groups=found.parts.groups,
     )
+    return weighted(graph, options.edge_weight)
+
+
+def weighted(graph: Graph, name: str | None) -> Graph:
+    """Return a graph whose edges weigh what a column of them says, if one is named."""
+    if name is None:
+        return graph
+    try:
+        return weighted_by(graph, name)
+    except InputError as error:
+        told = str(error).removeprefix("Graph: ")
+        raise InputError(f"{graph.name}: {told}") from None
 
 
 def open_input(given: Any, role: str) -> InputTable:

@@ -361,6 +361,34 @@ def test_a_graph_is_not_written_over_an_unfinished_conversion(
     assert convert(source, store).resumed == STAGES[:2]
 
 
+@pytest.mark.parametrize(
+    ("column", "options", "name"),
+    [
+        ("c=red", {"categorical": ("c",)}, "c=red"),
+        ("on (days)", {"date_features": ("on",)}, "on (days)"),
+    ],
+)
+def test_two_features_of_one_name_are_refused(
+    tmp_path: Path, column: str, options: dict[str, Any], name: str
+) -> None:
+    nodes = pa.table(
+        {"id": ["a", "b"], column: [1, 2], "c": ["red", "blue"]}
+        | {"on": pa.array([0, 1], pa.timestamp("us"))}
+    )
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    reading = TableOptions(**options)
+    for does in (
+        lambda: read_graph(tmp_path, options=reading),
+        lambda: convert(tmp_path, tmp_path / "store", options=reading),
+    ):
+        with pytest.raises(InputError) as told:
+            does()
+        assert told.value.param == next(iter(options))
+        assert told.value.value == name
+        assert told.value.where == str(tmp_path / "nodes.parquet")
+
+
 def test_a_conversion_of_other_tables_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

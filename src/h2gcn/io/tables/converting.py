@@ -86,6 +86,7 @@ from h2gcn.io.tables.edges import (
 )
 from h2gcn.io.tables.features import (
     Filler,
+    check_feature_names,
     doubtful_columns,
     map_features,
     missing_notes,
@@ -747,7 +748,7 @@ class _Work:
             ).items():
                 add(made, values)
         missing: dict[str, int] = {}
-        plain = bool(columns.names)
+        n_plain = len(columns.names)
         for name in roles.categorical:
             with mistakes.of(file.path):
                 table = file.read([name], [name])
@@ -759,7 +760,9 @@ class _Work:
                     first, end = by_column.indptr[number : number + 2]
                     column[by_column.indices[first:end]] = 1
                     add(f"{name}={word}", column)
-        if missing and not plain and min(missing.values()) == n:
+        with mistakes.of(file.path):
+            check_feature_names(file, columns.names, n_plain)
+        if missing and not n_plain and min(missing.values()) == n:
             mistakes.add(
                 file.path,
                 f"{file.path}: no feature is left: no cell of the categorical columns "

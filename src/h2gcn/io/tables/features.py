@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ __all__ = [
     "PARTS",
     "Filler",
     "as_numbers",
+    "check_feature_names",
     "doubtful_columns",
     "first_slip",
     "kind_of",
@@ -180,6 +181,8 @@ def read_features(
             f"{file.path}: no feature is left: no cell of the categorical columns "
             f"({listed(roles.categorical)}) is filled, and no column is numeric.",
         )
+    with mistakes.of(file.path):
+        check_feature_names(file, names, len(numeric) + len(more))
     notes += missing_notes(missing)
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)
@@ -188,6 +191,31 @@ def read_features(
     else:
         x = np.hstack([dense, *(block.toarray() for block in blocks)])
     return x, tuple(names), notes + filler.notes()
+
+
+def check_feature_names(file: InputTable, names: Sequence[str], n_plain: int) -> None:
+    """Raise if two features share a name.
+
+    Parameters
+    ----------
+    file
+        The node table.
+    names
+        Of all features: numbers, parts of dates, then values of categories.
+    n_plain
+        How many of them are not values of categories.
+    """
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if name in seen:
+            raise InputError(
+                "makes two features of one name",
+                param="date_features" if number < n_plain else "categorical",
+                value=name,
+                where=str(file.path),
+                hint="rename a column",
+            )
+        seen.add(name)
 
 
 def map_features(

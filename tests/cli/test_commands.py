@@ -602,6 +602,25 @@ def test_missing_numbers_from_training_to_prediction(
     assert run("diagnose", folder, "--fill-missing")[0] == 0
 
 
+def test_a_prediction_is_filled_with_the_medians_of_training(
+    run: Run, folder: Path, tmp_path: Path
+) -> None:
+    nodes, model, out = folder / "nodes.csv", tmp_path / "model", tmp_path / "out.csv"
+    assert run("train", folder, "--out", model, *QUICK)[0] == 0
+    manifest = json.loads((model / "bundle.json").read_text("utf-8"))
+    median = manifest["extra"]["tables"]["fill_values"]["age"]
+    cells = [line.split(",") for line in nodes.read_text().splitlines()]
+    found = []
+    for age in ("", repr(median)):
+        rows = [cells[0], [*cells[1][:1], age, *cells[1][2:]]]
+        rows += [[row[0], "1e3", *row[2:]] for row in cells[2:]]
+        nodes.write_text("\n".join(map(",".join, rows)))
+        assert run("predict", model, folder, "--fill-missing", "--out", out)[0] == 0
+        found.append(out.read_text())
+        out.unlink()
+    assert found[0] == found[1]
+
+
 def test_classes_that_are_hardly_found_are_told(run: Run, folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = [f"p{i:02},{rng.normal():.3f},{'ab'[i % 6 == 0]}" for i in range(60)]

@@ -1,7 +1,10 @@
 """Graph stores: a lossless round trip, mapped, and nothing damaged is used."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,13 +88,94 @@ def test_a_store_is_a_source_and_its_files_are_plain_arrays(tmp_path: Path) -> N
     assert manifest["files"]["features"]["shape"] == [30, 4]
 
 
-def test_a_store_is_replaced_and_other_folders_are_not(tmp_path: Path) -> None:
-    write_store(GRAPHS["edges"], tmp_path / "store")
-    write_store(draw(1), tmp_path / "store")
-    assert differing(open_store(tmp_path / "store"), draw(1)) == []
-    (tmp_path / "store" / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds other files"):
-        write_store(draw(), tmp_path / "store")
+def refusal(folder: Path, *, overwrite: bool) -> InputError:
+    """Return why nothing is written to a folder, which stays as it is."""
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(InputError) as told:
+        write_store(draw(), folder, overwrite=overwrite)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert [file.name for file in folder.parent.iterdir()] == [folder.name]
+    assert (told.value.param, told.value.where) == ("folder", str(folder))
+    return told.value
+
+
+def test_a_store_is_replaced_only_if_asked(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    write_store(GRAPHS["edges"], store)
+    assert refusal(store, overwrite=False).hint == {"overwrite": True}
+    write_store(draw(1), store, overwrite=True)
+    assert differing(open_store(store), draw(1)) == []
+    assert not (store / "edge_values.npy").exists()
+    assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["embeddings.npy", "features.npy", "manifesto.txt"])
+def test_a_folder_of_somebody_else_is_left_alone(
+    tmp_path: Path, name: str, overwrite: bool
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / name).write_text("mine")
+    assert refusal(folder, overwrite=overwrite).value == name
+
+
+def test_a_store_with_a_file_of_somebody_else_is_left_alone(store: Path) -> None:
+    (store / "embeddings.npy").write_text("mine")
+    for overwrite in (False, True):
+        assert refusal(store, overwrite=overwrite).value == "embeddings.npy"
+
+
+@pytest.mark.parametrize("function", ["_write_array", "write_manifest"])
+def test_an_aborted_write_leaves_the_old_store(
+    store: Path, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def abort(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"h2gcn.io.store.{function}", abort)
+        with pytest.raises(KeyboardInterrupt):
+            write_store(draw(1), store, overwrite=True)
+    assert differing(open_store(store), GRAPHS["edges"]) == []
+    assert [file.name for file in store.parent.iterdir()] == [store.name]
+
+
+@pytest.mark.parametrize(
+    ("function", "calls", "is_new"),
+    [
+        ("h2gcn.io.store._write_array", 3, False),
+        ("h2gcn.io.store.write_manifest", 0, False),
+        ("pathlib.Path.rename", 0, False),
+        ("pathlib.Path.rename", 1, False),  # neither has the name
+        ("h2gcn.io.store.clear_store", 0, True),
+    ],
+)
+def test_a_killed_write_leaves_one_of_the_two_stores(
+    store: Path, function: str, calls: int, is_new: bool
+) -> None:
+    other = store.with_name("other")
+    write_store(draw(1), other)
+    kill = (
+        "import os, pathlib, signal, sys\n"
+        "import h2gcn.io.store\n"
+        "from h2gcn.io import open_store, write_store\n"
+        f"graph, calls = open_store({str(other)!r}), []\n"
+        f"does = {function}\n"
+        "def die(*args, **more):\n"
+        "    calls.append(args)\n"
+        f"    if len(calls) > {calls}: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return does(*args, **more)\n"
+        f"{function} = die\n"
+        f"write_store(graph, {str(store)!r}, overwrite=True)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", kill], check=False, env=os.environ)
+    assert ended.returncode < 0
+    found = draw(1) if is_new else GRAPHS["edges"]
+    assert differing(read_graph(store), found) == []
+    write_store(draw(2), store, overwrite=True)
+    assert differing(open_store(store), draw(2)) == []
+    assert sorted(file.name for file in store.parent.iterdir()) == ["other", "store"]
 
 
 def test_edges_of_a_store_can_be_weighed(tmp_path: Path) -> None:

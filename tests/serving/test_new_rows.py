@@ -78,6 +78,7 @@ def test_a_number_may_be_a_category_and_true_a_number(payments: Graph) -> None:
 
 def test_a_missing_number_is_filled_as_in_training(payments: Graph) -> None:
     tables = dict(payments.record.tables) | {"fill_values": {"age": 6.0}}
+    tables |= {"fill_missing": True}
     graph = replace(payments, record=replace(payments.record, tables=tables))
     for node in ({"id": "x"}, {"id": "x", "age": None}):
         made, _ = grown(graph, [node])

@@ -10,7 +10,7 @@ from h2gcn._validation import check_real
 from h2gcn.exceptions import InputError
 from h2gcn.io.dispatch import find_tables, read_graph
 from h2gcn.io.files import usable_path
-from h2gcn.io.store import is_store, write_store
+from h2gcn.io.store import check_target, is_store, write_store
 from h2gcn.io.tables import (
     Conversion,
     Progress,
@@ -94,6 +94,7 @@ def convert(
             scratch=scratch,
             progress=progress,
         )
+    check_target(target, overwrite=False)
     if memory_limit is not None:
         check_real("convert", "memory_limit", memory_limit, "(0, inf)")
     with room_within(memory_limit):

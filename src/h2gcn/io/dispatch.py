@@ -8,20 +8,21 @@ from typing import Any
 
 from h2gcn._validation import check_type
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph, weighted_by
+from h2gcn.graph import Graph
 from h2gcn.io.edge_list import read_edge_list
 from h2gcn.io.files import cannot_read, usable_path
 from h2gcn.io.mistakes import Mistakes
 from h2gcn.io.networkx_io import from_networkx, read_graphml
 from h2gcn.io.npz import read_npz
 from h2gcn.io.pyg import from_pyg, read_pt
-from h2gcn.io.store import is_store, open_store
+from h2gcn.io.store import is_store, open_store, recover_store
 from h2gcn.io.tables import (
     TABLE_SUFFIXES,
     TableOptions,
     is_database,
     is_frame,
     read_tables,
+    weighted,
 )
 
 __all__ = ["find_node_table", "find_tables", "read_graph"]
@@ -79,8 +80,7 @@ def read_graph(
                 "A graph needs a source, or a node table and an edge table together. "
                 f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
             )
-        graph = read_tables(nodes, edges, options, features=features)
-        return _weighted(graph, options.edge_weight)
+        return read_tables(nodes, edges, options, features=features)
     if nodes is not None or edges is not None:
         raise InputError(
             "A graph needs a source, or a node table and an edge table: not both."
@@ -97,6 +97,7 @@ def read_graph(
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
+        recover_store(source)
     folder = isinstance(source, Path) and source.is_dir() and not is_store(source)
     if features is not None and not folder:
         raise InputError(
@@ -109,18 +110,7 @@ def read_graph(
         graph = _read_path(source, options, features)
     else:
         graph = _from_object(source, options)
-    return _weighted(graph, options.edge_weight)
-
-
-def _weighted(graph: Graph, name: str | None) -> Graph:
-    """Return a graph whose edges weigh what a column of them says, if one is named."""
-    if name is None:
-        return graph
-    try:
-        return weighted_by(graph, name)
-    except InputError as error:
-        told = str(error).removeprefix("Graph: ")
-        raise InputError(f"{graph.name}: {told}") from None
+    return weighted(graph, options.edge_weight)
 
 
 def _check_for_tables(source: object, options: TableOptions) -> None:

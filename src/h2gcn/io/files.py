@@ -45,6 +45,8 @@ __all__ = [
     "parse_json",
     "plain_path",
     "read_own",
+    "recover_folder",
+    "replaced_folder",
     "shown",
     "sync_folder",
     "usable_path",
@@ -65,6 +67,7 @@ _NO_LOCKS = (
 """What a file system says that has no locks."""
 _ENDINGS = (Exception, GeneratorExit, KeyboardInterrupt, SystemExit)
 """How a program can end or go on that has time to clean up; a kill leaves none."""
+_OLDER = "-older"  # ends the name of a folder that is being replaced
 _OTHER_KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -335,6 +338,72 @@ def _lock(path: Path, held: ExitStack) -> bool | None:
     except OSError:
         return None
     return os.path.samestat(os.fstat(handle), path.stat())
+
+
+@contextmanager
+def replaced_folder(path: Path, remove: Callable[[Path], object]) -> Iterator[Path]:
+    """Yield a folder beside `path` to write to; it takes the name at the end.
+
+    On an exception the old folder stays. After a kill, `recover_folder` brings it back.
+
+    Parameters
+    ----------
+    path
+        The folder to write; it need not exist.
+    remove
+        Called with the old folder, or with the new one if it was not finished. It must
+        remove only files that it knows.
+    """
+    clear_beside(path, f".{path.name}-", "", remove)
+    beside, held = _make_folder_beside(path)
+    older = beside.with_name(f"{beside.name}{_OLDER}")
+    with held:
+        try:
+            yield beside
+            if path.exists():
+                moved = keep(path)  # or another program takes it for a leftover
+                if moved is not None:
+                    held.enter_context(moved)
+                path.rename(older)
+            beside.rename(path)
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        finally:
+            if older.exists() and not path.exists():
+                older.rename(path)
+            for folder in (beside, older):
+                with suppress(OSError):
+                    remove(folder)
+
+
+def _make_folder_beside(path: Path) -> tuple[Path, ExitStack]:
+    while True:
+        beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        try:
+            beside.mkdir()
+        except OSError as error:
+            raise cannot_write(path, error) from None
+        held = keep(beside)
+        if held is not None:
+            return beside, held
+
+
+def recover_folder(path: Path, remove: Callable[[Path], object]) -> None:
+    """Bring back a folder if a program was killed while it replaced it.
+
+    Parameters
+    ----------
+    path, remove
+        As of `replaced_folder`.
+    """
+
+    def restore(older: Path) -> None:
+        if path.exists():
+            remove(older)
+        else:
+            older.rename(path)
+
+    clear_beside(path, f".{path.name}-", _OLDER, restore)
 
 
 @contextmanager

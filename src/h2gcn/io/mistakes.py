@@ -22,6 +22,9 @@ SHOWN = 12
 """How many mistakes are told at once; the others are counted."""
 
 
+Told = str | InputError
+
+
 class Mistakes:
     """What is wrong with some files, collected to be told together in one line.
 
@@ -38,9 +41,9 @@ class Mistakes:
     """
 
     def __init__(self) -> None:
-        self._found: list[tuple[str, str | Callable[[], str]]] = []
+        self._found: list[tuple[str, Told | Callable[[], Told]]] = []
 
-    def add(self, file: object, message: str | Callable[[], str]) -> None:
+    def add(self, file: object, message: Told | Callable[[], Told]) -> None:
         """Keep a mistake in a file; its message, or what makes it if it is shown."""
         self._found.append((str(file), message))
 
@@ -50,7 +53,7 @@ class Mistakes:
         try:
             yield
         except InputError as error:
-            self.add(file, str(error))
+            self.add(file, error)
 
     def in_file(self, file: object) -> bool:
         """Tell whether a file has any."""
@@ -68,7 +71,10 @@ class Mistakes:
         # Of each file in turn: one with many does not hide that of another.
         shown = sorted(number for _, number in sorted(turns)[:SHOWN])
         messages = [self._found[number][1] for number in shown]
-        said = [text if isinstance(text, str) else text() for text in messages]
+        errors = [told() if callable(told) else told for told in messages]
+        if len(self._found) == 1 and isinstance(errors[0], InputError):
+            raise errors[0]  # with its fields
+        said = [str(error) for error in errors]
         rest = len(self._found) - len(said)
         said += [f"and {rest} more."] if rest else []
         opening = [text.removesuffix(".") for text in said[:-1]]

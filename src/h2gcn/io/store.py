@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -55,10 +56,10 @@ from h2gcn.io.files import (
     cannot_write,
     check_folder,
     conform,
-    locked,
-    new_folder,
     parse_json,
     read_own,
+    recover_folder,
+    replaced_folder,
     usable_path,
     write_whole,
 )
@@ -66,6 +67,7 @@ from h2gcn.io.graph_parts import WIDEST
 from h2gcn.io.mistakes import one_line
 
 __all__ = [
+    "ARRAYS",
     "MANIFEST",
     "STATE",
     "ArrayFile",
@@ -73,12 +75,14 @@ __all__ = [
     "Manifest",
     "StoredArray",
     "StoredEdges",
+    "check_target",
     "checksum",
     "clear_store",
     "is_store",
     "mapped_matrix",
     "npy_header",
     "open_store",
+    "recover_store",
     "stored_array",
     "write_manifest",
     "write_store",
@@ -87,6 +91,19 @@ __all__ = [
 FORMAT, VERSION = "h2gcn graph store", 1
 MANIFEST, VERIFIED, STATE = "manifest.json", "verified.json", "conversion.json"
 """What a store is, when it was last read whole, and how far one that is written is."""
+ARRAYS = frozenset(
+    (
+        *("ids", "ids_ends", "ids_bytes", "indptr", "indices"),
+        *("out_indptr", "out_indices", "labels", "splits", "times", "groups"),
+        *("features", "features_data", "features_indptr", "features_indices"),
+        *("edge_source", "edge_target", "edge_values", "edge_times"),
+    )
+)
+"""The names of all arrays that a store can have."""
+_TEMPORARY = re.compile(
+    r"\.verified\.\w{8}\.tmp\.json|(manifest|conversion)\.json\.\w{8}\.part"
+)
+"""What a program that was killed leaves of the JSON files of a store."""
 IN_MEMORY = 2**30
 """Bytes of dense features that are read and not mapped, at most."""
 PIECE = 2**24
@@ -301,24 +318,29 @@ def stored_array(path: Path) -> StoredArray:
     )
 
 
-def write_store(graph: Graph, folder: str | Path) -> None:
+def write_store(graph: Graph, folder: str | Path, *, overwrite: bool = False) -> None:
     """Write a graph so that `open_store` returns it as it was.
+
+    The store is written beside `folder` and renamed at the end: a program that is
+    killed leaves the old store or the new one.
 
     Parameters
     ----------
     graph
         Any; ids that are objects are written as their text.
     folder
-        Made if need be; the folder around it must be there. It must be empty, or hold
-        nothing but a store, which is replaced.
+        Made if need be; the folder around it must exist. It must be empty, or hold
+        nothing but a store.
+    overwrite
+        Whether to replace a store.
     """
     check_is_graph("write_store", graph)
-    target = usable_path(folder)
-    check_folder(target, "a graph store", _is_own)
-    with new_folder(target), locked(target):
-        clear_store(target)
+    check_type("write_store", "overwrite", overwrite, bool, "True or False")
+    target = usable_path(folder).resolve()
+    check_target(target, overwrite=overwrite)
+    with replaced_folder(target, _remove_store) as beside:
         for name, values in _arrays(graph):
-            _write_array(target / f"{name}.npy", values)
+            _write_array(beside / f"{name}.npy", values)
         carried = graph.edge_columns
         edges = None
         if carried is not None:
@@ -326,7 +348,7 @@ def write_store(graph: Graph, folder: str | Path) -> None:
                 list(carried.names), list(carried.categories), carried.directed
             )
         write_manifest(
-            target,
+            beside,
             name=graph.name,
             nodes=graph.n_nodes,
             edges=graph.n_edges,
@@ -340,12 +362,51 @@ def write_store(graph: Graph, folder: str | Path) -> None:
         )
 
 
+def check_target(folder: Path, *, overwrite: bool) -> None:
+    """Raise unless a store can be written to a folder."""
+    recover_store(folder)
+    check_folder(folder, "a graph store", lambda _: True)
+    names = {file.name for file in folder.iterdir()} if folder.is_dir() else set()
+    own: set[str] = set()
+    if MANIFEST in names:
+        files = read_manifest(folder).files
+        own = {MANIFEST, VERIFIED, *(f"{name}.npy" for name in files)}
+    for name in sorted(names - own):
+        if not _TEMPORARY.fullmatch(name):
+            raise InputError(
+                "must be empty or hold nothing but a graph store",
+                param="folder",
+                value=name,
+                where=str(folder),
+                hint="write to another folder",
+            )
+    if own and not overwrite:
+        raise InputError(
+            "holds a graph store already",
+            param="folder",
+            where=str(folder),
+            hint={"overwrite": True},
+        )
+
+
+def recover_store(folder: Path) -> None:
+    """Bring back a store if a program was killed while it replaced it."""
+    recover_folder(folder.resolve(), _remove_store)
+
+
 def clear_store(folder: Path) -> None:
-    """Remove what a store consists of, finished or not; its manifest first."""
-    for name in (MANIFEST, VERIFIED, STATE):
+    """Remove the files of a store, finished or not, and no others."""
+    for name in (MANIFEST, VERIFIED, STATE, *(f"{name}.npy" for name in ARRAYS)):
         (folder / name).unlink(missing_ok=True)
-    for old in folder.glob("*.npy"):
-        old.unlink()
+
+
+def _remove_store(folder: Path) -> None:
+    """Remove a folder with a store, finished or not; one with other files stays."""
+    clear_store(folder)
+    for file in folder.iterdir():
+        if _TEMPORARY.fullmatch(file.name):
+            file.unlink()
+    folder.rmdir()
 
 
 def write_manifest(
@@ -406,11 +467,6 @@ def write_manifest(
     _remember(folder, files)
     write_whole(folder / MANIFEST, content.encode() + b"\n")
     return manifest
-
-
-def _is_own(name: str) -> bool:
-    own = tuple(Path(file).stem for file in (MANIFEST, VERIFIED, STATE))
-    return name.endswith(".npy") or name.lstrip(".").startswith(own)
 
 
 def _arrays(graph: Graph) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -513,6 +569,7 @@ def open_store(
         rule = "True, False or None"
         check_type("open_store", option, given, (bool, type(None)), rule)
     target = usable_path(folder)
+    recover_store(target)
     manifest = read_manifest(target)
     _verify(target, manifest.files, verify)
     return _Opening(target, manifest, mapped).graph()

@@ -187,11 +187,12 @@ class Growing:
         self._graph, self._hint = graph, hint
         tables = TableOptions.from_json(graph.record.tables)
         sparse = not isinstance(graph.x, np.ndarray)
-        self._nodes = _Columns(
-            "nodes", graph.feature_names, tables.fill_values, sparse=sparse
-        )
+        fills = tables.fill_missing
+        medians = tables.fill_values if fills else {}
+        self._nodes = _Columns("nodes", graph.feature_names, medians, sparse=sparse)
         carried = () if graph.edge_columns is None else graph.edge_columns.names
-        self._edges = _Columns("edges", carried, tables.edge_fill_values)
+        medians = tables.edge_fill_values if fills else {}
+        self._edges = _Columns("edges", carried, medians)
         self._id_names = _both("id", graph.record.id_column, tables.id_column)
         self._ends = (
             _both("source", tables.source_column),

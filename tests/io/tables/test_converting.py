@@ -329,6 +329,62 @@ def test_what_was_changed_since_is_done_again(
     assert open_store(tmp_path / "store").directed is None
 
 
+def test_a_file_of_somebody_else_survives_a_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, store = write_both(tmp_path), tmp_path / "store"
+    with monkeypatch.context() as patch:
+        fail_in(patch, "nodes")
+        with pytest.raises(KeyboardInterrupt):
+            convert(source, store)
+    (store / "embeddings.npy").write_text("mine")
+    convert(source, store)
+    assert (store / "embeddings.npy").read_text() == "mine"
+
+
+def test_a_graph_is_not_written_over_an_unfinished_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, store = write_both(tmp_path), tmp_path / "store"
+    with monkeypatch.context() as patch:
+        fail_in(patch, "edges")
+        with pytest.raises(KeyboardInterrupt):
+            convert(source, store)
+    convert(source, tmp_path / "other")
+    with pytest.raises(InputError) as told:
+        convert(open_store(tmp_path / "other"), store)
+    assert (told.value.param, told.value.where) == ("folder", str(store))
+    assert convert(source, store).resumed == STAGES[:2]
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "name"),
+    [
+        ("c=red", {"categorical": ("c",)}, "c=red"),
+        ("on (days)", {"date_features": ("on",)}, "on (days)"),
+    ],
+)
+def test_two_features_of_one_name_are_refused(
+    tmp_path: Path, column: str, options: dict[str, Any], name: str
+) -> None:
+    nodes = pa.table(
+        {"id": ["a", "b"], column: [1, 2], "c": ["red", "blue"]}
+        | {"on": pa.array([0, 1], pa.timestamp("us"))}
+    )
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    reading = TableOptions(**options)
+    for does in (
+        lambda: read_graph(tmp_path, options=reading),
+        lambda: convert(tmp_path, tmp_path / "store", options=reading),
+    ):
+        with pytest.raises(InputError) as told:
+            does()
+        assert told.value.param == next(iter(options))
+        assert told.value.value == name
+        assert told.value.where == str(tmp_path / "nodes.parquet")
+
+
 def test_a_conversion_of_other_tables_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

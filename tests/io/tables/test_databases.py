@@ -299,6 +299,29 @@ def test_cells_of_sqlite_have_types_of_their_own(
     assert "column 'none' holds nothing and is not used" in graph.record.notes
 
 
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_text_of_sqlite_does_not_depend_on_batches(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "ROWS", rows)
+    file = tmp_path / "floats.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE n (id, f)")
+        cells = [1.0, 2.0, 3.0, "x", 5, 6.0, 7.5, None, 1e15, 2**53 + 1]
+        ids = [cell or "y" for cell in cells]
+        numbers = [2**53 + 1, 0.5, *range(8)]
+        connection.executemany(
+            "INSERT INTO n VALUES (?, ?)", zip(ids, numbers, strict=True)
+        )
+        connection.execute("CREATE TABLE e AS SELECT 3.0 AS source, 6.0 AS target")
+    connection.close()
+    graph = read(f"sqlite:{file}", "SELECT * FROM n", "SELECT * FROM e")
+    whole = ["1000000000000000", "9007199254740993"]
+    assert graph.node_ids.tolist() == [*"123x56", "7.5", "y", *whole]
+    assert graph.x[:3, 0].tolist() == [2.0**53, 0.5, 0]
+    assert graph.adj[[2]].indices.tolist() == [5]
+
+
 def test_files_that_are_no_database(tmp_path: Path) -> None:
     gone, text = tmp_path / "gone.db", tmp_path / "text.db"
     message = refusal(f"sqlite:{gone}")

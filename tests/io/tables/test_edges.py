@@ -1,5 +1,6 @@
 """What an edge table holds beside the ends: taken, left out aloud, or refused."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, Graph, edge_aggregates
-from h2gcn.io import TableOptions, read_graph
+from h2gcn.io import TableOptions, read_graph, read_tables
 from h2gcn.io.tables import edges as room
+from support.stores import differing
 
 NODES = "id,f\na,1\nb,2\nc,3\n"
 PAYMENTS = (
@@ -348,7 +350,8 @@ def test_parquet(folder: Path) -> None:
 def test_options_are_kept_for_other_tables(folder: Path) -> None:
     options = TableOptions(edge_features=["amount"], edge_categorical=["kind"])
     graph = read(folder, edge_features=["amount"], edge_categorical=["kind"])
-    assert TableOptions.from_json(graph.record.tables) == options
+    kept = TableOptions.from_json(graph.record.tables)
+    assert replace(kept, fill_values={}, edge_fill_values={}) == options
     assert TableOptions.from_json({}).edge_features is None
 
 
@@ -364,6 +367,14 @@ def test_a_column_may_say_how_much_edges_count(folder: Path) -> None:
     dense = graph.weights.toarray()
     np.testing.assert_allclose(dense[0], [0, 16.5 / 8.75, 1 / 8.75], rtol=1e-6)
     assert TableOptions.from_json(graph.record.tables).edge_weight == "amount"
+
+
+def test_tables_that_are_read_directly_have_weights(folder: Path) -> None:
+    (folder / "edges.csv").write_text(POSITIVE)
+    tables, options = folder / "nodes.csv", TableOptions(edge_weight="amount")
+    graph = read_tables(tables, folder / "edges.csv", options)
+    assert graph.edge_weight == "amount"
+    assert differing(graph, read(folder, POSITIVE, edge_weight="amount")) == []
 
 
 def test_a_weight_is_kept_among_columns_that_are_named(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A graph extended by further tables, against the joined tables read at once."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -168,3 +169,35 @@ def test_each_mistake_is_one_line(
     with pytest.raises(InputError, match=re.escape(message)) as error:
         extend_graph(graph, files.get("new"), files.get("links"))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("asked", [None, TableOptions(fill_missing=True)])
+def test_new_nodes_get_the_medians_of_training(
+    tmp_path: Path, asked: TableOptions | None
+) -> None:
+    nodes = "id,age,pay\nann,1,10\nbob,2,20\ncleo,6,60\n"
+    old = write(
+        tmp_path, nodes=nodes, edges="source,target,fee\nann,bob,5\nbob,cleo,7\n"
+    )
+    graph = read_tables(old["nodes"], old["edges"])
+    if asked is None:
+        tables = dict(graph.record.tables) | {"fill_missing": True}
+        graph = replace(graph, record=replace(graph.record, tables=tables))
+    new = write(
+        tmp_path,
+        new="id,age,pay\ndan,,100\neve,100,\n",
+        links="source,target,fee\ndan,ann,\neve,dan,100\n",
+    )
+    extended = extend_graph(graph, new["new"], new["links"], asked)
+    assert np.asarray(extended.x)[3:].tolist() == [[2, 100], [100, 20]]
+    assert extended.edge_columns is not None
+    assert extended.edge_columns.values[2:].tolist() == [[6], [100]]
+
+
+def test_new_nodes_do_not_get_their_own_medians(tmp_path: Path) -> None:
+    graph = from_scipy([[0, 1], [1, 0]], [[1.0], [2.0]], feature_names=["age"])
+    new = write(tmp_path, new="id,age\ndan,3\neve,\n")
+    with pytest.raises(InputError) as told:
+        extend_graph(graph, new["new"], options=TableOptions(fill_missing=True))
+    assert told.value.param == "fill_missing"
+    assert told.value.where == f"{new['new']}:3"

@@ -1,7 +1,9 @@
 """Node and edge tables: what is read, what is noted, and each mistake."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -609,6 +611,52 @@ def test_empty_cells_are_filled_with_the_median(folder: Path) -> None:
     write(folder, nodes="id,label,age,pay\n007,cat,1,\nb,,9,\nc,dog,9,\n")
     assert read_graph(folder, options=kept).x.tolist() == [[1, 5], [9, 5], [9, 5]]
     assert len({kept, TableOptions(fill_missing=True), graph.record}) == 3
+
+
+def test_a_predicted_table_gets_the_medians_of_training(folder: Path) -> None:
+    write(
+        folder,
+        nodes="id,age,born\n007,1,1970-01-02\nb,3,1970-01-03\nc,2,1970-01-06\n",
+        edges="source,target,fee\n007,b,1\nb,c,7\n",
+    )
+    graph = read_graph(folder, options=TableOptions(date_features=("born",)))
+    trained = TableOptions.from_json(graph.record.tables)
+    assert trained.fill_values == {"age": 2.0, "born": 2.0}
+    assert trained.edge_fill_values == {"fee": 4.0}
+    write(
+        folder,
+        nodes="id,age,born\n007,,\nb,100,1990-01-01\nc,100,1990-01-01\n",
+        edges="source,target,fee\n007,b,\nb,c,100\n",
+    )
+    options = replace(trained, fill_missing=True, to_train=False)
+    found = read_graph(folder, options=options)
+    assert np.asarray(found.x)[0, :2].tolist() == [2, 2]
+    assert found.edge_columns is not None
+    assert found.edge_columns.values.tolist() == [[4], [100]]
+    assert found.record.tables["fill_values"] == trained.fill_values
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "options"),
+    [
+        ("nodes", 3, {}),
+        ("nodes", 4, {"feature_columns": ("f",), "date_features": ("born",)}),
+        ("edges", 2, {"feature_columns": ("f",), "edge_features": ("fee",)}),
+    ],
+)
+def test_a_predicted_table_is_not_filled_with_its_own_medians(
+    folder: Path, name: str, line: int, options: dict[str, Any]
+) -> None:
+    write(
+        folder,
+        nodes="id,f,age,born\n007,1,1,1970-01-02\nb,1,,1970-01-02\nc,1,3,\n",
+        edges="source,target,fee\n007,b,\nb,c,7\n",
+    )
+    predicted = TableOptions(fill_missing=True, to_train=False, **options)
+    with pytest.raises(InputError) as told:
+        read_graph(folder, options=predicted)
+    assert told.value.param == "fill_missing"
+    assert told.value.where == f"{folder / name}.csv:{line}"
 
 
 @pytest.mark.parametrize(

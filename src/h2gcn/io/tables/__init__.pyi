@@ -18,5 +18,6 @@ from .reading import (
     extend_graph as extend_graph,
     read_tables as read_tables,
     read_times as read_times,
+    weighted as weighted,
 )
 from .sources import is_database as is_database, is_frame as is_frame

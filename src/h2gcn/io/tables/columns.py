@@ -189,6 +189,13 @@ class InputTable:
         """Return where a row (from 0) is, such as "row 6"."""
         return f"row {row + 1}"
 
+    def where(self, row: int) -> str:
+        """Return the table and a row (from 0) of it: "nodes.csv:7", or with "row 6"."""
+        kind, _, number = self.place(row).partition(" ")
+        return (
+            f"{self.path}:{number}" if kind == "line" else f"{self.path}, row {number}"
+        )
+
     def _check_decoded(self, table: pa.Table) -> None:
         """Raise where cells that are numbers of a dictionary become too long a text."""
         import pyarrow as pa
@@ -588,10 +595,9 @@ class TableOptions:
         Whether each line of the edge table is an edge without a direction.
     fill_missing
         Whether a cell without a number gets the median of its column, rather than be
-        an error.
+        an error. A table that is predicted gets the medians of the training table.
     fill_values
-        Numbers for such cells by column, of another table: those that a model was
-        trained with.
+        The medians of the training table by column, which every model keeps.
     edge_features
         Columns of the edge table that `Graph.edge_columns` keeps: numbers, and text of
         at most 50 values as categories. By default all that can be used, and a note

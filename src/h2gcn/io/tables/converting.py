@@ -52,6 +52,7 @@ from h2gcn.io.files import (
 from h2gcn.io.graph_parts import WIDEST, doubtful_labels, worth_sparse
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.store import (
+    ARRAYS,
     MANIFEST,
     STATE,
     ArrayFile,
@@ -61,6 +62,7 @@ from h2gcn.io.store import (
     checksum,
     clear_store,
     mapped_matrix,
+    recover_store,
     stored_array,
     write_manifest,
 )
@@ -84,6 +86,7 @@ from h2gcn.io.tables.edges import (
 )
 from h2gcn.io.tables.features import (
     Filler,
+    check_feature_names,
     doubtful_columns,
     map_features,
     missing_notes,
@@ -248,6 +251,7 @@ def convert_tables(
 
 def check_new_store(folder: Path) -> None:
     """Raise where a folder cannot become a store, or is one."""
+    recover_store(folder)
     if (folder / MANIFEST).is_file():
         raise InputError(
             f"{folder}: is a graph store already; remove it, or write to another place."
@@ -703,8 +707,9 @@ class _Work:
     def _read_features(self, out: ArrayFile, columns: _FeatureColumns, n: int) -> None:
         plan, file, roles = self.plan, self.plan.node_file, self.plan.roles
         options, mistakes = plan.options, Mistakes()
-        filler = Filler(options.fill_values) if options.fill_missing else None
-        kept = {} if filler is None else filler.values
+        filler = Filler(
+            options.fill_values, fills=options.fill_missing, fits=options.to_train
+        )
         asked = roles.numeric is not None
         # Of a text file, cells are there as they are written, too.
         one, each = (32, 16) if file.delimiter is None else (64, 32)
@@ -725,7 +730,7 @@ class _Work:
             if table is None:
                 continue
             own = replace(roles, numeric=group if asked else None)
-            numeric, notes = numeric_columns(file, table, own, kept, mistakes)
+            numeric, notes = numeric_columns(file, table, own, filler.kept, mistakes)
             columns.notes += notes
             own = replace(own, id=None)  # which was not read along
             for name in numeric:
@@ -743,7 +748,7 @@ class _Work:
             ).items():
                 add(made, values)
         missing: dict[str, int] = {}
-        plain = bool(columns.names)
+        n_plain = len(columns.names)
         for name in roles.categorical:
             with mistakes.of(file.path):
                 table = file.read([name], [name])
@@ -755,7 +760,9 @@ class _Work:
                     first, end = by_column.indptr[number : number + 2]
                     column[by_column.indices[first:end]] = 1
                     add(f"{name}={word}", column)
-        if missing and not plain and min(missing.values()) == n:
+        with mistakes.of(file.path):
+            check_feature_names(file, columns.names, n_plain)
+        if missing and not n_plain and min(missing.values()) == n:
             mistakes.add(
                 file.path,
                 f"{file.path}: no feature is left: no cell of the categorical columns "
@@ -763,9 +770,8 @@ class _Work:
             )
         mistakes.tell()
         columns.notes += missing_notes(missing)
-        if filler is not None:
-            columns.notes += filler.notes()
-            columns.fill_values = filler.values
+        columns.notes += filler.notes()
+        columns.fill_values = filler.values
 
     def _check_categories(self, name: str, count: int, n: int) -> None:
         free, need = shutil.disk_usage(self.target).free, 4 * count * n
@@ -1119,9 +1125,8 @@ class _Work:
             edge_weight=options.edge_weight,
             known=files,
         )
-        for file in self.target.glob("*.npy"):
-            if file.stem not in files:
-                file.unlink()
+        for name in ARRAYS - files.keys():
+            self._file(name).unlink(missing_ok=True)
         (self.target / STATE).unlink()
         return Conversion(
             self.target,

@@ -68,7 +68,7 @@ class EdgePart:
     columns
         What the edges carry, if anything.
     fill_values
-        Medians of their columns, where missing numbers are filled.
+        Medians of their columns.
     ends
         Where each row leads from and to, loops left out, [2, m].
     times
@@ -468,7 +468,7 @@ class Carried:
     notes
         What was taken, filled and left out.
     fill_values
-        The median of each numeric column, where cells are filled.
+        The median of each numeric column.
     """
 
     values: NDArray[np.float32]
@@ -528,6 +528,7 @@ class _Unusable:
     why: str
     row: int | None = None
     remedy: str = ""
+    is_gap: bool = False
 
 
 def read_columns(
@@ -555,7 +556,9 @@ def read_columns(
     """
     import pyarrow as pa
 
-    filler = Filler(options.edge_fill_values) if options.fill_missing else None
+    filler = Filler(
+        options.edge_fill_values, fills=options.fill_missing, fits=options.to_train
+    )
     rows = np.flatnonzero(kept)
     part = table.select(wanted.columns)
     part = part if kept.all() else part.filter(pa.array(kept))
@@ -579,15 +582,19 @@ def read_columns(
                 taken.update(found.names)
                 continue
             found = _Unusable(f"there is a column {again!r} already")
-        if asked:
+        error = None
+        if found.is_gap and found.row is not None:
+            error = filler.no_median(name, file, int(rows[found.row]))
+        if asked and error is not None:
+            mistakes.add(file.path, error)
+        elif asked:
             _refuse(file, name, found, rows, mistakes)
         else:
             notes.append(f"edge column {name!r} is left out: {found.why}{found.remedy}")
     missing = {name: block.n_missing for name, block in blocks.items()}
-    filled = () if filler is None else filler.notes()
-    notes += [f"of the edges, {note}" for note in (*missing_notes(missing), *filled)]
+    filled = (*missing_notes(missing), *filler.notes())
+    notes += [f"of the edges, {note}" for note in filled]
     values = [block.values for block in blocks.values()]
-    medians = options.edge_fill_values if filler is None else filler.values
     return Carried(
         np.hstack([np.empty((len(rows), 0), dtype=np.float32), *values]),
         tuple(one for block in blocks.values() for one in block.names),
@@ -597,7 +604,7 @@ def read_columns(
         (*_taken_note(blocks), *notes),
         {
             n: m
-            for n, m in medians.items()
+            for n, m in filler.values.items()
             if n in blocks or n in options.edge_fill_values
         },
     )
@@ -647,7 +654,7 @@ def _read(
     column: pa.ChunkedArray,
     categorical: bool,
     room: int | None,
-    filler: Filler | None,
+    filler: Filler,
 ) -> _Block | _Unusable:
     """Return a column as numbers, or why it cannot be used.
 
@@ -660,12 +667,12 @@ def _read(
     room
         How many numbers may be kept of it; None for any.
     filler
-        Fills cells without a number; None refuses them.
+        Keeps medians, and fills cells without a number or refuses them.
     """
     kind = kind_of(column)
     if room is not None and room < len(column):
         return _too_large(1, column)
-    if kind == "nothing" and filler is not None and name in filler.values:
+    if kind == "nothing" and name in filler.kept:
         return _numbers(name, column, filler)
     if kind == "nothing" or column.null_count == len(column):
         return _Unusable("it holds nothing")
@@ -685,17 +692,14 @@ def _read(
     return _numbers(name, column, filler)
 
 
-def _numbers(
-    name: str, column: pa.ChunkedArray, filler: Filler | None
-) -> _Block | _Unusable:
+def _numbers(name: str, column: pa.ChunkedArray, filler: Filler) -> _Block | _Unusable:
     values = as_numbers(column)
     large = np.isinf(values)
     if large.any():
         row = int(np.argmax(large))
         value = column[row].as_py()
         return _Unusable(f"it holds {value}, no finite number of 32 bits", row)
-    if filler is not None:
-        values = filler.fill(name, values)
+    values = filler.fill(name, values)
     empty = np.isnan(values)
     if not empty.any():
         return _Block((name,), values[:, None])
@@ -706,7 +710,10 @@ def _numbers(
     return _Unusable(
         f"{count:,} {cells} no number",
         int(np.argmax(empty)),
-        "; fill_missing=True puts the median of the column there",
+        ""
+        if filler.fills
+        else "; fill_missing=True puts the median of the column there",
+        is_gap=True,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ __all__ = [
     "PARTS",
     "Filler",
     "as_numbers",
+    "check_feature_names",
     "doubtful_columns",
     "first_slip",
     "kind_of",
@@ -63,17 +64,21 @@ MISSING = "(missing)"
 
 
 class Filler:
-    """Fills the empty cells of columns with their medians, and remembers both.
+    """Keeps the medians of columns, and fills empty cells with them.
 
     Parameters
     ----------
     values
         Numbers to use instead of a median, by column: those of another table, which
         a model was trained on.
+    fills
+        Whether to fill empty cells.
+    fits
+        Whether to take medians of these columns; not of a table that is predicted.
 
     Examples
     --------
-    >>> filler = Filler({"income": 7.0})
+    >>> filler = Filler({"income": 7.0}, fills=True, fits=True)
     >>> empty = np.array([1, np.nan, 3, 8], dtype=np.float32)
     >>> filler.fill("age", empty).tolist(), filler.fill("income", empty[:2]).tolist()
     ([1.0, 3.0, 3.0, 8.0], [1.0, 7.0])
@@ -81,21 +86,36 @@ class Filler:
     ({'income': 7.0, 'age': 3.0}, ("2 empty cells filled, of 'age' (1), 'income' (1)",))
     """
 
-    def __init__(self, values: Mapping[str, float]) -> None:
-        self.values = dict(values)
+    def __init__(self, values: Mapping[str, float], *, fills: bool, fits: bool) -> None:
+        self.values, self.fills, self.fits = dict(values), fills, fits
         self._filled: dict[str, int] = {}
 
     def fill(self, name: str, column: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return a column, [n], with a number in place of NaN if it has any number."""
+        """Return a column, [n], with its median in place of NaN if that is wanted."""
         empty = np.isnan(column)
-        if name not in self.values:
-            if empty.all():
-                return column
-            self.values[name] = float(np.median(column[~empty]))
-        if not empty.any():
+        there = column if not empty.any() else column[~empty]
+        if self.fits and name not in self.values and there.size:
+            self.values[name] = float(np.median(there))
+        if not (self.fills and name in self.values and there.size < column.size):
             return column
         self._filled[name] = int(empty.sum())
         return np.where(empty, np.float32(self.values[name]), column)
+
+    @property
+    def kept(self) -> Mapping[str, float]:
+        """The numbers that cells are filled with."""
+        return self.values if self.fills else {}
+
+    def no_median(self, name: str, file: InputTable, row: int) -> InputError | None:
+        """Return the error of an empty cell that only training could fill, if so."""
+        if self.fits or not self.fills or name in self.values:
+            return None
+        return InputError(
+            f"needs the median of column {excerpt(name)}, which training did not keep",
+            param="fill_missing",
+            where=file.where(row),
+            hint="write a number into the cell, or train the model again",
+        )
 
     def notes(self) -> tuple[str, ...]:
         """Return how many cells of which columns were filled, as a note or none."""
@@ -112,7 +132,7 @@ def read_features(
     table: pa.Table,
     roles: Roles,
     mistakes: Mistakes,
-    filler: Filler | None = None,
+    filler: Filler,
     more: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> tuple[Features, tuple[str, ...], tuple[str, ...]]:
     """Return the features of a node table.
@@ -126,7 +146,7 @@ def read_features(
     mistakes
         Gets those of each column; what is returned is then of no use.
     filler
-        Fills cells without a number; None refuses them.
+        Keeps medians, and fills cells without a number or refuses them.
     more
         Columns of numbers that were made of others, [n] each.
 
@@ -141,8 +161,7 @@ def read_features(
     notes
         What was left out, and what was missing.
     """
-    kept = {} if filler is None else filler.values
-    numeric, notes = numeric_columns(file, table, roles, kept, mistakes)
+    numeric, notes = numeric_columns(file, table, roles, filler.kept, mistakes)
     more = {} if more is None else more
     dense = np.empty((table.num_rows, len(numeric) + len(more)), dtype=np.float32)
     for number, name in enumerate(numeric):
@@ -162,6 +181,8 @@ def read_features(
             f"{file.path}: no feature is left: no cell of the categorical columns "
             f"({listed(roles.categorical)}) is filled, and no column is numeric.",
         )
+    with mistakes.of(file.path):
+        check_feature_names(file, names, len(numeric) + len(more))
     notes += missing_notes(missing)
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)
@@ -169,7 +190,32 @@ def read_features(
         x: Features = CSR(sp.hstack([CSR(dense), *blocks], format="csr"))
     else:
         x = np.hstack([dense, *(block.toarray() for block in blocks)])
-    return x, tuple(names), notes + (() if filler is None else filler.notes())
+    return x, tuple(names), notes + filler.notes()
+
+
+def check_feature_names(file: InputTable, names: Sequence[str], n_plain: int) -> None:
+    """Raise if two features share a name.
+
+    Parameters
+    ----------
+    file
+        The node table.
+    names
+        Of all features: numbers, parts of dates, then values of categories.
+    n_plain
+        How many of them are not values of categories.
+    """
+    seen: set[str] = set()
+    for number, name in enumerate(names):
+        if name in seen:
+            raise InputError(
+                "makes two features of one name",
+                param="date_features" if number < n_plain else "categorical",
+                value=name,
+                where=str(file.path),
+                hint="rename a column",
+            )
+        seen.add(name)
 
 
 def map_features(
@@ -394,20 +440,22 @@ def read_numbers(
     table: pa.Table,
     roles: Roles,
     name: str,
-    filler: Filler | None,
+    filler: Filler,
     mistakes: Mistakes,
 ) -> NDArray[np.float32]:
     """Return a numeric column, [n]; its first cell without a number is a mistake."""
-    values = as_numbers(table[name])
-    if filler is not None:
-        values = filler.fill(name, values)
+    values = filler.fill(name, as_numbers(table[name]))
     finite = np.isfinite(values)
     if not finite.all():
         row = int(np.argmin(finite))
         hint = ""
         if np.isnan(values[row]):
+            error = filler.no_median(name, file, row)
+            if error is not None:
+                mistakes.add(file.path, error)
+                return values
             hint = " fill_missing=True puts the median of the column there."
-            if filler is not None:
+            if filler.fills:
                 hint = " No cell of the column has a number, so it has no median."
         words = partial(_not_finite, file, table, roles, name, row, hint)
         mistakes.add(file.path, words)

@@ -19,6 +19,7 @@ from h2gcn.graph import (
     grown_from,
     structural_features,
     structural_rows,
+    weighted_by,
 )
 from h2gcn.io.graph_parts import doubtful_labels, label_amounts, order_classes
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
@@ -61,6 +62,7 @@ __all__ = [
     "read_tables",
     "read_times",
     "single_names",
+    "weighted",
     "without_features",
 ]
 
@@ -137,7 +139,7 @@ def read_tables(
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     told = replace(found.options, edge_fill_values=edge_part.fill_values)
-    return Graph(
+    graph = Graph(
         x=x,
         adj=adj,
         directed=edge_part.one_way,
@@ -157,6 +159,18 @@ def read_tables(
         times=None if found.parts.times is None else found.parts.times.values,
         groups=found.parts.groups,
     )
+    return weighted(graph, options.edge_weight)
+
+
+def weighted(graph: Graph, name: str | None) -> Graph:
+    """Return a graph whose edges weigh what a column of them says, if one is named."""
+    if name is None:
+        return graph
+    try:
+        return weighted_by(graph, name)
+    except InputError as error:
+        told = str(error).removeprefix("Graph: ")
+        raise InputError(f"{graph.name}: {told}") from None
 
 
 def open_input(given: Any, role: str) -> InputTable:
@@ -230,7 +244,9 @@ def read_nodes(
             nodes.ids = as_written(file, roles.id, table[roles.id])
             _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
-        filler = Filler(options.fill_values) if options.fill_missing else None
+        filler = Filler(
+            options.fill_values, fills=options.fill_missing, fits=options.to_train
+        )
         dates = date_features(file, table, roles, mistakes, filler)
         nodes.x, nodes.names, notes = read_features(
             file, table, roles, mistakes, filler, dates
@@ -240,8 +256,7 @@ def read_nodes(
             known = {*table.column_names} - {*roles.text}
             numeric = [name for name in nodes.names if name in known]
             nodes.notes += doubtful_columns(table, numeric)
-        if filler is not None:
-            nodes.options = replace(nodes.options, fill_values=filler.values)
+        nodes.options = replace(nodes.options, fill_values=filler.values)
     else:
         with mistakes.of(features):
             nodes.x, nodes.notes = map_features(features, file, table.num_rows)
@@ -453,9 +468,16 @@ def extend_graph(
         raise InputError(
             "extend_graph: there is neither a node table nor an edge table"
         )
+    read_so = TableOptions.from_json(graph.record.tables)
     if options is None:
-        options = TableOptions.from_json(graph.record.tables)
-    options = replace(options, label_required=False, to_train=False)
+        options = read_so
+    options = replace(
+        options,
+        fill_values={**read_so.fill_values, **options.fill_values},
+        edge_fill_values={**read_so.edge_fill_values, **options.edge_fill_values},
+        label_required=False,
+        to_train=False,
+    )
     mistakes = Mistakes()
     node_file = edge_file = part = edge_part = None
     if nodes is not None:

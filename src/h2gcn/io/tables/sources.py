@@ -437,10 +437,17 @@ def _cells(cells: list[Any]) -> pa.Array:
 
     kinds = {type(cell) for cell in cells if cell is not None}
     if str in kinds and len(kinds) > 1 and bytes not in kinds:
-        cells = [cell if cell is None else str(cell) for cell in cells]
-    elif kinds == {int, float}:
-        cells = [cell if cell is None else float(cell) for cell in cells]
+        cells = [_digits(cell) for cell in cells]
+    elif kinds == {int, float}:  # exact until the type of the whole column is known
+        return pa.array(map(_digits, cells), pa.large_string())
     return pa.array(cells)
+
+
+def _digits(cell: str | float | None) -> str | None:
+    """Return a cell of a text column as text: 7 and 7.0 are both "7"."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        cell = int(cell)
+    return None if cell is None else str(cell)
 
 
 def _one_table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
@@ -452,9 +459,18 @@ def _one_table(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
         chunks = [batch.column(place) for batch in batches]
         kinds = {chunk.type for chunk in chunks} - {pa.null()}
         kind = next(iter(kinds), pa.null())
-        if len(kinds) > 1:
+        if len(kinds) > 1 or kind == pa.large_string():
             kind = pa.string() if pa.string() in kinds else pa.float64()
-        columns.append(pa.chunked_array([c.cast(kind) for c in chunks], kind))
+        if kind == pa.string() and pa.binary() not in kinds:
+            chunks = [
+                chunk
+                if chunk.type == kind
+                else pa.array(map(_digits, chunk.to_pylist()), kind)
+                for chunk in chunks
+            ]
+        # In a column of fractions, large integers are rounded wherever they stand.
+        cast = [chunk.cast(kind, safe=kind != pa.float64()) for chunk in chunks]
+        columns.append(pa.chunked_array(cast, kind))
     return pa.table(columns, names=names)
 
 

@@ -200,7 +200,7 @@ def date_features(
     table: pa.Table,
     roles: Roles,
     mistakes: Mistakes,
-    filler: Filler | None = None,
+    filler: Filler,
 ) -> dict[str, NDArray[np.float32]]:
     """Return numbers for the columns of dates that were asked for, [n] by name.
 
@@ -214,7 +214,7 @@ def date_features(
     mistakes
         Gets those of each column.
     filler
-        Fills empty cells by the median day; None refuses them.
+        Keeps the median day, and fills empty cells with it or refuses them.
     """
     found: dict[str, NDArray[np.float32]] = {}
     for name in roles.dates:
@@ -230,17 +230,21 @@ def date_features(
 
 
 def _numbers_of(
-    file: InputTable, name: str, times: Times, filler: Filler | None
+    file: InputTable, name: str, times: Times, filler: Filler
 ) -> dict[str, NDArray[np.float32]]:
     dates, missing = times.values, times.missing
     days = np.where(missing, np.nan, dates.astype(np.int64) / DAY_US)
-    if filler is not None:
-        # Median and number are those of days, as of any other column.
-        filled = filler.fill(name, days.astype(np.float32)).astype(np.float64)
+    # Median and number are those of days, as of any other column.
+    filled = filler.fill(name, days.astype(np.float32)).astype(np.float64)
+    if missing.any():
         days = np.where(missing, filled, days)
+        row = int(np.argmax(missing))
+        error = filler.no_median(name, file, row)
+        if error is not None:
+            raise error
+    if filler.fills:
         dates = (days * DAY_US).astype(np.int64).astype("datetime64[us]")
     elif missing.any():
-        row = int(np.argmax(missing))
         raise InputError(
             f"{file.path}: column {excerpt(name)} must hold a date in each row. Got a "
             f"missing value at {file.place(row)}. fill_missing=True puts the median of "

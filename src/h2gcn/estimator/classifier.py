@@ -193,8 +193,7 @@ class NodeClassifier(Estimator):
     memory_limit
         Gigabytes that a fit may take; None is what the machine has free.
     time_limit
-        Seconds that "auto" may take; None is about a minute for small graphs, and
-        three for 10,000 nodes with 60,000 edges.
+        Seconds that "auto" may take; None is 180, or 600 from a million edges on.
     refit
         Whether "auto" fits those that answer once more, on all labelled nodes (see
         `fit_on_all`). `score` then has no node left that training did not see.

@@ -459,6 +459,15 @@ def test_ctrl_c_leaves_them_as_they_were(
     assert clf.score(graph) > 0.5, "its test nodes are still unseen"
 
 
+def test_refit_as_auto_forgets_the_logits_of_the_model_before(graph: Graph) -> None:
+    clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(graph)
+    nodes = np.arange(5)
+    clf.remember(graph, nodes, np.full((5, 3), 7.0, dtype=np.float32))
+    assert (clf.predict_logits(graph, nodes) == 7).all()
+    clf.set_params(model="auto", epochs=NodeClassifier().epochs).fit(graph)
+    assert not (clf.predict_logits(graph, nodes) == 7).any()
+
+
 def test_only_auto_and_only_its_graph(clf: NodeClassifier, graph: Graph) -> None:
     with pytest.raises(InputError, match="'fit_on_all' is for model 'auto'"):
         NodeClassifier("mlp", epochs=2).fit(graph).fit_on_all(graph)

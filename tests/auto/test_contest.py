@@ -13,7 +13,7 @@ import h2gcn.auto.contest
 from h2gcn import Graph, Split
 from h2gcn.auto import Contest, Member, Progress, hold_contest
 from h2gcn.auto.contest import FEW_NODES, FOLDS, LARGEST_SHARE
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.models.table_learners import _TIME_IS_UP
 from h2gcn.training import Epoch, fit_temperature
@@ -483,6 +483,21 @@ def test_members_that_cannot_be_fitted_are_left_out_and_named(
     assert found.entries[1].fitted is None
     assert set(found.choice.weights) == {"a", "c"}
     assert set(found.choice.scores) == set(found.probabilities) == {"a", "c"}
+
+
+@pytest.mark.parametrize("fit", [1, FOLDS])
+def test_member_that_raises_is_dropped_with_a_warning(
+    clock: Clock, few: tuple[Graph, Split], fit: int
+) -> None:
+    fails: dict[int, BaseException] = {fit: ZeroDivisionError("a bug")}
+    stage = Stage({"a": Act(), "odd": Act(fails=fails)}, clock)
+    with pytest.warns(H2GCNWarning) as caught:
+        found = stage.hold(*few)
+    (warning,) = (one.message for one in caught)
+    assert isinstance(warning, H2GCNWarning)
+    assert (warning.param, warning.where) == ("model", "made")
+    assert why(found)["odd"] == "failed with ZeroDivisionError: a bug"
+    assert found.choice.weights == {"a": 1.0}
 
 
 def test_logits_that_are_no_numbers_are_left_out(

@@ -550,6 +550,18 @@ def _nobody(graph: Graph, entries: Sequence[Entry]) -> InputError:
     )
 
 
+def _reason(graph: Graph, member: Member, error: Exception) -> str:
+    """Return why a member is left out; warn if a bug may be the reason."""
+    if isinstance(error, InputError | MemoryError):
+        return str(error) or NO_MEMORY
+    why = f"failed with {type(error).__name__}: {error}"
+    warnings.warn(
+        H2GCNWarning(f"{member.name} {why}", param="model", where=graph.name),
+        stacklevel=2,
+    )
+    return why
+
+
 def _folds(graph: Graph, split: Split, seed: int) -> list[Split]:
     """Return the splits that members are compared on, none for the split itself.
 
@@ -672,8 +684,8 @@ def _enter(
                 fitted.fit(graph, one, on_epoch=_watch(clock, tell))
                 held = one.test if folds else one.val
                 logits.append(fitted.predict_logits(graph, held))
-        except (InputError, MemoryError) as error:
-            return left_out(str(error) or NO_MEMORY)
+        except Exception as error:
+            return left_out(_reason(graph, member, error))
         if fitted.interrupted_ and not clock.cut:
             raise KeyboardInterrupt  # not the clock's
         cut = cut or clock.cut
@@ -723,8 +735,9 @@ def _fit_chosen(
             with warnings.catch_warnings(), stop_fits(clock.is_up):
                 warnings.simplefilter("ignore", H2GCNWarning)
                 fitted.fit(graph, split, on_epoch=_watch(clock, tell))
-        except (InputError, MemoryError) as error:
-            found[name] = replace(entry, why=str(error) or NO_MEMORY)
+        except Exception as error:
+            why = _reason(graph, entry.member, error)
+            found[name] = replace(entry, why=why)
             continue
         except KeyboardInterrupt:
             if not done:

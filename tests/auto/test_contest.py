@@ -13,8 +13,9 @@ import h2gcn.auto.contest
 from h2gcn import Graph, Split
 from h2gcn.auto import Contest, Member, Progress, hold_contest
 from h2gcn.auto.contest import FEW_NODES, FOLDS, LARGEST_SHARE
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
+from h2gcn.models.table_learners import _TIME_IS_UP
 from h2gcn.training import Epoch, fit_temperature
 from support.graphs import adjacency
 
@@ -46,10 +47,12 @@ class Act:
 
     `sure` is the probability that it gives to the true class of a node; `fails` is
     what the fit of that number raises, and `stops` where Ctrl-C comes in its epochs.
+    A fit of `steps` has no epochs, and asks after each step whether its time is up.
     """
 
     sure: float = 0.8
     epochs: int = 0
+    steps: int = 1
     seconds: float = 1.0
     fails: dict[int, BaseException] = field(default_factory=dict)
     stops: tuple[int, int] | None = None
@@ -87,8 +90,11 @@ class Made:
                     on_epoch(Epoch(epoch, 0.0, 0.0, 0.0))
         except KeyboardInterrupt:
             self.interrupted_ = True
-        if not self.act.epochs:
+        for step in range(0 if self.act.epochs else self.act.steps):
             self.stage.clock.now += self.act.seconds
+            self.kept_ = step + 1
+            if self.act.steps > 1 and _TIME_IS_UP.get()(1.0):
+                break
         return self
 
     def predict_logits(self, graph: Graph, nodes: np.ndarray) -> np.ndarray:
@@ -320,6 +326,20 @@ def test_a_long_training_is_cut_and_its_best_epoch_kept(
     assert set(found.choice.weights) == {"a", "b"}
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_long_fit_without_epochs_is_stopped(
+    clock: Clock, many: tuple[Graph, Split], place: int
+) -> None:
+    acts = {"quick": Act(seconds=0.0), "slow": Act(steps=1000)}
+    names = ["slow", "quick"] if place == 0 else ["quick", "slow"]
+    found = Stage({name: acts[name] for name in names}, clock).hold(*many, limit=100.0)
+    assert why(found) == {"quick": "", "slow": "cut short, as its time was up"}
+    slow = found.entries[place]
+    share = LARGEST_SHARE if place == 0 else 1.0
+    assert slow.seconds == pytest.approx(share * 100, abs=1 + 10 * (place == 0))
+    assert not found.interrupted
+
+
 def test_folds_share_the_time_of_a_member(
     clock: Clock, few: tuple[Graph, Split]
 ) -> None:
@@ -463,6 +483,21 @@ def test_members_that_cannot_be_fitted_are_left_out_and_named(
     assert found.entries[1].fitted is None
     assert set(found.choice.weights) == {"a", "c"}
     assert set(found.choice.scores) == set(found.probabilities) == {"a", "c"}
+
+
+@pytest.mark.parametrize("fit", [1, FOLDS])
+def test_member_that_raises_is_dropped_with_a_warning(
+    clock: Clock, few: tuple[Graph, Split], fit: int
+) -> None:
+    fails: dict[int, BaseException] = {fit: ZeroDivisionError("a bug")}
+    stage = Stage({"a": Act(), "odd": Act(fails=fails)}, clock)
+    with pytest.warns(H2GCNWarning) as caught:
+        found = stage.hold(*few)
+    (warning,) = (one.message for one in caught)
+    assert isinstance(warning, H2GCNWarning)
+    assert (warning.param, warning.where) == ("model", "made")
+    assert why(found)["odd"] == "failed with ZeroDivisionError: a bug"
+    assert found.choice.weights == {"a": 1.0}
 
 
 def test_logits_that_are_no_numbers_are_left_out(

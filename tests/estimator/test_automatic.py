@@ -127,6 +127,19 @@ def test_logits_are_those_of_the_mean(clf: NodeClassifier, graph: Graph) -> None
     assert clf.predict(graph).tolist() == mean.argmax(axis=1).tolist()
 
 
+@pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")  # few nodes
+@pytest.mark.parametrize("model", ["auto", "logistic", "boosted-trees"])
+@pytest.mark.parametrize("per_class", [1, 2, 3])
+def test_fit_where_no_class_has_three_training_nodes(
+    per_class: int, model: str
+) -> None:
+    whole = ring(120, 20)
+    y = np.where(np.arange(120) < 20 * per_class, np.arange(120) % 20, -1)
+    graph = Graph(x=np.eye(120), adj=whole.adj, y=y)
+    fitted = NodeClassifier(model, random_state=0).fit(graph)
+    assert np.isfinite(fitted.predict_proba(graph)).all()
+
+
 def test_some_nodes_are_as_all_nodes(clf: NodeClassifier, graph: Graph) -> None:
     some = np.array([7, 3, 50])
     whole = clf.predict_proba(graph)
@@ -317,7 +330,8 @@ def test_no_time_at_all_the_first_answers(graph: Graph) -> None:
     clf = NodeClassifier("auto", time_limit=1e-9, random_state=0).fit(graph)
     assert [one.name for one in clf.members_] == ["logistic"]
     assert [row.note for row in clf.leaderboard_.rows] == [
-        *("", "no time was left for it", "no time was left for it")
+        "cut short, as its time was up",
+        *("no time was left for it", "no time was left for it"),
     ]
     assert clf.predict(graph).shape == (90,)
 
@@ -443,6 +457,15 @@ def test_ctrl_c_leaves_them_as_they_were(
     assert clf.params_["refit"] is False
     assert clf.predict_logits(graph).tobytes() == logits.tobytes()
     assert clf.score(graph) > 0.5, "its test nodes are still unseen"
+
+
+def test_refit_as_auto_forgets_the_logits_of_the_model_before(graph: Graph) -> None:
+    clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(graph)
+    nodes = np.arange(5)
+    clf.remember(graph, nodes, np.full((5, 3), 7.0, dtype=np.float32))
+    assert (clf.predict_logits(graph, nodes) == 7).all()
+    clf.set_params(model="auto", epochs=NodeClassifier().epochs).fit(graph)
+    assert not (clf.predict_logits(graph, nodes) == 7).any()
 
 
 def test_only_auto_and_only_its_graph(clf: NodeClassifier, graph: Graph) -> None:
@@ -640,7 +663,7 @@ def test_classes_that_link_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = web()
     nodes = np.random.default_rng(1).permutation(graph.n_nodes)
     split = Split(nodes[:300], nodes[300:400], nodes[400:])
-    clf = NodeClassifier("auto", time_limit=6.0, random_state=0).fit(graph, split)
+    clf = NodeClassifier("auto", time_limit=20.0, random_state=0).fit(graph, split)
     alone = NodeClassifier("h2gcn-1", epochs=100, random_state=0).fit(graph, split)
     assert clf.score(graph) > 0.9
     assert clf.score(graph) > alone.score(graph) + 0.2

@@ -396,6 +396,16 @@ def test_parameters_reach_the_module_and_the_training() -> None:
     assert classifier(model="h2gcn-n2").fit(ring_graph()).module_.hops == (1,)
 
 
+def test_score_uses_the_metric_of_the_fit() -> None:
+    graph = ring_graph()
+    nodes = np.flatnonzero(np.r_[graph.y[:-6] == 0, np.ones(6, dtype=bool)])
+    clf = classifier(epochs=1).fit(graph)
+    before = clf.score(graph, nodes)
+    assert clf.set_params(metric="macro_f1").score(graph, nodes) == before
+    clf = classifier(epochs=1, metric="macro_f1").fit(graph)
+    assert clf.score(graph, nodes) != before, "they differ here"
+
+
 def test_it_learns_and_the_metric_is_scored() -> None:
     graph = ring_graph(60)
     clf = classifier(epochs=60, metric="roc_auc").fit(graph)

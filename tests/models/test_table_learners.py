@@ -144,10 +144,36 @@ def test_a_strength_is_chosen_beside_a_class_of_one(n: int) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_default_strength_where_no_class_is_in_all_folds(most: int) -> None:
+def test_a_strength_is_chosen_where_no_class_is_in_all_folds(most: int) -> None:
     y = np.arange(20 * most) % 20
     rows = np.random.default_rng(0).normal(size=(len(y), 4))
-    assert learners._choose_strength(rows, y, seed=0) == 1.0
+    assert learners._choose_strength(rows, y, seed=0) in STRENGTHS
+
+
+def test_a_logistic_fit_stops_once_its_time_is_up() -> None:
+    rows, y = problem(200, 30, [0, 1, 2])
+    asked: list[float] = []
+
+    def after(steps: int) -> Callable[[float], bool]:
+        def time_is_up(share: float) -> bool:
+            asked.append(share)
+            return len(asked) > steps
+
+        return time_is_up
+
+    whole = fitted("logistic", rows, y, 3)(table(rows))
+    with learners.stop_fits(after(10**9)):
+        same = fitted("logistic", rows, y, 3)(table(rows))
+    assert torch.equal(same, whole)
+    assert set(asked) == {0.5, 1.0}, "half of the time is for choosing the penalty"
+    asked.clear()
+    with learners.stop_fits(after(0)):
+        cut = fitted("logistic", rows, y, 3)(table(rows))
+    assert len(asked) == len(STRENGTHS) * learners.FOLDS + 1, "a step of each fit"
+    assert torch.isfinite(cut).all()
+    assert not torch.allclose(cut, whole, rtol=0.1)
+    fitted("logistic", rows, y, 3)
+    assert len(asked) == len(STRENGTHS) * learners.FOLDS + 1, "outside nobody asks"
 
 
 def test_a_strength_that_is_chosen_is_the_one_that_is_used() -> None:

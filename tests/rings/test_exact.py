@@ -1,6 +1,7 @@
 """Rings against breadth-first search, whole and row by row; their normalisation."""
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from h2gcn.rings import (
     normalise,
     normalise_directed,
 )
-from h2gcn.rings.exact import ring_pattern, ring_rows, ring_sizes
+from h2gcn.rings.exact import ring_pattern, ring_rows, ring_sizes, sampled_rows
+from h2gcn.sparse import Operator
+from h2gcn.sparse.large import RowSums
 from support.cases import each
 from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
 
@@ -438,3 +441,37 @@ def test_a_few_walks_are_counted_by_a_product(
     ):
         assert np.array_equal(ours, kernel)
         assert ours.dtype == kernel.dtype
+
+
+def test_ring_1_is_the_neighbours(named_adj: sp.csr_array) -> None:
+    adj = exact_rings(named_adj, hops=1)[0]
+    nodes = np.arange(adj.shape[0])[::2]
+    for rows in (None, nodes):
+        expected = adj if rows is None else CSR(adj[rows])
+        assert (ring_rows(adj, 1, rows) != expected).nnz == 0
+        np.testing.assert_array_equal(
+            ring_sizes(adj, 1, rows), np.diff(expected.indptr)
+        )
+    whole, sizes = sampled_rows(adj, max(adj.shape[0], 1), hop=1)
+    assert (whole != adj).nnz == 0
+    np.testing.assert_array_equal(sizes, np.diff(adj.indptr))
+    few, sizes = sampled_rows(adj, 1, nodes, hop=1)
+    assert few.multiply(CSR(adj[nodes])).nnz == few.nnz
+    np.testing.assert_array_equal(np.diff(few.indptr), np.minimum(sizes, 1))
+
+
+@pytest.mark.parametrize("rings", [ring_rows, ring_sizes, ring_pattern])
+@pytest.mark.parametrize("hop", [0, -1])
+def test_rings_below_the_first_are_refused(rings: Any, hop: int) -> None:
+    with pytest.raises(InputError) as caught:
+        rings(NAMED["path"], hop)
+    assert (caught.value.param, caught.value.value) == ("hop", hop)
+
+
+@pytest.mark.parametrize("of", [normalise, normalise_directed, Operator, RowSums])
+def test_unsorted_matrices_of_the_caller_stay_as_they_are(of: Any) -> None:
+    columns = np.array([2, 1, 0, 0], dtype=np.int32)
+    starts = np.array([0, 2, 3, 4], dtype=np.int32)
+    matrix = CSR((np.ones(4, dtype=np.float32), columns, starts), shape=(3, 3))
+    of(matrix)
+    assert matrix.indices.tolist() == [2, 1, 0, 0]

@@ -1,5 +1,7 @@
 """Memory: what is free, and arrays that take none until they are written."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,64 @@ def test_free_memory_is_a_plausible_number_of_bytes() -> None:
     free = available_memory()
     assert type(free) is int
     assert 2**20 < free < 2**50
+
+
+MB = 10**6
+
+
+@each(
+    ("own", "limits", "expected"),
+    [
+        ("0::/", {".": (100, 60, 0)}, 40),
+        ("0::/", {".": (100, 60, 50)}, 90),
+        ("1:name=x:/\n0::/job/step", {"job/step": (100, 60, 10)}, 50),
+        (
+            "0::/job/step",
+            {".": (30, 0, 0), "job": (20, 5, 0), "job/step": (90, 0, 0)},
+            15,
+        ),
+        ("0::/job", {"job": (20, 25, 0)}, 0),
+        ("4:memory:/job", {".": (100, 60, 0)}, 40),
+        ("0::/gone/../../away", {".": (100, 60, 0)}, 40),
+    ],
+    ids=[
+        "root",
+        "page cache can be had back",
+        "own group",
+        "groups around it",
+        "above its limit",
+        "version 1",
+        "outside of what can be seen",
+    ],
+)
+def test_free_memory_is_within_the_limits_of_cgroups(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: str,
+    limits: dict[str, tuple[int, int, int]],
+    expected: int,
+) -> None:
+    (tmp_path / "own").write_text(own + "\n")
+    for group, (limit, used, cached) in limits.items():
+        folder = tmp_path / "root" / group
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "memory.max").write_text(f"{limit * MB}\n")
+        (folder / "memory.current").write_text(f"{used * MB}\n")
+        stat = f"anon 1\ninactive_file {cached * MB}\nactive_file 7\n"
+        (folder / "memory.stat").write_text(stat)
+    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "CGROUP_ROOT", tmp_path / "root")
+    assert available_memory() == expected * MB
+
+
+def test_groups_without_a_limit_take_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("5\n")
+    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "none")
+    monkeypatch.setattr(memory, "CGROUP_ROOT", tmp_path)
+    assert available_memory() > 2**20
 
 
 @each(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, deal_groups, is_by_time, stratified_split
+from h2gcn.models import stop_fits
 from h2gcn.training import Epoch, fit_temperature, score, softmax
 
 __all__ = [
@@ -343,6 +344,7 @@ class _Clock:
         self.start = time.perf_counter()
         self.end = self.start + seconds
         self.member_end = self.fit_end = self.end
+        self.fit_start = self.start
         self.cut = False
         """Whether the fit that goes on, or was the last, was ended for its time."""
 
@@ -362,20 +364,26 @@ class _Clock:
 
     def next_fit(self, fits: int) -> None:
         """Give a fit its share of the member's time; so many are still to come."""
-        now = time.perf_counter()
+        now = self.fit_start = time.perf_counter()
         self.fit_end = now + max(self.member_end - now, 0) / fits
         self.cut = False
 
     def last_fit(self, seconds: float) -> None:
         """Give a fit all that is left, and some seconds at least."""
-        now = time.perf_counter()
+        now = self.fit_start = time.perf_counter()
         self.fit_end = max(self.end, now + seconds)
         self.cut = False
 
+    def is_up(self, share: float = 1.0) -> bool:
+        """Return whether a share of the time of a fit is used up; it is cut then."""
+        end = self.fit_start + share * (self.fit_end - self.fit_start)
+        up = time.perf_counter() > end
+        self.cut = self.cut or up
+        return up
+
     def tick(self) -> None:
         """End a training whose time is up; its best epoch so far is kept."""
-        if time.perf_counter() > self.fit_end:
-            self.cut = True
+        if self.is_up():
             raise KeyboardInterrupt
 
 
@@ -459,8 +467,8 @@ def hold_contest(
     make
         Returns an unfitted classifier of a member.
     time_limit
-        In seconds, for it all. A training is cut to keep it; what has no epochs, and
-        the first that can answer, may take longer.
+        In seconds, for it all. Fits stop early to keep it, all but those of trees;
+        the first member that can answer is fitted all the same.
     metric
         Of the choice; see `choose`.
     seed
@@ -540,6 +548,18 @@ def _nobody(graph: Graph, entries: Sequence[Entry]) -> InputError:
     return InputError(
         f"{graph.name}: no model could be fitted; {first.member.name}: {first.why}"
     )
+
+
+def _reason(graph: Graph, member: Member, error: Exception) -> str:
+    """Return why a member is left out; warn if a bug may be the reason."""
+    if isinstance(error, InputError | MemoryError):
+        return str(error) or NO_MEMORY
+    why = f"failed with {type(error).__name__}: {error}"
+    warnings.warn(
+        H2GCNWarning(f"{member.name} {why}", param="model", where=graph.name),
+        stacklevel=2,
+    )
+    return why
 
 
 def _folds(graph: Graph, split: Split, seed: int) -> list[Split]:
@@ -659,13 +679,13 @@ def _enter(
         clock.next_fit(len(rounds) - number)
         fitted = make(member)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), stop_fits(clock.is_up):
                 warnings.simplefilter("ignore", H2GCNWarning)  # said once, before
                 fitted.fit(graph, one, on_epoch=_watch(clock, tell))
                 held = one.test if folds else one.val
                 logits.append(fitted.predict_logits(graph, held))
-        except (InputError, MemoryError) as error:
-            return left_out(str(error) or NO_MEMORY)
+        except Exception as error:
+            return left_out(_reason(graph, member, error))
         if fitted.interrupted_ and not clock.cut:
             raise KeyboardInterrupt  # not the clock's
         cut = cut or clock.cut
@@ -712,11 +732,12 @@ def _fit_chosen(
         clock.last_fit((1 if entry.why else LONGER) * entry.seconds / FOLDS)
         fitted = make(entry.member)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), stop_fits(clock.is_up):
                 warnings.simplefilter("ignore", H2GCNWarning)
                 fitted.fit(graph, split, on_epoch=_watch(clock, tell))
-        except (InputError, MemoryError) as error:
-            found[name] = replace(entry, why=str(error) or NO_MEMORY)
+        except Exception as error:
+            why = _reason(graph, entry.member, error)
+            found[name] = replace(entry, why=why)
             continue
         except KeyboardInterrupt:
             if not done:

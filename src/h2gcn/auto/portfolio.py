@@ -17,11 +17,8 @@ WIDE = 300
 FEW_NODES, MANY_NODES = 1_000, 50_000
 """Nodes between which the rows of the adjacency are worth being columns; a graph of
 fewer is small."""
-LEAST, MOST = 55.0, 3600.0
-"""Seconds that a contest is given, at least and at most, where nothing is said."""
-SECONDS = 170 / 70_000
-"""Seconds for each node and each edge, so that 10,000 nodes with 60,000 edges take
-less than three minutes."""
+TIME_LIMIT_SECONDS, LARGE_TIME_LIMIT_SECONDS = 180.0, 600.0
+LARGE_EDGES = 1_000_000  # from which on the longer time limit is the default
 
 
 Recipe = dict[str, Any]
@@ -54,8 +51,9 @@ class Member:
 
 
 def default_time_limit(graph: Graph) -> float:
-    """Return the seconds that a contest on a graph is given where nothing is said."""
-    return min(max(LEAST, SECONDS * (graph.n_nodes + graph.n_edges)), MOST)
+    """Return the time limit in seconds of a contest where none is given."""
+    large = graph.n_edges >= LARGE_EDGES
+    return LARGE_TIME_LIMIT_SECONDS if large else TIME_LIMIT_SECONDS
 
 
 _NET: Recipe = {"epochs": 400, "patience": 30, "stopping": "loss"}
@@ -82,8 +80,8 @@ def find_portfolio(graph: Graph, scaling: str = "auto") -> tuple[Member, ...]:
 
 
 _ORDER = (
-    "logistic",
     "label-propagation",
+    "logistic",
     "label-propagation-2hop",
     "linbp",
     "mlp",

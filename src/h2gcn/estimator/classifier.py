@@ -193,8 +193,7 @@ class NodeClassifier(Estimator):
     memory_limit
         Gigabytes that a fit may take; None is what the machine has free.
     time_limit
-        Seconds that "auto" may take; None is about a minute for small graphs, and
-        three for 10,000 nodes with 60,000 edges.
+        Seconds that "auto" may take; None is 180, or 600 from a million edges on.
     refit
         Whether "auto" fits those that answer once more, on all labelled nodes (see
         `fit_on_all`). `score` then has no node left that training did not see.
@@ -592,6 +591,7 @@ class NodeClassifier(Estimator):
             calibrate=params["calibrate"],
         )
         found = {"refit": False, "ring_cap": answer.ring_cap or params["ring_cap"]}
+        _REMEMBERED.pop(self, None)
         self._keep(graph, {**params, **found}, split, seed)
         self.members_, self.offsets_ = answer.members, answer.offsets
         self.leaderboard_ = answer.leaderboard
@@ -1107,10 +1107,11 @@ class NodeClassifier(Estimator):
         check_is_graph("score", graph)
         index, *_ = nodes_to_score(self.seen_, graph, nodes)
         y = match_labels(graph, index, self.classes_)
-        found = score(self.metric, y, self.predict_logits(graph, index))
+        metric = self.params_["metric"]
+        found = score(metric, y, self.predict_logits(graph, index))
         if np.isnan(found):
             warnings.warn(
-                f"{self.metric} has no value: the nodes are all of one class",
+                f"{metric} has no value: the nodes are all of one class",
                 UndefinedMeasureWarning,
                 stacklevel=2,
             )

@@ -16,3 +16,4 @@ from .registry import (
     build_model as build_model,
     find_model as find_model,
 )
+from .table_learners import stop_fits as stop_fits

@@ -7,8 +7,9 @@ and predicts without scikit-learn.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,27 @@ def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread: those of small products mostly wait for each other."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+_TIME_IS_UP: ContextVar[Callable[[float], bool]] = ContextVar(
+    "_TIME_IS_UP", default=lambda _: False
+)
+
+
+@contextmanager
+def stop_fits(time_is_up: Callable[[float], bool]) -> Iterator[None]:
+    """Stop fits that have no epochs where they are, once their time is up.
+
+    Parameters
+    ----------
+    time_is_up
+        Returns whether a share of the time of a fit, 1 for all of it, is used up.
+    """
+    token = _TIME_IS_UP.set(time_is_up)
+    try:
+        yield
+    finally:
+        _TIME_IS_UP.reset(token)
 
 
 class LogisticTable(TableModule):
@@ -201,15 +223,16 @@ def _choose_strength(
     rows: NDArray[np.float64], y: NDArray[np.int64], seed: int
 ) -> float:
     """Return the C with the least log-loss on held-out folds of the training nodes."""
-    from sklearn.model_selection import StratifiedKFold
-
-    if len(y) < 4 * FOLDS or np.bincount(y).max() < FOLDS:
-        return 1.0  # too few nodes, or no class that all folds can have
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes with fewer nodes than folds
-        folds = list(
-            StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(rows, y)
-        )
+    if len(y) < 4 * FOLDS:
+        return 1.0
+    order = np.random.default_rng(seed).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]  # class by class
+    fold_of = np.empty(len(y), dtype=np.int64)
+    fold_of[order] = np.arange(len(y)) % FOLDS
+    folds = [
+        (np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold))
+        for fold in range(FOLDS)
+    ]
     # A class of one node is held out whole: what is left may be of one class.
     folds = [fold for fold in folds if len(np.unique(y[fold[0]])) > 1]
     if len(y) > MANY:
@@ -239,22 +262,58 @@ def _logistic(
     *,
     roughly: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return classes [k], weights [D, k] and biases [k] of scikit-learn's fit."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
+    """Return classes [k], weights [D, k] and biases [k].
 
-    tol, max_iter = (ROUGHLY, 100) if roughly else (TOLERANCE, 500)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough
-        # The rows are divided by the root of the number of columns.
-        fitted = LogisticRegression(C=100 * strength, max_iter=max_iter, tol=tol).fit(
-            rows, y
+    The optimum, and the way to it, are those of scikit-learn's LogisticRegression,
+    which cannot be stopped.
+    """
+    from scipy import optimize
+
+    minimize: Any = optimize.minimize
+    tol, max_iter, share = (ROUGHLY, 100, 0.5) if roughly else (TOLERANCE, 500, 1.0)
+    time_is_up = _TIME_IS_UP.get()
+    classes, label = np.unique(y, return_inverse=True)
+    (n, width), every = rows.shape, np.arange(len(rows))
+    fixed = int(len(classes) == 2)  # the first of two classes has logits of zero
+    shape = width + 1, len(classes) - fixed
+    penalty = 1 / (100 * strength * n)  # rows are divided by the root of the columns
+
+    def loss(flat: Any) -> tuple[float, Any]:
+        weight, bias = np.split(flat.reshape(shape), [width])
+        logits = np.zeros((n, len(classes)))
+        logits[:, fixed:] = rows @ weight + bias
+        logits -= logits.max(axis=1, keepdims=True)
+        shares = np.exp(logits)
+        total = shares.sum(axis=1)
+        value = (np.log(total) - logits[every, label]).mean()
+        shares /= total[:, None]
+        shares[every, label] -= 1
+        slope = shares[:, fixed:] / n
+        gradient = np.concatenate(
+            [rows.T @ slope + penalty * weight, slope.sum(axis=0, keepdims=True)]
         )
-    weight, bias = fitted.coef_.T, fitted.intercept_
-    if len(fitted.classes_) == 2:
-        weight = np.concatenate([np.zeros_like(weight), weight], axis=1)
-        bias = np.concatenate([np.zeros_like(bias), bias])
-    return fitted.classes_, weight, bias
+        return value + penalty / 2 * float((weight**2).sum()), gradient.ravel()
+
+    def stop_in_time(_: Any) -> None:
+        if time_is_up(share):
+            raise StopIteration
+
+    found = minimize(
+        loss,
+        np.zeros(shape[0] * shape[1]),
+        jac=True,
+        method="L-BFGS-B",
+        callback=stop_in_time,
+        options={
+            "maxiter": max_iter,
+            "maxls": 50,
+            "gtol": tol,
+            "ftol": 64 * np.finfo(float).eps,
+        },
+    )
+    both = np.zeros((width + 1, len(classes)))
+    both[:, fixed:] = found.x.reshape(shape)
+    return classes, both[:-1], both[-1]
 
 
 _ARRAYS = {

@@ -114,11 +114,13 @@ def ring_sizes(
     adj
         Symmetric, binary, without self-loops, [n, n].
     hop
-        The distance, at least 2.
+        The distance, at least 1.
     nodes
         Which rows; default all.
     """
     nodes = _as_nodes(adj, nodes)
+    if _is_first(hop):
+        return np.diff(adj.indptr)[nodes].astype(np.int64)
     walks = _walks(adj, nodes)
     if hop == 2 and walks.sum() < FEW_WALKS:
         return np.diff(_second_ring(adj, nodes).indptr).astype(np.int64)
@@ -140,7 +142,7 @@ def ring_rows(adj: CSR, hop: int = 2, nodes: NDArray[Any] | None = None) -> CSR:
     adj
         Symmetric, binary, without self-loops, [n, n].
     hop
-        The distance, at least 2.
+        The distance, at least 1.
     nodes
         Which rows; default all.
     """
@@ -163,6 +165,10 @@ def ring_pattern(
     it is known.
     """
     nodes = _as_nodes(adj, nodes)
+    if _is_first(hop):
+        near = CSR(adj[nodes])
+        near.sort_indices()
+        return near.indices.astype(np.int32), near.indptr.astype(np.int64)
     walks = _walks(adj, nodes)
     if hop == 2 and walks.sum() < FEW_WALKS:
         ring = _second_ring(adj, nodes)
@@ -251,6 +257,13 @@ def _second_ring(adj: CSR, nodes: NDArray[np.int32]) -> CSR:
     return ring
 
 
+def _is_first(hop: int) -> bool:
+    """Return whether a ring is the first, which the matrix has; refuse those below."""
+    if hop < 1:
+        raise InputError("must be at least 1", param="hop", value=hop)
+    return hop == 1
+
+
 def _as_nodes(adj: CSR, nodes: NDArray[Any] | None) -> NDArray[np.int32]:
     chosen = np.arange(adj.shape[0]) if nodes is None else np.asarray(nodes)
     return chosen.astype(np.int32, copy=False)
@@ -295,7 +308,8 @@ def normalise(ring: CSR, *, self_loops: bool = False) -> CSR:
     matrix = ring
     if self_loops:
         matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
-    matrix.sort_indices()
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()  # the caller's stays as it is
     if is_weighted(matrix):
         return _scaled(matrix, matrix.sum(axis=1), matrix.sum(axis=0))
     return _normalised(matrix.indices, matrix.indptr)
@@ -330,7 +344,8 @@ def normalise_directed(ring: CSR, *, self_loops: bool = False) -> CSR:
     matrix = ring
     if self_loops:
         matrix = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))
-    matrix.sort_indices()
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()  # the caller's stays as it is
     if is_weighted(matrix):
         return _scaled(matrix, matrix.sum(axis=1), matrix.sum(axis=0))
     out = np.diff(matrix.indptr)
@@ -416,7 +431,7 @@ def capped_ring(
     cap
         At least 1.
     hop
-        The distance, at least 2.
+        The distance, at least 1.
     seed
         Of the draw.
     self_loops
@@ -449,7 +464,7 @@ def sampled_ring(adj: CSR, cap: int, *, hop: int = 2, seed: int = 0) -> CSR:
     cap
         At least 1.
     hop
-        The distance, at least 2.
+        The distance, at least 1.
     seed
         Of the draw.
     """
@@ -491,6 +506,9 @@ def _drawn(
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
     """Return the drawn columns, where each row begins, and the rings' true sizes."""
     chosen = _as_nodes(adj, nodes)
+    if _is_first(hop):
+        columns, ends = ring_pattern(adj, 1, chosen)
+        return *drawn_pattern(columns, ends, chosen, cap, seed), np.diff(ends)
     starts, neighbours = _kernel_form(adj)
     walks = _walks(adj, chosen)
     most = np.minimum(walks if hop == 2 else float(adj.shape[1]), cap)
@@ -515,7 +533,7 @@ def ring_blocks(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
     adj
         Symmetric, binary, without self-loops, [n, n].
     hop
-        The distance, at least 2.
+        The distance, at least 1.
     """
     sizes = ring_sizes(adj, hop)
     for first, last in row_blocks(sizes, RING_BLOCK):

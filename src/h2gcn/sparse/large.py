@@ -98,7 +98,8 @@ class RowSums:
     """
 
     def __init__(self, matrix: CSR) -> None:
-        matrix.sort_indices()
+        if not matrix.has_sorted_indices:
+            matrix = matrix.sorted_indices()  # the caller's stays as it is
         self.shape: tuple[int, int] = matrix.shape
         self._entries = int(matrix.nnz)
         columns = np.ascontiguousarray(matrix.indices, dtype=np.int32)

@@ -44,18 +44,37 @@ HUGE_PAGE = 2**21
 """Bytes."""
 
 
+CGROUP_ROOT, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
 def available_memory() -> int:
     """Return the bytes that this process may still take."""
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    group = Path("/sys/fs/cgroup")
-    try:  # a container's limit, where there is one
-        limit = int((group / "memory.max").read_text())
-        used = int((group / "memory.current").read_text())
+    groups = _own_cgroup()  # whose limits hold together with those around it
+    return max(0, min([free, *map(_room_in, [groups, *groups.parents])]))
+
+
+def _own_cgroup() -> Path:
+    """Return the path of this process's cgroup (v2) below the root of all, or "."."""
+    with suppress(OSError):
+        for line in OWN_CGROUPS.read_text().splitlines():
+            if line.startswith("0::/"):
+                return Path(line.removeprefix("0::/"))
+    return Path()
+
+
+def _room_in(group: Path) -> float:
+    """Return the bytes that a cgroup may still take; infinity without a limit."""
+    folder = CGROUP_ROOT / group
+    try:
+        limit = int((folder / "memory.max").read_text())  # "max" is no number
+        used = int((folder / "memory.current").read_text())
+        stat = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
+        return limit - used + int(stat.get("inactive_file", 0))
     except (OSError, ValueError):
-        return free
-    return max(0, min(free, limit - used))
+        return math.inf
 
 
 def check_room(what: str, need: float) -> None:

@@ -163,7 +163,8 @@ def product(
 
 def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
     """Return a scipy matrix on a device: CSR where torch can multiply that."""
-    matrix.sort_indices()
+    if not matrix.has_sorted_indices:
+        matrix = matrix.sorted_indices()  # the caller's stays as it is
     values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
     if device.type in CSR_DEVICES:
         return csr_tensor(

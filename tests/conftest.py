@@ -53,7 +53,7 @@ PORTABLE = {"sparse", "rings", "ring_table", "models", "training"}
 """Folders of tests that compute: they also run with other instructions and threads."""
 GROUPS = {
     "browser": "browser",
-    "postgresql": "postgresql",
+    "postgresql_server": "postgresql",
 }
 """Fixtures that only one process of a parallel run should set up."""
 

@@ -26,6 +26,7 @@ from h2gcn.graph import ReadRecord
 from h2gcn.io import read_graph, write_npz
 from h2gcn.training import signed
 from support.commands import Run, fails
+from support.models import copy_of_saved
 
 
 @pytest.fixture
@@ -56,6 +57,7 @@ def folder(tmp_path: Path) -> Path:
 QUICK = ("--epochs", 30, "--patience", 30)
 
 
+@pytest.mark.slow
 def test_training_on_ones_own_data_loads_no_experiments(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -439,6 +441,7 @@ def demo_scores(text: str) -> dict[str, tuple[float, float]]:
     }
 
 
+@pytest.mark.slow
 def test_demo_tells_the_point(run: Run) -> None:
     code, out, _ = run("demo", "-q")
     assert code == 0
@@ -536,9 +539,11 @@ def test_no_edges(run: Run, folder: Path) -> None:
 @pytest.fixture
 def model(run: Run, folder: Path, tmp_path: Path) -> Path:
     """Return a saved model of the people."""
-    path = tmp_path / "model"
-    assert run("train", folder, "--out", path, "-q", *QUICK)[0] == 0
-    return path
+
+    def save(path: Path) -> None:
+        assert run("train", folder, "--out", path, "-q", *QUICK)[0] == 0
+
+    return copy_of_saved("people", save, tmp_path / "model")
 
 
 def test_labels_that_the_model_never_saw(run: Run, folder: Path, model: Path) -> None:

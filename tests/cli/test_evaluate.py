@@ -11,6 +11,7 @@ import pytest
 
 from h2gcn import NodeClassifier, read_graph
 from support.commands import Run, fails
+from support.models import copy_of_saved
 
 N = 60
 
@@ -41,10 +42,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def model(run: Run, folder: Path, tmp_path: Path) -> Path:
     """Return a saved model of the people."""
-    path = tmp_path / "model"
-    quick = ("--model", "mlp", "--epochs", 5, "-q", "--json")
-    assert run("train", folder, "--out", path, *quick)[0] == 0
-    return path
+
+    def save(path: Path) -> None:
+        quick = ("--model", "mlp", "--epochs", 5, "-q", "--json")
+        assert run("train", folder, "--out", path, *quick)[0] == 0
+
+    return copy_of_saved("people since", save, tmp_path / "model")
 
 
 def change(folder: Path, write: Callable[[list[str], int], list[str]]) -> None:

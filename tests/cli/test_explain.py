@@ -14,6 +14,7 @@ from h2gcn import NodeClassifier, read_graph
 from h2gcn.auto import Member
 from h2gcn.diagnosis import ReasonChart, render_reasons
 from support.commands import Run, fails
+from support.models import copy_of_saved
 
 
 @pytest.fixture
@@ -38,9 +39,12 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def model(folder: Path, tmp_path: Path) -> Path:
     """Return a saved model."""
-    clf = NodeClassifier("logistic", random_state=0).fit(read_graph(folder))
-    clf.save(tmp_path / "model")
-    return tmp_path / "model"
+
+    def save(path: Path) -> None:
+        clf = NodeClassifier("logistic", random_state=0).fit(read_graph(folder))
+        clf.save(path)
+
+    return copy_of_saved("logistic people", save, tmp_path / "model")
 
 
 def test_a_node_as_text(run: Run, folder: Path, model: Path) -> None:

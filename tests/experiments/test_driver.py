@@ -513,6 +513,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM there")
 def test_sigterm_ends_the_workers_too(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)

@@ -406,20 +406,21 @@ def test_a_password_in_an_address_is_refused_and_not_shown(
 
 
 def test_a_password_of_the_environment_is_never_shown(
-    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    postgresql_server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PGPASSWORD", SECRET)
     with pytest.raises(InputError) as caught:
-        read(server.address)
+        read(postgresql_server.address)
     said = "".join(traceback.format_exception(caught.value))
     assert "the database says: password authentication failed" in said
     assert SECRET not in said
     monkeypatch.delenv("PGPASSWORD")
+    port = postgresql_server.port
     kept = tmp_path / "passwords"
-    kept.write_text(f"127.0.0.1:{server.port}:postgres:owner:{PASSWORD}\n")
+    kept.write_text(f"127.0.0.1:{port}:postgres:owner:{PASSWORD}\n")
     kept.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(kept))
-    assert read(server.address).n_nodes == 3
+    assert read(postgresql_server.address).n_nodes == 3
 
 
 def test_what_a_server_is_told_beside_the_query(postgresql: str) -> None:

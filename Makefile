@@ -62,6 +62,9 @@ lint: .venv/lint
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/codespell -D - -D .ci/spelling.txt
+	.venv/bin/validate-pyproject pyproject.toml
+	.venv/bin/sp-repo-review .
+	.venv/bin/zizmor --quiet --offline .
 
 # Newest versions of everything but torch, which pyproject.toml chooses. CUDA's libraries
 # belong to one build of torch, so that they are not in the list.
@@ -99,5 +102,5 @@ results: .venv/test
 	.venv/bin/python paper/frontier_page.py
 
 clean:
-	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +

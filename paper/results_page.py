@@ -47,7 +47,7 @@ KINDS, GAUSSIAN = "syn-products-kinds", "syn-products"
 """The features of syn-products: the stand-in, and what it is compared with."""
 MADE = ("statistics", "theory")
 """Results that are kept as they were made, since they need data or computation."""
-PART = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.S)
+PART = re.compile(r"(<!-- results: begin -->\n).*?(<!-- results: end -->)", re.DOTALL)
 """What of the README is ours."""
 
 

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import msgspec
 import numpy as np
@@ -204,7 +204,7 @@ class ArrayFile:
         self._count = 0
         self._file: IO[bytes]
 
-    def __enter__(self) -> ArrayFile:
+    def __enter__(self) -> Self:
         try:
             self._file = self.path.open("wb")
             self._file.write(bytes(self._begin))

@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -64,7 +64,7 @@ class TableWriter:
         self._file: Any = None
         self._waiting: list[pa.Table] = []
 
-    def __enter__(self) -> TableWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

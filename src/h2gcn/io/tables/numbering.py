@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +171,7 @@ class Numbering(ABC):
     def find(self, column: pa.ChunkedArray) -> NDArray[np.int64]:
         """Return the node that each cell names, -1 where it is none, [m]."""
 
-    def __enter__(self) -> Numbering:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

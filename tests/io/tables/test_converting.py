@@ -373,16 +373,78 @@ def test_two_features_of_one_name_are_refused(
     )
     pq.write_table(nodes, tmp_path / "nodes.parquet")
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    for error in refusals(tmp_path, **options):
+        assert error.param == next(iter(options))
+        assert error.value == name
+        assert error.where == str(tmp_path / "nodes.parquet")
+
+
+def refusals(folder: Path, **options: Any) -> list[InputError]:
+    """Return why both readers refuse tables."""
+    found = []
     reading = TableOptions(**options)
     for does in (
-        lambda: read_graph(tmp_path, options=reading),
-        lambda: convert(tmp_path, tmp_path / "store", options=reading),
+        lambda: read_graph(folder, options=reading),
+        lambda: convert(folder, folder / "store", options=reading),
     ):
         with pytest.raises(InputError) as told:
             does()
-        assert told.value.param == next(iter(options))
-        assert told.value.value == name
-        assert told.value.where == str(tmp_path / "nodes.parquet")
+        found.append(told.value)
+    return found
+
+
+BIG = 2.0**53
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "values"),
+    [
+        ("nodes", "id", pa.array([1.0, BIG])),
+        ("edges", "source", pa.array([1.0, BIG])),
+        ("edges", "target", pa.array([1.0, -BIG])),
+        ("edges", "target", pa.array([1.0, 2.0**24], pa.float32())),
+    ],
+)
+@pytest.mark.parametrize("drop", [False, True])
+def test_floats_that_cannot_be_ids_are_refused(
+    tmp_path: Path, name: str, column: str, values: pa.Array, drop: bool
+) -> None:
+    large = [1, 2**53, 2**53 + 1, -(2**53), 2**24]
+    tables = {
+        "nodes": {"id": large, "f": [1] * 5},
+        "edges": {"source": large[:2], "target": large[1:3]},
+    }
+    if name == "nodes":
+        tables["nodes"]["f"] = [1] * 2
+    tables[name][column] = values
+    for stem, columns in tables.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{stem}.parquet")
+    for error in refusals(tmp_path, drop_unknown=drop):
+        assert error.param == f"{column}_column"
+        assert error.value == values[1].as_py()
+        assert error.where == f"{tmp_path / name}.parquet, row 2"
+
+
+def test_float_ids_are_text_by_one_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converting, "FEW_ROWS", 2)
+    monkeypatch.setattr(converting, "ROWS", 2)
+    ids = [1e15, 2.0, 3.0, 2.5, 1e15 + 1]
+    nodes = pa.table({"id": ids, "f": range(5)})
+    edges = pa.table({"source": ids, "target": [*ids[1:], ids[0]]})
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    pq.write_table(edges, tmp_path / "edges.parquet", row_group_size=2)
+    graph = read_graph(tmp_path)
+    texts = ["1000000000000000", "2", "3", "2.5", "1000000000000001"]
+    assert graph.node_ids.tolist() == texts
+    assert graph.n_edges == 5
+    convert(tmp_path, tmp_path / "store")
+    assert differing(open_store(tmp_path / "store"), graph) == []
+    whole = edges.filter(pa.array([True, True, False, False, True]))
+    whole = whole.set_column(1, "target", pa.array([2.0, 3.0, 1e15]))
+    pq.write_table(whole, tmp_path / "edges.parquet")
+    assert read_graph(tmp_path).n_edges == 3
 
 
 def test_a_conversion_of_other_tables_is_left_alone(

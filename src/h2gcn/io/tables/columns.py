@@ -46,6 +46,7 @@ __all__ = [
     "check_column_names",
     "choose_ends",
     "choose_roles",
+    "ids_as_written",
     "open_table",
     "require_column",
     "split_names",
@@ -962,8 +963,46 @@ def as_text(file: InputTable, name: str, column: pa.ChunkedArray) -> pa.ChunkedA
     return pc.utf8_trim_whitespace(as_written(file, name, column))
 
 
+def ids_as_written(
+    file: InputTable, name: str, column: pa.ChunkedArray, param: str, first: int = 0
+) -> pa.ChunkedArray:
+    """Return ids as text: blanks are part of them, and 7.0 is "7".
+
+    Parameters
+    ----------
+    file, name, column
+        The table, and its column of ids.
+    param
+        The option that names the column.
+    first
+        The row of the table that the column begins with.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_floating(column.type):
+        return as_written(file, name, column)
+    numbers = column.to_numpy()
+    exact_below = 2.0 ** (np.finfo(numbers.dtype).nmant + 1)
+    large = np.abs(numbers) >= exact_below
+    if large.any():
+        row = int(np.argmax(large))
+        raise InputError(
+            f"must name a column of exact ids, but column {excerpt(name)} holds a "
+            "float that is too large to be exact",
+            param=param,
+            value=float(numbers[row]),
+            where=file.where(first + row),
+            hint="write ids as integers or text",
+        )
+    whole = pc.fill_null(pc.equal(column, pc.round(column)), False)
+    integers = pc.if_else(whole, column, None).cast(pa.int64())
+    texts = as_written(file, name, pc.if_else(whole, None, column))
+    return pc.coalesce(integers.cast(pa.large_string()), texts)
+
+
 def as_written(file: InputTable, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the cells of a column as text, as ids are: blanks are a part of them.
+    """Return the cells of a column as text, blanks included.
 
     Integers become their decimal digits; so do floats that are integers, which is
     what pandas makes of integers where one is missing.

@@ -72,9 +72,9 @@ from h2gcn.io.tables.columns import (
     TableFile,
     TableOptions,
     as_text,
-    as_written,
     choose_ends,
     choose_roles,
+    ids_as_written,
 )
 from h2gcn.io.tables.edges import (
     Carried,
@@ -595,7 +595,7 @@ class _Work:
 
         file, name = self.plan.node_file, self.plan.id_column
         if not pa.types.is_integer(column.type):
-            column = as_written(file, name, column)
+            column = ids_as_written(file, name, column, "id_column")
         numbers, are = as_integers(column)
         if are.all():
             twice = first_twice(numbers)
@@ -928,10 +928,15 @@ class _Work:
         self, chunk: pa.Table, numbering: Numbering, counts: _EdgeCounts
     ) -> tuple[list[NDArray[np.int64]], NDArray[np.bool_]]:
         """Return the nodes that some edges join, and which of them are edges."""
+        import pyarrow as pa
+
         plan, file = self.plan, self.plan.edge_file
         mistakes, ends = Mistakes(), []
-        for name in plan.ends:
-            column = _ids_as_written(file, name, chunk[name])
+        for name, side in zip(plan.ends, ("source", "target"), strict=True):
+            column = chunk[name]
+            if not pa.types.is_integer(column.type):
+                option = f"{side}_column"
+                column = ids_as_written(file, name, column, option, counts.rows)
             found = numbering.find(column)
             unknown = found < 0
             if unknown.any():
@@ -1207,14 +1212,6 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     return pa.concat_tables(tables, promote_options="permissive")
-
-
-def _ids_as_written(file: Table, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    if pa.types.is_integer(column.type):
-        return column
-    return as_written(file, name, column)
 
 
 def _empty(column: pa.ChunkedArray) -> NDArray[np.bool_]:

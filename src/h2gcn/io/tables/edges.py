@@ -22,6 +22,7 @@ from h2gcn.io.tables.columns import (
     as_text,
     as_written,
     choose_ends,
+    ids_as_written,
     require_column,
     split_names,
 )
@@ -133,7 +134,10 @@ def _read_edges(
     table, wanted, notes = _read_table(file, held, wanted)
     if table.num_rows == 0:
         raise InputError(f"{file.path}: the table has no edges.")
-    columns = {n: as_written(file, n, table[n]) for n in (source, target)}
+    columns = {
+        name: ids_as_written(file, name, table[name], param)
+        for name, param in ((source, "source_column"), (target, "target_column"))
+    }
     empty = [_empty(file, name, cells, mistakes) for name, cells in columns.items()]
     if ids is None:
         everything = np.ones(table.num_rows, dtype=bool)

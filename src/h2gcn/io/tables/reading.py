@@ -30,8 +30,8 @@ from h2gcn.io.tables.columns import (
     Roles,
     TableOptions,
     as_text,
-    as_written,
     choose_roles,
+    ids_as_written,
     open_table,
     require_column,
     split_names,
@@ -241,7 +241,7 @@ def read_nodes(
         return nodes
     if roles.id is not None:
         with mistakes.of(file.path):
-            nodes.ids = as_written(file, roles.id, table[roles.id])
+            nodes.ids = ids_as_written(file, roles.id, table[roles.id], "id_column")
             _check_ids(file, roles.id, nodes.ids, mistakes)
     if features is None:
         filler = Filler(

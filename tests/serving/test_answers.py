@@ -75,11 +75,20 @@ def test_an_unknown_node_is_named_with_the_nearest(answers: Answers) -> None:
         answers.node("x" * 100_000)
 
 
-@pytest.mark.parametrize("alpha", [0, 1, -0.5, float("nan")])
+@pytest.mark.parametrize(
+    "alpha", [0, 1, -0.5, float("nan"), 1e-320, 1e-300, 0.9999999999999999]
+)
 def test_alpha_is_a_share(answers: Answers, alpha: float) -> None:
     for ask in (answers.predict, lambda names, a: answers.node(names[0], a)):
-        with pytest.raises(InputError, match=r"'alpha' .* must be in \(0, 1\)"):
+        with pytest.raises(InputError) as caught:
             ask(["hub"], alpha)
+        assert caught.value.param == "alpha"
+        assert caught.value.value is alpha
+
+
+@pytest.mark.parametrize("alpha", [1e-6, 1 - 1e-6])
+def test_alpha_may_be_close_to_the_ends(answers: Answers, alpha: float) -> None:
+    assert answers.node("hub", alpha).alpha == alpha
 
 
 def test_another_graph_has_no_sets(answers: Answers) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from h2gcn import Graph, NodeClassifier, read_graph
+from h2gcn import Graph, NodeClassifier, Split, read_graph
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
-from h2gcn.io import TableOptions
+from h2gcn.io import TableOptions, extend_graph
 from h2gcn.serving import Answers
 from h2gcn.serving.answers import Growing
 from support.town import town, town_model
@@ -227,3 +227,70 @@ def test_an_edge_to_nobody_tells_the_nearest() -> None:
         Answers(town_model(), town()).predict_new(
             [{"id": "x", "age": 1, "income": 1}], [edge]
         )
+
+
+NAMED_NODES = (
+    "customer,id,ratio=5,plan,label\n"
+    "62,3,0.5,gold,yes\n5,1,1.5,free,no\n7,4,2.5,free,yes\n9,8,3.5,gold,no\n"
+    "11,2,0.1,gold,yes\n13,6,2.2,free,no\n"
+)
+NAMED_EDGES = (
+    "payer,payee,source,target,fee=1\n"
+    "62,5,7,0.5,1\n5,7,62,1.5,3\n9,62,3,2.5,5\n11,13,9,0,2\n"
+)
+
+
+def test_named_columns_are_read_as_predict_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(NAMED_NODES)
+    (tmp_path / "edges.csv").write_text(NAMED_EDGES)
+    options = TableOptions(
+        id_column="customer",
+        categorical=("plan",),
+        source_column="payer",
+        target_column="payee",
+        edge_features=("source", "target", "fee=1"),
+    )
+    graph = read_graph(tmp_path, options=options)
+    assert {"id", "ratio=5"} < set(graph.feature_names)
+    assert graph.edge_columns is not None
+    assert graph.edge_columns.names == ("source", "target", "fee=1")
+    recipe = {"table": "own+rings+edges", "strength": 1.0}
+    split = Split([0, 1, 2, 3], [4], [5])
+    model = NodeClassifier("logistic", options=recipe, random_state=0)
+    model.fit(graph, split)
+    node = {"customer": "900", "id": 62, "ratio=5": 5, "plan": "gold"}
+    edges = [
+        {"payer": "62", "payee": "900", "source": 5, "target": 9, "fee=1": 3},
+        {"payer": "900", "payee": "9", "source": 900, "target": 7, "fee=1": 0.5},
+    ]
+    (tmp_path / "new.csv").write_text("customer,id,ratio=5,plan\n900,62,5,gold\n")
+    (tmp_path / "links.csv").write_text(
+        "payer,payee,source,target,fee=1\n62,900,5,9,3\n900,9,900,7,0.5\n"
+    )
+    offline = extend_graph(graph, tmp_path / "new.csv", tmp_path / "links.csv")
+    made, ids, notes = Growing(graph, lambda _: "").grown([node], edges)
+    assert (ids, notes) == (["900"], [])
+    np.testing.assert_array_equal(made.x, offline.x)
+    assert (made.adj != offline.adj).nnz == 0
+    assert made.edge_columns is not None
+    assert offline.edge_columns is not None
+    np.testing.assert_array_equal(made.edge_columns.values, offline.edge_columns.values)
+    found = Answers(model, graph).predict_new([node], edges)
+    served = list(found.predictions[0].probabilities.values())
+    expected = model.predict_proba(offline, [graph.n_nodes])[0]
+    np.testing.assert_allclose(served, expected, atol=2e-6)
+    with pytest.raises(InputError, match="lacks 'ratio=5'"):
+        Growing(graph, lambda _: "").grown([{"customer": "900", "id": 62}], [])
+
+
+def test_generic_names_serve_where_no_column_has_them(payments: Graph) -> None:
+    tables = dict(payments.record.tables) | {
+        "source_column": "payer",
+        "target_column": "payee",
+    }
+    record = replace(payments.record, tables=tables, id_column="person")
+    growing = Growing(replace(payments, record=record), lambda _: "")
+    edge = {"source": "x", "target": "ann", "amount": 1, "kind": "wire"}
+    made, ids, _ = growing.grown([{"id": "x", "age": 1}], [edge])
+    assert ids == ["x"]
+    assert made.adj[[4]].indices.tolist() == [0]

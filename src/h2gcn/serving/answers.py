@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn import __version__
-from h2gcn._validation import check_real, nearest, quoted
+from h2gcn._validation import nearest, quoted
 from h2gcn.estimator import (
     NodeClassifier,
     aps_scores,
@@ -63,6 +63,8 @@ class _Columns:
         What the rows are, for messages.
     names
         Of the columns, `column=value` for those of a category.
+    column_of
+        Returns the column of which such a name is a category, None for a number.
     fill
         Numbers for those that a row lacks, by name.
     sparse
@@ -73,6 +75,7 @@ class _Columns:
         self,
         what: str,
         names: Sequence[str],
+        column_of: Callable[[str], str | None],
         fill: Mapping[str, float],
         *,
         sparse: bool = False,
@@ -82,14 +85,15 @@ class _Columns:
         self._numbers: dict[str, int] = {}
         self._categories: dict[str, dict[str, int]] = {}
         for place, name in enumerate(names):
-            column, sign, value = name.partition("=")
-            if sign:
-                self._categories.setdefault(column, {})[value] = place
-            else:
+            column = column_of(name)
+            if column is None:
                 self._numbers[name] = place
+            else:
+                value = name[len(column) + 1 :]
+                self._categories.setdefault(column, {})[value] = place
 
     @cached_property
-    def _known(self) -> list[str]:
+    def known(self) -> list[str]:
         return [*self._numbers, *self._categories]
 
     def read(
@@ -130,7 +134,7 @@ class _Columns:
             if name not in self._numbers and name not in self._categories:
                 if name in besides:
                     continue
-                known = self._known
+                known = self.known
                 hint = nearest(name, known[:1000])
                 if not hint and len(known) <= 20:
                     hint = f" There are {', '.join(known)}." if known else ""
@@ -186,17 +190,32 @@ class Growing:
     def __init__(self, graph: Graph, hint: Callable[[str], str]) -> None:
         self._graph, self._hint = graph, hint
         tables = TableOptions.from_json(graph.record.tables)
-        sparse = not isinstance(graph.x, np.ndarray)
-        fills = tables.fill_missing
-        medians = tables.fill_values if fills else {}
-        self._nodes = _Columns("nodes", graph.feature_names, medians, sparse=sparse)
-        carried = () if graph.edge_columns is None else graph.edge_columns.names
-        medians = tables.edge_fill_values if fills else {}
-        self._edges = _Columns("edges", carried, medians)
-        self._id_names = _both("id", graph.record.id_column, tables.id_column)
+        sparse, fills = not isinstance(graph.x, np.ndarray), tables.fill_missing
+        self._nodes = _Columns(
+            "nodes",
+            graph.feature_names,
+            # A graph that is not from tables tells categories by their names alone.
+            lambda name: _column_of(
+                name, tables.categorical, by_sign=not graph.record.tables
+            ),
+            tables.fill_values if fills else {},
+            sparse=sparse,
+        )
+        carried = graph.edge_columns
+        categories = () if carried is None else carried.categories
+        self._edges = _Columns(
+            "edges",
+            () if carried is None else carried.names,
+            lambda name: _column_of(
+                name, tables.edge_categorical, by_sign=name in categories
+            ),
+            tables.edge_fill_values if fills else {},
+        )
+        ids = (graph.record.id_column, tables.id_column)
+        self._id_names = _id_columns("id", ids, self._nodes.known)
         self._ends = (
-            _both("source", tables.source_column),
-            _both("target", tables.target_column),
+            _id_columns("source", (tables.source_column,), self._edges.known),
+            _id_columns("target", (tables.target_column,), self._edges.known),
         )
 
     def grown(
@@ -267,9 +286,42 @@ class Growing:
         return ends
 
 
-def _both(name: str, *others: str | None) -> tuple[str, ...]:
-    """Return names that mean the same, each once."""
-    return tuple(dict.fromkeys([name, *filter(None, others)]))
+def _column_of(name: str, columns: Sequence[str], *, by_sign: bool) -> str | None:
+    """Return the column of which a feature is a category, None for a number.
+
+    Parameters
+    ----------
+    name
+        Of the feature.
+    columns
+        Those that are known to hold categories.
+    by_sign
+        Whether any feature with a `=` in its name is a category.
+    """
+    column, sign, _ = name.partition("=")
+    by_name = column if sign and by_sign else None
+    return next((one for one in columns if name.startswith(f"{one}=")), by_name)
+
+
+def _id_columns(
+    generic: str, named: Sequence[str | None], taken: Collection[str]
+) -> tuple[str, ...]:
+    """Return names under which a row may have an id, the first that it has counts.
+
+    Parameters
+    ----------
+    generic
+        A name that every request may use, unless a column of numbers or categories
+        has it.
+    named
+        What the tables of the training call it.
+    taken
+        The columns of numbers and categories.
+    """
+    names = dict.fromkeys(filter(None, named))
+    if not names or generic not in taken:
+        names[generic] = None
+    return tuple(names)
 
 
 def _id_of(where: str, row: Row, names: Sequence[str]) -> str:
@@ -287,6 +339,16 @@ def _id_of(where: str, row: Row, names: Sequence[str]) -> str:
 
 ALPHA = 0.1
 """The share of nodes whose class sets may miss, unless asked otherwise."""
+MIN_ALPHA, MAX_ALPHA = 1e-6, 1 - 1e-6
+
+
+def _check_alpha(alpha: float) -> None:
+    if not MIN_ALPHA <= alpha <= MAX_ALPHA:
+        raise InputError(
+            f"must be in [{MIN_ALPHA:.6f}, {MAX_ALPHA:.6f}]", param="alpha", value=alpha
+        )
+
+
 MOST_FOUND = 100
 """Ids that a search returns, at most."""
 MOST_HOPS = 3
@@ -525,7 +587,7 @@ class Answers:
         alpha
             The share of nodes whose class the sets may miss.
         """
-        check_real("predict", "alpha", alpha, "(0, 1)")
+        _check_alpha(alpha)
         self._check_known(names)
         rows = np.array([self._rows[name] for name in names], dtype=np.int64)
         sets, coverage = self._sets(rows, alpha)
@@ -540,7 +602,7 @@ class Answers:
         name, alpha
             As of `predict`.
         """
-        check_real("node", "alpha", alpha, "(0, 1)")
+        _check_alpha(alpha)
         row = self.row(name)
         (said,) = (found := self.predict([name], alpha)).predictions
         return NodeAnswer(

@@ -16,6 +16,8 @@ import torch
 
 from h2gcn import Graph
 from h2gcn.cli import main
+from h2gcn.cluster import Cluster
+from support.clusters import Clusters
 from support.commands import Run
 from support.graphs import NAMED, adjacency
 
@@ -54,6 +56,8 @@ PORTABLE = {"sparse", "rings", "ring_table", "models", "training"}
 GROUPS = {
     "browser": "browser",
     "postgresql_server": "postgresql",
+    "local_cluster": "ray",
+    "two_machines": "ray-two-machines",
 }
 """Fixtures that only one process of a parallel run should set up."""
 
@@ -144,6 +148,32 @@ def browser() -> Iterator[Any]:
         )
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Clusters]:
+    """Keep a Ray cluster from test to test, and end it at last."""
+    kept = Clusters()
+    yield kept
+    kept.end()
+
+
+@pytest.fixture
+def local_cluster(clusters: Clusters) -> Cluster:
+    """Return a cluster of two workers of this machine."""
+    return clusters.start("local")
+
+
+@pytest.fixture
+def two_machines(clusters: Clusters) -> Cluster:
+    """Return a cluster of two machines of one worker each."""
+    return clusters.start("two machines")
+
+
+@pytest.fixture
+def no_cluster(clusters: Clusters) -> None:
+    """End the cluster that another test has left."""
+    clusters.end()
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,7 @@ def test_own_data_in_three_steps(workplace: Path) -> None:
     assert len(predictions) - 1 == graph.n_nodes - graph.labelled.size == 30
 
 
+@pytest.mark.slow
 def test_after_the_first_prediction(workplace: Path) -> None:
     pytest.importorskip("fastapi")
     pytest.importorskip("uvicorn")
@@ -267,6 +268,7 @@ def read_labels(file: str) -> dict[str, str]:
         return {row["id"]: row["label"] for row in csv.DictReader(lines)}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("workplace")
 def test_the_guide_from_its_tables_to_a_server(
     capsys: pytest.CaptureFixture[str],
@@ -319,6 +321,9 @@ def test_the_guide_from_its_tables_to_a_server(
     assert [row["id"] for row in new] == ["x1"]
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
+@pytest.mark.usefixtures("no_cluster")
 def test_many_workers(workplace: Path) -> None:
     names: dict[str, Any] = {}
     exec(compile(BLOCKS["cluster"], str(CLUSTER), "exec"), names)

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,11 @@ from support.commands import Run
 from support.shared_graphs import make_graph
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Start workers that commands of this process join; return what they are called."""
-    with Cluster("local:2"):
-        yield "auto"
+@pytest.fixture
+def cluster(local_cluster: Cluster) -> str:
+    """Return what commands of this process call the cluster that it is connected to."""
+    assert local_cluster.workers == 2
+    return "auto"
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ def test_tuning_that_workers_cannot_share(
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.usefixtures("no_cluster")
 def test_a_cluster_that_is_not_there(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

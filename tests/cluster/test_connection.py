@@ -12,6 +12,8 @@ import pytest
 from h2gcn.cluster import Cluster, Machine, check_place, connection, workers_that_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
 
+pytestmark = pytest.mark.usefixtures("no_cluster")
+
 
 @pytest.fixture(autouse=True)
 def without_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +191,8 @@ def listeners() -> set[str]:
 
 
 # One test, for a cluster takes longer to start than all of this.
+@pytest.mark.slow
+@pytest.mark.xdist_group("ray")
 def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a program that has imported Ray before, where this machine is others' too.
     constants = import_module("ray._private.ray_constants")

@@ -46,7 +46,7 @@ def numbers(block: Any) -> NDArray[np.float32]:
     return np.asarray(dense)
 
 
-def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
+def test_a_table_has_the_bits_of_one_process(two_machines: Cluster) -> None:
     for sparse, cap, kind in (
         (False, None, "standard"),
         (False, 2, "rows"),
@@ -61,7 +61,7 @@ def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
         def on_slice(done: int, total: int, told: list[int] = told) -> None:
             told += [done, total]
 
-        with share_table(each_cluster, graph, on_slice=on_slice) as over:
+        with share_table(two_machines, graph, on_slice=on_slice) as over:
             found, partly = rows_of(graph, cap, kind)
             again, _ = rows_of(graph, cap, kind)
         assert partly.nodes is over.nodes
@@ -76,14 +76,14 @@ def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
         assert count > (10 if sparse else 20)
 
 
-def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
+def test_a_model_has_the_weights_of_one_process(two_machines: Cluster) -> None:
     graph = make_graph()
     for model, more in (
         ("ring-table", {"epochs": 5, "options": {"label_masking": 0.3}}),
         ("logistic", {}),
     ):
         alone = NodeClassifier(model, random_state=1, **more).fit(make_graph())
-        with share_table(each_cluster, graph):
+        with share_table(two_machines, graph):
             shared = NodeClassifier(model, random_state=1, **more).fit(graph)
             score = shared.score(graph)
         assert alone.module_ is not None
@@ -101,7 +101,7 @@ def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("kind", [table.Slice, table.Lot])
 def test_the_part_of_a_worker_that_dies_is_made_again(
-    kind: type, each_cluster: Cluster, tmp_path: Path
+    kind: type, two_machines: Cluster, tmp_path: Path
 ) -> None:
     graph = make_graph()
     expected, _ = rows_of(graph, None, "standard")
@@ -114,7 +114,7 @@ def test_the_part_of_a_worker_that_dies_is_made_again(
             os.kill(os.getpid(), signal.SIGKILL)
         return made(common, nodes, part)
 
-    with share_table(each_cluster, graph) as over:
+    with share_table(two_machines, graph) as over:
         over.task = die_once
         found, _ = rows_of(graph, None, "standard")
     assert note.exists()
@@ -124,7 +124,7 @@ def test_the_part_of_a_worker_that_dies_is_made_again(
 
 @pytest.mark.parametrize("columns", [5, 150])
 def test_lots_of_nodes_have_the_bits_of_one_process(
-    columns: int, each_cluster: Cluster
+    columns: int, two_machines: Cluster
 ) -> None:
     """From 65,536 nodes on, rings are found by lots, and rows made of them there."""
     recipe, drawn = "ring2+ring2.max+ring1+degrees+labels.ring2", (8, 7)
@@ -137,21 +137,21 @@ def test_lots_of_nodes_have_the_bits_of_one_process(
         names, device = graph.feature_names, torch.device("cpu")
         given = (graph, None, scaler, names, device, schema, drawn)
         over = share_table(
-            each_cluster, graph, nodes, on_slice=lambda _, n: told.append(n)
+            two_machines, graph, nodes, on_slice=lambda _, n: told.append(n)
         )
         with over if shared else nullcontext():
             tables.append(build_input(*given, wanted=nodes).rows(nodes))
-    assert told[0] > 3 * each_cluster.workers, "several lots, and slices"
+    assert told[0] > 3 * two_machines.workers, "several lots, and slices"
     expected, found = tables
     for name, block in expected.blocks.items():
         assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
 
 
-def test_rings_that_only_workers_need_stay_with_them(each_cluster: Cluster) -> None:
+def test_rings_that_only_workers_need_stay_with_them(two_machines: Cluster) -> None:
     graph = make_graph()
     blocks = [("ring2", 150), ("ring1", 150)]
     scaler = fit_scaler("none", graph.x, graph.labelled)
-    over = TableOverWorkers(each_cluster, graph)
+    over = TableOverWorkers(two_machines, graph)
     rows = over.of(scaler, graph.feature_names, (None, 0)).rows
     made, found = rows(blocks, {})
     assert {name: block.shape for name, block in made.items()} == {
@@ -171,11 +171,11 @@ def test_rings_that_only_workers_need_stay_with_them(each_cluster: Cluster) -> N
     assert found["ring2"].rows is None
 
 
-def test_what_a_worker_refuses_is_told_in_a_line(each_cluster: Cluster) -> None:
+def test_what_a_worker_refuses_is_told_in_a_line(two_machines: Cluster) -> None:
     graph = make_graph()
     graph.x[3, 140] = 1e30
     with (
-        share_table(each_cluster, graph),
+        share_table(two_machines, graph),
         pytest.raises(InputError, match=r"column '140' is too large") as caught,
     ):
         rows_of(graph, None, "none")
@@ -187,39 +187,39 @@ def test_what_a_worker_refuses_is_told_in_a_line(each_cluster: Cluster) -> None:
     [(1e-4, r"ring 2 of 239 nodes takes about"), (5e-4, r"128 columns of the ring")],
 )
 def test_memory_of_a_worker_is_forecast(
-    limit: float, what: str, each_cluster: Cluster
+    limit: float, what: str, two_machines: Cluster
 ) -> None:
     graph = make_graph()
     with (
-        share_table(each_cluster, graph, memory_limit=limit),
+        share_table(two_machines, graph, memory_limit=limit),
         pytest.raises(InputError, match=what),
     ):
         rows_of(graph, None, "none")
 
 
 def test_a_store_is_mapped_by_the_workers(
-    each_cluster: Cluster, tmp_path: Path
+    two_machines: Cluster, tmp_path: Path
 ) -> None:
     write_store(make_graph(), tmp_path / "store")
     graph = read_graph(tmp_path / "store")
     expected, _ = rows_of(make_graph(), None, "standard")
-    with share_table(each_cluster, graph, source=tmp_path / "store"):
+    with share_table(two_machines, graph, source=tmp_path / "store"):
         found, _ = rows_of(graph, None, "standard")
     for name, block in expected.blocks.items():
         assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
     other = make_graph(300)
     with (
-        share_table(each_cluster, other, source=tmp_path / "store"),
+        share_table(two_machines, other, source=tmp_path / "store"),
         pytest.raises(InputError, match="a worker finds another graph there"),
     ):
         rows_of(other, None, "standard")
 
 
-def test_a_path_that_workers_do_not_see(each_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_path_that_workers_do_not_see(two_machines: Cluster, tmp_path: Path) -> None:
     graph = make_graph()
     gone = tmp_path / "gone.npz"
     with (
-        share_table(each_cluster, graph, source=gone),
+        share_table(two_machines, graph, source=gone),
         pytest.raises(InputError, match=r"a worker cannot read the graph \(.*gone"),
     ):
         rows_of(graph, None, "none")

@@ -11,15 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from h2gcn import NodeClassifier
-from h2gcn.cluster import Cluster, fit_over_workers
+from h2gcn.cluster import Cluster, Spread, fit_over_workers
 from h2gcn.datasets import generate_graph
 from h2gcn.estimator import CheckedFit, check_fit
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io import write_store
 from h2gcn.training import Epoch
+from support.clusters import Clusters, FewerWorkers
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """Of Ray to itself."""
@@ -57,13 +59,25 @@ def alike(ours: NodeClassifier, one: NodeClassifier, graph: Graph) -> None:
     assert found[0] == pytest.approx(found[1], abs=1e-3)
 
 
-def test_the_model_is_that_of_one_process(
-    graph: Graph, cluster: Cluster, tmp_path: Path
-) -> None:
-    one = NodeClassifier(**SETTING).fit(graph, 0)
+@pytest.fixture(scope="module")
+def trained(
+    graph: Graph, clusters: Clusters
+) -> tuple[NodeClassifier, Spread, list[Epoch]]:
+    """Return what two workers fit, and the epochs that were told."""
     ours, checked = asked(graph)
     seen: list[Epoch] = []
-    spread = fit_over_workers(ours, checked, cluster, on_epoch=seen.append)
+    cluster = clusters.start("local")
+    return ours, fit_over_workers(ours, checked, cluster, on_epoch=seen.append), seen
+
+
+@pytest.mark.usefixtures("local_cluster")
+def test_the_model_is_that_of_one_process(
+    graph: Graph,
+    trained: tuple[NodeClassifier, Spread, list[Epoch]],
+    tmp_path: Path,
+) -> None:
+    one = NodeClassifier(**SETTING).fit(graph, 0)
+    ours, spread, seen = trained
     assert [epoch.number for epoch in seen] == list(range(1, 9))
     assert ours.history_ == tuple(seen)
     assert (spread.workers, spread.starts) == (2, 1)
@@ -86,6 +100,28 @@ def test_the_model_is_that_of_one_process(
     assert spread.forecast_sent == 4 * rows + 8 * weights
     forecast = spread.forecast_sent
     assert spread.sent == pytest.approx(forecast, rel=0.2)
+
+
+def test_one_worker_and_two_fit_the_same_model_to_the_bit(
+    graph: Graph,
+    trained: tuple[NodeClassifier, Spread, list[Epoch]],
+    local_cluster: Cluster,
+    tmp_path: Path,
+) -> None:
+    one: Any = FewerWorkers(local_cluster, 1)
+    state = tmp_path / "state"
+    fit_over_workers(*asked(graph, epochs=4), one, checkpoint=state)
+    ours, checked = asked(graph)
+    fit_over_workers(ours, checked, local_cluster, checkpoint=state, resume=True)
+    other, *_ = trained
+    assert ours.history_ == other.history_
+    assert ours.best_epoch_ == other.best_epoch_
+    weights = ours.module_.state_dict(), other.module_.state_dict()
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    told = [of.remembered(graph, graph.splits[0].test) for of in (ours, other)]
+    assert told[0] is not None
+    assert np.array_equal(*told)
+    assert ours.calibration_.temperature == other.calibration_.temperature
 
 
 def descendants(of: int) -> dict[int, str]:
@@ -111,7 +147,7 @@ def descendants(of: int) -> dict[int, str]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
 def test_a_worker_that_dies_costs_the_epochs_since_the_checkpoint(
-    graph: Graph, cluster: Cluster, tmp_path: Path
+    graph: Graph, local_cluster: Cluster, tmp_path: Path
 ) -> None:
     longer = {"epochs": 200, "patience": None}
     one = NodeClassifier(**SETTING | longer).fit(graph, 0)
@@ -132,7 +168,7 @@ def test_a_worker_that_dies_costs_the_epochs_since_the_checkpoint(
     spread = fit_over_workers(
         ours,
         checked,
-        cluster,
+        local_cluster,
         on_epoch=kill_one,
         checkpoint=tmp_path / "state",
         checkpoint_minutes=0,
@@ -148,27 +184,27 @@ def test_a_worker_that_dies_costs_the_epochs_since_the_checkpoint(
     fit_over_workers(
         more,
         checked,
-        cluster,
+        local_cluster,
         on_epoch=seen.append,
         checkpoint=tmp_path / "state",
         resume=True,
     )
     assert [epoch.number for epoch in seen] == [201, 202, 203]
     with pytest.raises(InputError, match="already holds a checkpoint"):
-        fit_over_workers(more, checked, cluster, checkpoint=tmp_path / "state")
+        fit_over_workers(more, checked, local_cluster, checkpoint=tmp_path / "state")
 
 
 def test_what_workers_find_wrong_is_told_in_a_line(
-    graph: Graph, cluster: Cluster, tmp_path: Path
+    graph: Graph, local_cluster: Cluster, tmp_path: Path
 ) -> None:
     ours, checked = asked(graph, learning_rate=1e30, optimizer="sgd")
     with pytest.raises(InputError, match="training diverged in epoch"):
-        fit_over_workers(ours, checked, cluster)
+        fit_over_workers(ours, checked, local_cluster)
     write_store(graph, tmp_path / "store")
     (tmp_path / "store" / "labels.npy").unlink()
     ours, checked = asked(graph)
     with pytest.raises(InputError, match=r"labels\.npy"):
-        fit_over_workers(ours, checked, cluster, store=tmp_path / "store")
+        fit_over_workers(ours, checked, local_cluster, store=tmp_path / "store")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +219,7 @@ def test_what_workers_find_wrong_is_told_in_a_line(
     ],
 )
 def test_what_is_not_trained_over_workers(
-    graph: Graph, cluster: Cluster, more: dict[str, Any], why: str
+    graph: Graph, local_cluster: Cluster, more: dict[str, Any], why: str
 ) -> None:
     if more.get("model") == "auto":
         ours = NodeClassifier("auto", random_state=1)
@@ -191,10 +227,12 @@ def test_what_is_not_trained_over_workers(
     else:
         ours, checked = asked(graph, **more)
     with pytest.raises(InputError, match=why):
-        fit_over_workers(ours, checked, cluster)
+        fit_over_workers(ours, checked, local_cluster)
 
 
-def test_edges_that_weigh_are_not_for_workers(graph: Graph, cluster: Cluster) -> None:
+def test_edges_that_weigh_are_not_for_workers(
+    graph: Graph, local_cluster: Cluster
+) -> None:
     from h2gcn.graph import EdgeColumns
 
     rows, columns = graph.adj.nonzero()
@@ -203,4 +241,4 @@ def test_edges_that_weigh_are_not_for_workers(graph: Graph, cluster: Cluster) ->
     heavy = replace(graph, edge_columns=carried, edge_weight="amount")
     ours, checked = asked(heavy)
     with pytest.raises(InputError, match="its edges weigh what 'amount' says"):
-        fit_over_workers(ours, checked, cluster)
+        fit_over_workers(ours, checked, local_cluster)

@@ -17,6 +17,7 @@ from h2gcn._validation import (
     quoted,
 )
 from h2gcn.exceptions import InputError
+from support.cases import each
 
 
 class Mute:
@@ -82,7 +83,7 @@ def test_functions_names_and_arrays() -> None:
         as_array("f", "x", [[1], [1, 2]])
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "words"),
     [
         (
@@ -163,7 +164,7 @@ def test_what_else_a_fitted_model_is_asked(small_graph: Graph, tmp_path: Path) -
             call()
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "words"),
     [
         (

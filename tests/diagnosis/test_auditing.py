@@ -12,6 +12,7 @@ from h2gcn.diagnosis import audit
 from h2gcn.diagnosis.auditing import Audit, Finding, find_twins, label_features
 from h2gcn.exceptions import InputError
 from h2gcn.graph import equal_groups, row_keys
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 SPLIT = Split(train=[0, 1], val=[2], test=[3])
@@ -211,7 +212,7 @@ def test_isolated_nodes_and_at_most_three_examples() -> None:
     assert (finding.severity, finding.count) == ("note", 4)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@each("kind", [np.asarray, sp.csr_array])
 def test_features_that_say_nothing(kind: type) -> None:
     # Rows 1 and 3 are zero; row 4 repeats row 0; column 2 is always zero. Two zero
     # rows are not counted as repeating each other.
@@ -228,7 +229,7 @@ def test_features_that_say_nothing(kind: type) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+@each("kind", [np.asarray, sp.csr_array])
 def test_a_column_of_ones_is_constant(kind: type) -> None:
     x = np.c_[np.arange(5), np.ones(5)]
     assert found(audit(path_graph(x=kind(x))), "constant_features").count == 1
@@ -293,7 +294,7 @@ def test_several_splits_that_are_not_the_graphs() -> None:
 # ------------------------------------------------------------ features that are labels
 
 
-@pytest.mark.parametrize("kind", [np.array, sp.csr_array], ids=["dense", "sparse"])
+@each("kind", [np.array, sp.csr_array], ids=["dense", "sparse"])
 def test_features_that_give_the_label_away(kind: type) -> None:
     y = np.random.default_rng(0).permutation(
         np.repeat([0, 1, 2, -1], [400, 30, 12, 50])

@@ -9,11 +9,12 @@ from hypothesis import given, strategies as st
 
 from h2gcn import Graph
 from h2gcn.diagnosis import diagnose, likeness
+from support.cases import each
 
 MANY = 10**18
 
 
-@pytest.mark.parametrize(
+@each(
     ("share", "chance", "pairs", "expected"),
     [
         (0.79, 0.77, MANY, "by chance"),  # two points are a margin of no importance
@@ -37,7 +38,7 @@ def test_the_margin(share: float, chance: float, pairs: int, expected: str) -> N
     assert likeness(share, chance, pairs) == expected
 
 
-@pytest.mark.parametrize("sign", [1, -1])
+@each("sign", [1, -1])
 def test_two_standard_errors_are_no_proof(sign: int) -> None:
     # At chance 1/2 the standard error of 100 pairs is 5 points.
     assert likeness(0.5 + sign * 0.0999, 0.5, 100) == "by chance"

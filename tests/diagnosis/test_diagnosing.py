@@ -25,6 +25,7 @@ from h2gcn.experiments import Result
 from h2gcn.experiments.report import FACTS, card_views
 from h2gcn.homophily import DegreeRange, RingShare
 from h2gcn.io import write_npz, write_tables
+from support.cases import each
 from support.commands import Run
 from support.graphs import NAMED, adjacency
 
@@ -72,12 +73,6 @@ GRAPHS = {
     "seventy classes": many_classes(),
     "leaking split": bipartite(splits=(Split([0, 4], [1], [0, 5]),)),
 }
-
-
-@pytest.fixture(params=GRAPHS, ids=lambda name: name.replace(" ", "-"))
-def graph(request: pytest.FixtureRequest) -> Graph:
-    """Each of the graphs above in turn."""
-    return GRAPHS[request.param]
 
 
 # ----------------------------------------------------------------------------- verdict
@@ -175,7 +170,7 @@ def test_a_second_ring_that_is_alike_only_by_chance_is_said_to_be() -> None:
     assert "but at that distance chance would give 98%" in design.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "kind", "words", "models"),
     [
         ("no edges", "undefined", "there are no edges", ("auto", "mlp")),
@@ -322,7 +317,7 @@ def test_the_second_rings_sentence_does_not_contradict_its_numbers(
     assert ("sign of a gain" in design.reason) == (not design.helps)
 
 
-@pytest.mark.parametrize(
+@each(
     ("share", "chance", "kind", "said"),
     [
         (0.79, 0.77, "mixed", "neighbours are no more alike than by chance (79%"),
@@ -483,6 +478,7 @@ def test_several_hubs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 # ------------------------------------------------------------------------------- parts
 
 
+@each("graph", GRAPHS.values(), ids=GRAPHS)
 def test_every_node_is_in_one_bin_of_the_histogram(graph: Graph) -> None:
     bins = diagnose(graph).degrees
     assert sum(part.count for part in bins) == graph.n_nodes
@@ -538,12 +534,13 @@ def test_without_the_second_ring_nothing_is_said_about_it() -> None:
     assert found.verdict.designs[1].helps is None
 
 
-@pytest.mark.parametrize("given", [{"hops": 0}, {"max_ring_entries": -1}])
+@each("given", [{"hops": 0}, {"max_ring_entries": -1}])
 def test_parameters_are_checked(given: dict[str, int]) -> None:
     with pytest.raises(InputError, match=f"'{next(iter(given))}' parameter"):
         diagnose(bipartite(), **given)
 
 
+@each("graph", GRAPHS.values(), ids=GRAPHS)
 def test_json_survives_a_round_trip(graph: Graph) -> None:
     plain = diagnose(graph).to_json()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
@@ -589,6 +586,7 @@ def parse(page: str) -> _Balanced:
     return parser
 
 
+@each("graph", GRAPHS.values(), ids=GRAPHS)
 def test_the_page_is_whole_and_needs_nothing_else(graph: Graph) -> None:
     page = render_html(diagnose(graph))
     parsed = parse(page)
@@ -639,6 +637,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "tables"
 
 
+@each("graph", GRAPHS.values(), ids=GRAPHS)
 def test_the_terminal_page_fits_80_columns(
     graph: Graph, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from h2gcn.diagnosis.advice import place_sentences, recommend
 from h2gcn.estimator import quick_fit
 from h2gcn.graph import EdgeColumns
 from h2gcn.io import write_npz
+from support.cases import each
 from support.commands import Run
 from support.graphs import adjacency
 
@@ -66,7 +67,7 @@ def test_what_is_no_better_than_the_largest_class_promises_nothing() -> None:
     assert "Expect a ROC-AUC of about 56% or more" in advice(quick)[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "said"),
     [
         (
@@ -143,7 +144,7 @@ def test_places_are_named_only_where_their_numbers_say_so(
     assert (not paths) == (not any("irections" in sentence for sentence in said))
 
 
-@pytest.mark.parametrize(
+@each(
     ("told", "said"),
     [
         (
@@ -173,7 +174,7 @@ def test_what_chance_gives_on_few_pairs_is_taken_off() -> None:
     assert place_sentences(some_graph(), told) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("names", "said"),
     [
         (

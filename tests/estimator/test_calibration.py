@@ -13,6 +13,7 @@ from h2gcn.estimator import Calibration
 from h2gcn.estimator.outputs import training_weights
 from h2gcn.exceptions import InputError
 from h2gcn.training import fit_temperature, log_loss
+from support.cases import each
 from support.graphs import adjacency
 
 NODES = np.arange(4)
@@ -97,8 +98,8 @@ def test_probabilities_are_those_of_the_formula(rare: Graph) -> None:
     assert found.temperature == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.parametrize("batch_size", [None, 50])
-@pytest.mark.parametrize("model", ["h2gcn-1", "label-propagation"])
+@each("batch_size", [None, 50])
+@each("model", ["h2gcn-1", "label-propagation"])
 def test_every_model_is_calibrated(model: str, batch_size: int | None) -> None:
     if model == "label-propagation" and batch_size:
         return

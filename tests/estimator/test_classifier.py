@@ -20,6 +20,7 @@ from h2gcn.estimator import check_split, resolve_device
 from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
 from h2gcn.graph import CSR, stratified_split
 from h2gcn.training import Epoch
+from support.cases import each
 from support.graphs import adjacency
 
 N = 30
@@ -115,7 +116,7 @@ def test_a_model_gets_the_options_it_is_given() -> None:
     assert again.module_.dropout == 0.2
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "given", "option"),
     [("dropout", 0.1, 0.2), ("activation", "elu", "elu"), ("hidden_channels", 4, 8)],
 )
@@ -148,9 +149,7 @@ def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
         clf.fit(ring_graph())
 
 
-@pytest.mark.parametrize(
-    "model", ["label-propagation", "linbp", "bp", "zoobp", "decoupled-smoothing"]
-)
+@each("model", ["label-propagation", "linbp", "bp", "zoobp", "decoupled-smoothing"])
 def test_nodes_that_no_label_reaches_are_counted_aloud(model: str) -> None:
     edges = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)]
     y = np.array([0, 1, 0, 1, 0, 1, 0, 1])
@@ -168,7 +167,7 @@ def test_nodes_that_no_label_reaches_are_counted_aloud(model: str) -> None:
     clf.predict(graph, [0, 2, 3])  # a warning would be an error
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -217,7 +216,7 @@ def test_repr_names_what_is_not_the_default() -> None:
     assert repr(NodeClassifier("gcn", l2=0.1)) == "NodeClassifier(l2=0.1, model='gcn')"
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         (
@@ -269,7 +268,7 @@ def test_bad_parameters_fail_in_fit(options: dict[str, Any], message: str) -> No
 # ------------------------------------------------------------------------------ fit
 
 
-@pytest.mark.parametrize(
+@each(
     "use",
     [
         lambda clf, graph: clf.predict(graph),
@@ -416,9 +415,7 @@ def test_it_learns_and_the_metric_is_scored() -> None:
 # --------------------------------------------------------------------------- splits
 
 
-@pytest.mark.parametrize(
-    ("given", "used"), [(None, 0), (0, 0), (1, 1), (np.int64(1), 1), (SPLITS[1], 1)]
-)
+@each(("given", "used"), [(None, 0), (0, 0), (1, 1), (np.int64(1), 1), (SPLITS[1], 1)])
 def test_a_split_is_given_by_number_or_itself(given: Any, used: int) -> None:
     clf = classifier().fit(ring_graph(splits=SPLITS), given)
     for part, index in SPLITS[used].parts.items():
@@ -436,7 +433,7 @@ def test_without_splits_the_labelled_nodes_are_split_by_class() -> None:
     assert clf.split_.sizes == (16, 6, 6)
 
 
-@pytest.mark.parametrize("number", [2, -1, 99])
+@each("number", [2, -1, 99])
 def test_a_split_that_is_not_there(number: int) -> None:
     with pytest.raises(
         InputError,
@@ -459,7 +456,7 @@ def test_a_part_that_repeats_a_node() -> None:
         classifier().fit(ring_graph(), Split(train=[0, 0, 1], val=[2, 3], test=[]))
 
 
-@pytest.mark.parametrize("part", ["train", "val"])
+@each("part", ["train", "val"])
 def test_parts_that_are_empty(part: str) -> None:
     parts = {"train": [0, 1, 2, 3], "val": [4, 5], "test": [6]} | {part: []}
     with pytest.raises(
@@ -537,7 +534,7 @@ def test_a_perceptron_needs_no_edges() -> None:
     assert clf.predict(graph).shape == (N,)
 
 
-@pytest.mark.parametrize("metric", ["roc_auc", "pr_auc"])
+@each("metric", ["roc_auc", "pr_auc"])
 def test_metrics_that_rank_are_for_two_classes(metric: str) -> None:
     with pytest.raises(
         InputError,
@@ -547,7 +544,7 @@ def test_metrics_that_rank_are_for_two_classes(metric: str) -> None:
         classifier(metric=metric).fit(ring_graph(n_classes=3))
 
 
-@pytest.mark.parametrize("device", ["cuda", "mps"])
+@each("device", ["cuda", "mps"])
 def test_a_device_that_is_not_there(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -605,7 +602,7 @@ def test_without_calibration_probabilities_are_the_softmax_of_the_logits(
     np.testing.assert_allclose(probabilities, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize(
+@each(
     "nodes",
     [[4, 0, 29], np.array([7, 7]), (3,), np.arange(N) % 4 == 1, []],
     ids=["list", "repeated", "tuple", "mask", "none"],
@@ -752,7 +749,7 @@ def test_validation_score_is_the_score_on_the_validation_nodes() -> None:
     assert clf.score(graph, clf.split_.val) == pytest.approx(clf.val_score_)
 
 
-@pytest.mark.parametrize(
+@each(
     "duplicate",
     [
         lambda clf: pickle.loads(pickle.dumps(clf)),

@@ -14,6 +14,7 @@ from h2gcn.estimator import CrossValidation, FoldScores, evaluate
 from h2gcn.estimator.cross_validation import _splits
 from h2gcn.exceptions import InputError
 from h2gcn.training import mean_interval
+from support.cases import each
 from support.graphs import adjacency
 
 
@@ -250,7 +251,7 @@ def test_it_stands_beside_the_others() -> None:
     assert "cross_validate" in h2gcn.__all__
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "words"),
     [
         ({"folds": 1}, "'folds' .* an integer, at least 2"),

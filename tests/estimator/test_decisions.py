@@ -9,6 +9,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import DecisionRule, choose_decision
 from h2gcn.exceptions import InputError
 from h2gcn.training import confusion_matrix, macro_f1
+from support.cases import each
 from support.graphs import adjacency
 
 SHARES = np.array([[0.6, 0.4], [0.9, 0.1], [0.7, 0.3], [0.2, 0.8], [0.95, 0.05]])
@@ -57,7 +58,7 @@ def test_the_rest_is_the_best_of_the_others() -> None:
     assert rule(shares).tolist() == [1, 2, 2]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_no_threshold_is_better(seed: int) -> None:
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.ones(3), size=40).round(1)  # with ties
@@ -118,7 +119,7 @@ def test_where_nothing_is_gained_the_likeliest_class_stays() -> None:
     assert rule.gains.tolist() == np.eye(2).tolist()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_macro_f1_is_near_the_best_of_all_factors(seed: int) -> None:
     rng = np.random.default_rng(seed)
     prior = np.array([0.8, 0.15, 0.05])
@@ -167,7 +168,7 @@ def test_other_nodes_to_choose_by(clf: NodeClassifier, graph: Graph) -> None:
 # ------------------------------------------------------------------------- mistakes
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "words"),
     [
         ({"kind": "f2"}, "'kind' parameter .* must be one of 'macro_f1', 'f1', 'top'"),

@@ -14,6 +14,7 @@ from h2gcn.estimator import Evaluation, evaluate, render_scores
 from h2gcn.estimator.evaluation import Estimate, GroupScores, _time_groups
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.training import wilson
+from support.cases import each
 from support.graphs import adjacency
 
 N = 40
@@ -235,7 +236,7 @@ def test_what_cannot_be_scored(clf: NodeClassifier) -> None:
         clf.evaluate(graph, [1], all_nodes=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "words"),
     [
         ({"all_nodes": "no"}, "'all_nodes' .* must be True or False"),
@@ -285,7 +286,7 @@ def days(*texts: str) -> np.ndarray:
     return np.array(texts, dtype="datetime64[D]")
 
 
-@pytest.mark.parametrize(
+@each(
     ("times", "by", "names", "groups"),
     [
         (

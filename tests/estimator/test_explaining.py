@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings, strategies as st
 
 import h2gcn.estimator.automatic
 from h2gcn import Graph, NodeClassifier, Split
@@ -18,6 +17,7 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import Explanation, Importance, Term, find_node
 from h2gcn.estimator.automatic import Answering
 from h2gcn.exceptions import InputError
+from support.cases import each
 
 NAMES = ("age", "income", "plan=basic", "plan=gold")
 
@@ -104,9 +104,8 @@ def check_sums(found: Explanation) -> None:
 
 @pytest.mark.filterwarnings("ignore:.* cannot be reached", "ignore:.* same label")
 @pytest.mark.parametrize(("model", "params"), EXACT, ids=str)
-@settings(max_examples=2)
-@given(seed=st.integers(0, 1000))
-def test_terms_sum_to_the_logit(model: str, params: dict[str, Any], seed: int) -> None:
+def test_terms_sum_to_the_logit(model: str, params: dict[str, Any]) -> None:
+    seed = EXACT.index((model, params))
     graph = made(seed)
     clf = fitted(model, graph, **params)
     for node in (seed % 60, (seed + 17) % 60):
@@ -206,7 +205,7 @@ def test_groups_join_the_blocks() -> None:
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
+@each("model", ["logistic", "boosted-trees"])
 def test_of_two_classes_that_are_one_it_is_the_odds(model: str) -> None:
     graph = made(6)
     two = replace(graph, y=graph.y % 2, classes=np.array(["honest", "fraud"]))
@@ -279,7 +278,7 @@ def test_how_far_it_is_exact_is_said() -> None:
 # ------------------------------------------------------------------ parts left out
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "parts"),
     [
         ("gcn", ["own features", "ring 1", "ring 2", "its edges"]),
@@ -353,7 +352,7 @@ def test_a_table_without_its_edges_is_that_of_a_node_without_edges() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.* cannot be reached")
-@pytest.mark.parametrize(
+@each(
     ("model", "options"),
     [
         ("correct-and-smooth", {}),
@@ -386,7 +385,7 @@ def test_labels_and_edges_are_left_out_of_models_that_spread_labels(
         assert {*found} == {"labels", "its edges"}
 
 
-@pytest.mark.parametrize(
+@each(
     "model", ["gcn", "mlp", "h2gcn-1", "logistic", "sgc", "correct-and-smooth", "ica"]
 )
 def test_sparse_features_have_the_reasons_of_dense_ones(model: str) -> None:
@@ -600,7 +599,7 @@ def strong(seed: int = 0) -> tuple[Graph, Split]:
     return graph, Split(every[:100], every[100:120], every[120:])
 
 
-@pytest.mark.parametrize("model", ["logistic", "boosted-trees", "mlp", "ring-table"])
+@each("model", ["logistic", "boosted-trees", "mlp", "ring-table"])
 def test_the_column_that_tells_is_found(model: str) -> None:
     graph, split = strong()
     clf = NodeClassifier(model, random_state=0).fit(graph, split)
@@ -640,7 +639,7 @@ def test_the_graph_matters_where_only_neighbours_tell() -> None:
         assert row.drop > 0.1, model
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "options"),
     [("correct-and-smooth", {}), ("ica", {}), ("ica", {"table": "labels.ring1"})],
 )

@@ -160,6 +160,7 @@ def test_a_table_that_does_not_fit_names_the_cap(graph: Graph) -> None:
         fit(graph, "logistic", memory_limit=2e-5)
 
 
+@pytest.mark.data
 @pytest.mark.parametrize("name", AT_HAND)
 def test_no_benchmark_is_capped(
     name: str, data_root: Path, monkeypatch: pytest.MonkeyPatch

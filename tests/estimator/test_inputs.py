@@ -11,6 +11,7 @@ from h2gcn import Graph
 from h2gcn.estimator import align_features
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
+from support.cases import each
 
 TRAINED = ("age", "colour=blue", "colour=red", "height")
 
@@ -37,7 +38,7 @@ def test_the_same_columns_are_passed_through() -> None:
     assert align_features(graph, TRAINED) is graph.x
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_columns_in_another_order_are_reordered(sparse: bool) -> None:
     graph = graph_of(("height", "colour=red", "age", "colour=blue"), sparse=sparse)
     x = align_features(graph, TRAINED)
@@ -54,7 +55,7 @@ def test_a_missing_column_is_named() -> None:
         align_features(graph_of(("age", "colour=blue", "colour=red")), TRAINED)
 
 
-@pytest.mark.parametrize("name", ["shoe size", "town=Ulm"])
+@each("name", ["shoe size", "town=Ulm"])
 def test_a_new_column_is_left_out(name: str) -> None:
     graph = graph_of((*TRAINED, name))
     told = f"columns that the model was not trained on are left out: {name!r}"
@@ -79,7 +80,7 @@ def test_missing_and_new_columns_are_told_together_and_only_some_by_name() -> No
         align_features(graph_of(("g",)), names)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_a_category_that_is_absent_counts_as_zero(sparse: bool) -> None:
     graph = graph_of(("age", "colour=red", "height"), sparse=sparse)
     with pytest.warns(
@@ -163,7 +164,7 @@ def test_a_label_that_is_known_but_not_used_does_no_harm() -> None:
     assert found.tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("nodes", [[0, 2], [False, False, True]])
+@each("nodes", [[0, 2], [False, False, True]])
 def test_a_node_without_a_label_is_named(nodes: list[int]) -> None:
     graph = labelled([0, 1, -1], ["a", "b"])
     with pytest.raises(InputError, match=r"^new: node n2 has no label to score by$"):

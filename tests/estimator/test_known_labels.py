@@ -10,6 +10,7 @@ import torch
 from h2gcn import Graph
 from h2gcn.estimator import KnownLabels, inputs
 from h2gcn.exceptions import InputError
+from support.cases import each
 from support.graphs import adjacency
 
 CPU = torch.device("cpu")
@@ -70,7 +71,7 @@ def test_a_graph_without_ids_is_known_by_its_edges() -> None:
         assert rows.tolist() == [[0, 1], [0, 0], [0, 0], [1, 0]]
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         numbered(5, [0] * 5, "other"),

@@ -13,6 +13,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
 from h2gcn.models import MODELS, build_model
 from h2gcn.rings import Needs
+from support.cases import each
 
 pytestmark = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
 
@@ -45,8 +46,8 @@ def fit(graph: Graph, **params: object) -> NodeClassifier:
 
 
 @pytest.mark.usefixtures("small_memory")
-@pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0", "h2gcn-n1"])
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@each("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0", "h2gcn-n1"])
+@each("dropout", [0.0, 0.5])
 def test_a_ring_in_a_file_trains_the_same_model(
     graph: Graph,
     model: str,
@@ -108,7 +109,7 @@ def test_where_rings_were_kept_is_not_saved(graph: Graph, tmp_path: Path) -> Non
 WAYS = [{}, {"batch_size": 8}, {"ring_cap": 4}, {"ring_store": "rings"}]
 
 
-@pytest.mark.parametrize("params", WAYS, ids=str)
+@each("params", WAYS, ids=str)
 def test_a_fit_that_would_exceed_the_limit_does_not_start(
     graph: Graph, params: dict[str, object]
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_fit_that_would_exceed_the_limit_does_not_start(
     assert epochs == []
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@each("model", sorted(MODELS))
 def test_every_model_is_held_to_the_limit(graph: Graph, model: str) -> None:
     with pytest.raises(InputError, match=r"will not fit in memory: .* the limit is"):
         fit(graph, model=model, memory_limit=TINY)
@@ -146,7 +147,7 @@ def test_two_rounds_in_batches_are_refused_before_they_start(graph: Graph) -> No
     assert "about 400 rows of the rings" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("params", "message"),
     [
         ({"ring_cap": 0}, r"'ring_cap' parameter of NodeClassifier must be an integer"),

@@ -11,6 +11,7 @@ import torch
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import build_operators, operators, plan_operators
 from h2gcn.rings import RingOptions, exact_rings, plan as ring_plan
+from support.cases import each
 from support.graphs import one_way
 
 CPU = torch.device("cpu")
@@ -56,7 +57,7 @@ def test_a_model_without_rings_is_checked_once(
     assert calls == ["check_memory"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "options", "entries"),
     [
         ("mlp", {}, ()),

@@ -8,6 +8,7 @@ from h2gcn.auto import quick_members
 from h2gcn.estimator import quick, quick_fit
 from h2gcn.exceptions import InputError
 from h2gcn.graph import stratified_split
+from support.cases import each
 from support.graphs import adjacency
 
 
@@ -118,7 +119,7 @@ def test_after_the_time_limit_no_model_is_begun() -> None:
         quick_fit(blocks(), time_limit=0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ({"y": np.full(120, -1)}, "nothing is labelled"),
@@ -143,7 +144,7 @@ def test_where_nothing_can_be_fitted_it_is_said(
     assert (found.rows, found.best, found.note) == ((), None, said)
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "metric"),
     [
         ((79, 21), "accuracy"),

@@ -22,6 +22,7 @@ from h2gcn.graph import CSR
 from h2gcn.io import TableOptions, files, write_npz
 from h2gcn.training import signed, to_bytes
 from h2gcn.training.checkpoint import digest
+from support.cases import each
 from support.commands import Run, fails
 from support.graphs import adjacency
 
@@ -56,11 +57,16 @@ def clf(graph: Graph) -> NodeClassifier:
     return fit(graph)
 
 
+def save(clf: NodeClassifier, folder: Path) -> Path:
+    """Return where a classifier was saved."""
+    clf.save(folder / "model")
+    return folder / "model"
+
+
 @pytest.fixture
 def saved(clf: NodeClassifier, tmp_path: Path) -> Path:
     """Return the folder of a saved classifier."""
-    clf.save(tmp_path / "model")
-    return tmp_path / "model"
+    return save(clf, tmp_path)
 
 
 def raw(path: Path) -> dict[str, Any]:
@@ -81,8 +87,8 @@ def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 # ---------------------------------------------------------------------- there and back
 
 
-@pytest.mark.parametrize("classes", [None, [10, -3], ["no", "yes"], ["nein", "schön"]])
-@pytest.mark.parametrize("model", ["h2gcn-2", "gcn", "h2gcn-nonlinear", "mlp"])
+@each("classes", [None, [10, -3], ["no", "yes"], ["nein", "schön"]])
+@each("model", ["h2gcn-2", "gcn", "h2gcn-nonlinear", "mlp"])
 def test_a_round_trip_keeps_every_bit(
     tmp_path: Path, classes: list[Any] | None, model: str
 ) -> None:
@@ -132,7 +138,7 @@ def test_labels_of_a_graph_without_ids_are_for_that_graph_alone(tmp_path: Path) 
         loaded.predict(other)
 
 
-@pytest.mark.parametrize("model", ["linbp", "correct-and-smooth", "ica"])
+@each("model", ["linbp", "correct-and-smooth", "ica"])
 def test_a_model_that_spreads_labels_must_have_them(tmp_path: Path, model: str) -> None:
     clf = NodeClassifier(model, epochs=2, random_state=0).fit(ring_graph())
     clf.save(tmp_path / "model")
@@ -169,7 +175,7 @@ def test_standard_scaling_is_stored(clf: NodeClassifier, saved: Path) -> None:
     np.testing.assert_array_equal(loaded.scaler_.deviation, clf.scaler_.deviation)
 
 
-@pytest.mark.parametrize("scaling", ["auto", "rows", "none"])
+@each("scaling", ["auto", "rows", "none"])
 def test_other_scalings_need_no_numbers(tmp_path: Path, scaling: str) -> None:
     graph = ring_graph(counts=True)
     clf = fit(graph, scaling=scaling)
@@ -225,7 +231,7 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
     }
 
 
-@pytest.mark.parametrize("ids", [None, [f"ö{i}" for i in range(N)]])
+@each("ids", [None, [f"ö{i}" for i in range(N)]])
 def test_a_saved_model_knows_which_nodes_it_saw(
     tmp_path: Path, ids: list[str] | None
 ) -> None:
@@ -286,9 +292,7 @@ def test_a_generator_as_random_state_is_saved_as_its_seed(
     assert NodeClassifier.load(tmp_path / "model").random_state == clf.seed_
 
 
-@pytest.mark.parametrize(
-    "options", [{"hidden_channels": np.int64(4)}, {"dropout": np.float32(0.5)}]
-)
+@each("options", [{"hidden_channels": np.int64(4)}, {"dropout": np.float32(0.5)}])
 def test_parameters_of_numpys_types_can_be_saved(
     tmp_path: Path, graph: Graph, options: dict[str, Any]
 ) -> None:
@@ -323,8 +327,11 @@ def test_a_model_of_a_gpu_is_read_where_there_is_none(
 # ----------------------------------------------------------------------------- damage
 
 
-@pytest.mark.parametrize("kept", [0, 7, 100, -1])
-def test_truncated_weights_are_found(saved: Path, kept: int) -> None:
+@each("kept", [0, 7, 100, -1])
+def test_truncated_weights_are_found(
+    clf: NodeClassifier, tmp_path: Path, kept: int
+) -> None:
+    saved = save(clf, tmp_path)
     file = saved / WEIGHTS
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(
@@ -334,8 +341,11 @@ def test_truncated_weights_are_found(saved: Path, kept: int) -> None:
         NodeClassifier.load(saved)
 
 
-@pytest.mark.parametrize("place", [0.0, 0.3, 0.999])
-def test_a_flipped_bit_is_found(saved: Path, place: float) -> None:
+@each("place", [0.0, 0.3, 0.999])
+def test_a_flipped_bit_is_found(
+    clf: NodeClassifier, tmp_path: Path, place: float
+) -> None:
+    saved = save(clf, tmp_path)
     file = saved / WEIGHTS
     data = bytearray(file.read_bytes())
     data[int(place * len(data))] ^= 1
@@ -344,7 +354,7 @@ def test_a_flipped_bit_is_found(saved: Path, place: float) -> None:
         NodeClassifier.load(saved)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda manifest: manifest.update(val_score=1.5),
@@ -356,8 +366,9 @@ def test_a_flipped_bit_is_found(saved: Path, place: float) -> None:
     ],
 )
 def test_an_edited_manifest_is_found(
-    saved: Path, change: Callable[[dict[str, Any]], None]
+    clf: NodeClassifier, tmp_path: Path, change: Callable[[dict[str, Any]], None]
 ) -> None:
+    saved = save(clf, tmp_path)
     edit(saved, change)
     with pytest.raises(
         InputError, match=r"bundle\.json: was changed after it was saved \(checksum\)"
@@ -372,8 +383,11 @@ def test_a_manifest_that_is_only_laid_out_anew_is_still_good(
     assert NodeClassifier.load(saved).params_ == clf.params_
 
 
-@pytest.mark.parametrize("kept", [0, 1, 100, -2])
-def test_a_truncated_manifest_is_found(saved: Path, kept: int) -> None:
+@each("kept", [0, 1, 100, -2])
+def test_a_truncated_manifest_is_found(
+    clf: NodeClassifier, tmp_path: Path, kept: int
+) -> None:
+    saved = save(clf, tmp_path)
     file = saved / MANIFEST
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(InputError, match=r"bundle\.json: truncated or not JSON"):
@@ -386,8 +400,11 @@ def test_a_manifest_that_is_not_text_is_found(saved: Path) -> None:
         NodeClassifier.load(saved)
 
 
-@pytest.mark.parametrize("text", ["[]", '"bundle"', '{"name": "another tool"}'])
-def test_a_manifest_of_something_else_is_found(saved: Path, text: str) -> None:
+@each("text", ["[]", '"bundle"', '{"name": "another tool"}'])
+def test_a_manifest_of_something_else_is_found(
+    clf: NodeClassifier, tmp_path: Path, text: str
+) -> None:
+    saved = save(clf, tmp_path)
     (saved / MANIFEST).write_text(text, encoding="utf-8")
     with pytest.raises(
         InputError, match=r"bundle\.json: not the manifest of a saved model"
@@ -416,7 +433,7 @@ def test_missing_files_are_named(saved: Path) -> None:
         NodeClassifier.load(saved)
 
 
-@pytest.mark.parametrize("kind", ["nothing", "empty folder", "file"])
+@each("kind", ["nothing", "empty folder", "file"])
 def test_a_path_that_is_not_a_bundle(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "thing"
     if kind == "empty folder":
@@ -473,7 +490,7 @@ def change_tensors(path: Path, changes: dict[str, torch.Tensor | None]) -> None:
     sign(path, lambda manifest: manifest.update(weights_sha256=sha256))
 
 
-@pytest.mark.parametrize("model", ["bp", "zoobp"])
+@each("model", ["bp", "zoobp"])
 def test_a_model_of_before_there_were_shares_of_classes_predicts_as_it_did(
     tmp_path: Path, model: str
 ) -> None:
@@ -559,8 +576,11 @@ BAD_TENSORS: dict[str, tuple[str, torch.Tensor | None, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_TENSORS)
-def test_a_tensor_that_does_not_fit_is_named(saved: Path, name: str) -> None:
+@each("name", BAD_TENSORS)
+def test_a_tensor_that_does_not_fit_is_named(
+    clf: NodeClassifier, tmp_path: Path, name: str
+) -> None:
+    saved = save(clf, tmp_path)
     tensor, value, words = BAD_TENSORS[name]
     change_tensors(saved, {tensor: value})
     with pytest.raises(InputError) as caught:
@@ -628,8 +648,11 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_FIELDS)
-def test_a_field_of_another_form_is_named(saved: Path, name: str) -> None:
+@each("name", BAD_FIELDS)
+def test_a_field_of_another_form_is_named(
+    clf: NodeClassifier, tmp_path: Path, name: str
+) -> None:
+    saved = save(clf, tmp_path)
     change, words = BAD_FIELDS[name]
     sign(saved, lambda manifest: manifest.update(change))
     with pytest.raises(InputError) as caught:
@@ -637,7 +660,7 @@ def test_a_field_of_another_form_is_named(saved: Path, name: str) -> None:
     assert str(caught.value) == f"{saved / MANIFEST}: {words}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         ({"epochs": "2"}, "params.epochs must be an integer. Got '2' instead."),
@@ -656,8 +679,9 @@ def test_a_field_of_another_form_is_named(saved: Path, name: str) -> None:
     ids=str,
 )
 def test_a_parameter_of_another_form_is_named(
-    saved: Path, change: dict[str, Any], words: str
+    clf: NodeClassifier, tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
+    saved = save(clf, tmp_path)
     sign(saved, lambda manifest: manifest["params"].update(change))
     with pytest.raises(InputError) as caught:
         NodeClassifier.load(saved)
@@ -736,7 +760,7 @@ def test_a_bundle_json_of_another_tool_is_left_alone(
         clf.save(tmp_path)
 
 
-@pytest.mark.parametrize("name", [MANIFEST, WEIGHTS])
+@each("name", [MANIFEST, WEIGHTS])
 def test_a_file_of_another_tool_with_one_of_our_names_is_left_alone(
     clf: NodeClassifier, tmp_path: Path, name: str
 ) -> None:

@@ -10,6 +10,7 @@ from h2gcn.estimator import Scaler, choose_scaling, other_scalings
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features
+from support.cases import each
 
 ALL = np.arange(4)
 X = np.array([[1, 0, 3], [0, 0, 0], [2, 2, 0], [0, 5, 0]], dtype=np.float32)
@@ -27,7 +28,7 @@ def dense(x: Features) -> np.ndarray:
 # ----------------------------------------------------------------------------- rows
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_rows_are_divided_by_their_sums_and_zero_rows_stay_zero(sparse: bool) -> None:
     x = features(X, sparse)
     scaled = fit_scaler("rows", x, ALL)(x)
@@ -41,7 +42,7 @@ def test_rows_are_divided_by_their_sums_and_zero_rows_stay_zero(sparse: bool) ->
     ]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_a_row_whose_entries_cancel_is_not_divided_by_zero(sparse: bool) -> None:
     scaled = Scaler("rows")(features(np.array([[1, -1], [3, 1]]), sparse))
     assert dense(scaled).tolist() == [[0, 0], [0.75, 0.25]]
@@ -100,7 +101,7 @@ def test_sparse_columns_of_mostly_zeros_are_scaled_but_not_centred() -> None:
     np.testing.assert_allclose(scaled.toarray(), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("fitted_sparse", [False, True])
+@each("fitted_sparse", [False, True])
 def test_what_was_fitted_decides_not_the_layout_of_the_next_graph(
     fitted_sparse: bool,
 ) -> None:
@@ -108,7 +109,7 @@ def test_what_was_fitted_decides_not_the_layout_of_the_next_graph(
     np.testing.assert_allclose(scaler(CSR(X)).toarray(), scaler(X), atol=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "sparse"),
     [
         *((0.0, False), (0.0, True), (1.0, False), (1.0, True), (0.1, False)),
@@ -125,10 +126,8 @@ def test_constant_columns_are_not_scaled(value: float, sparse: bool) -> None:
     np.testing.assert_allclose(dense(scaler(x)), 0, atol=1e-6 * abs(value))
 
 
-@pytest.mark.parametrize(
-    ("mean", "deviation"), [(40.7, 0.01), (2000, 1), (1e5, 10)], ids=str
-)
-@pytest.mark.parametrize("sparse", [False, True])
+@each(("mean", "deviation"), [(40.7, 0.01), (2000, 1), (1e5, 10)], ids=str)
+@each("sparse", [False, True])
 def test_a_deviation_that_is_small_beside_the_mean_is_found(
     mean: float, deviation: float, sparse: bool
 ) -> None:
@@ -143,14 +142,14 @@ def test_a_deviation_that_is_small_beside_the_mean_is_found(
 # ----------------------------------------------------------------------- none and auto
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_none_leaves_all_as_it_is(sparse: bool) -> None:
     x = features(X, sparse)
     assert fit_scaler("none", x, ALL)(x) is x
 
 
-@pytest.mark.parametrize("kind", ["rows", "standard"])
-@pytest.mark.parametrize("sparse", [False, True])
+@each("kind", ["rows", "standard"])
+@each("sparse", [False, True])
 def test_scaling_leaves_its_input_alone(kind: str, sparse: bool) -> None:
     x = features(X, sparse)
     fit_scaler(kind, x, ALL)(x)
@@ -165,8 +164,8 @@ def one_hot() -> np.ndarray:
     return np.eye(5)[np.arange(40) % 5]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize(
+@each("sparse", [False, True])
+@each(
     ("x", "chosen"),
     [
         (bag_of_words(), "rows"),
@@ -223,7 +222,7 @@ def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
 # ------------------------------------------------------------------- near the largest
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@each("sparse", [False, True])
 def test_sums_that_32_bits_cannot_hold_are_no_zeros(sparse: bool) -> None:
     x = features(np.array([[3e38, 3e38, 0], [1, 0, 3]]), sparse)
     scaled = fit_scaler("rows", x, np.arange(2))(x)

@@ -13,6 +13,7 @@ from h2gcn.estimator import Scaler
 from h2gcn.estimator.inputs import scaling_key, table_maker, table_schema
 from h2gcn.estimator.parameters import input_width
 from h2gcn.exceptions import InputError
+from support.cases import each
 from support.graphs import adjacency
 
 N = 40
@@ -114,7 +115,7 @@ def test_a_key_is_of_the_scaling_and_the_columns() -> None:
     assert scaling_key(Scaler("none"), ("a",)) == scaling_key(Scaler("none"), ("a",))
 
 
-@pytest.mark.parametrize("model", ["logistic", "sign", "linkx"])
+@each("model", ["logistic", "sign", "linkx"])
 def test_a_graph_without_edges_is_a_table_of_its_features(model: str) -> None:
     clf = NodeClassifier(model, epochs=3, random_state=0).fit(cycle(edges=False))
     assert clf.schema_.blocks == ("own",)

@@ -35,6 +35,7 @@ from h2gcn.experiments.definition import (
     Published,
     published_rows,
 )
+from support.cases import each
 
 SPLITS = ["split 0", "split 1", "split 2"]
 
@@ -52,7 +53,7 @@ def test_one_run_has_no_deviation() -> None:
     assert measured([0.5], ["split 0"], None).std is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("mean", "paper", "said"),
     [
         (82.0, Published(80.0, 2.0), "within"),
@@ -76,7 +77,7 @@ def test_the_verdict_is_by_one_deviation_of_the_paper(
         assert verdict(mean, paper, 50.0) == said
 
 
-@pytest.mark.parametrize("papers", [None, 0.0])
+@each("papers", [None, 0.0])
 def test_without_a_deviation_of_the_paper_ours_is_the_measure(
     papers: float | None,
 ) -> None:

@@ -18,6 +18,7 @@ from h2gcn.experiments import (
     render_html as render,
     summary_line as summarise,
 )
+from support.cases import each
 from support.example_results import (
     EVIL,
     as_paper,
@@ -111,15 +112,10 @@ RESULTS = {
 }
 
 
-@pytest.fixture(params=RESULTS)
-def given(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Each of the results above in turn."""
-    return RESULTS[request.param]
-
-
 # -------------------------------------------------------------------------------- page
 
 
+@each("given", RESULTS.values(), ids=RESULTS)
 def test_the_page_is_whole_and_needs_nothing_else(given: dict[str, Any]) -> None:
     html = render_html([given])
     page = Page(html)

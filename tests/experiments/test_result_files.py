@@ -8,6 +8,7 @@ import pytest
 
 from h2gcn.exceptions import InputError
 from h2gcn.experiments import Result, figures, read_results, render_html, write_result
+from support.cases import each
 from support.example_results import cell, figure, leave, result, small, table
 
 
@@ -99,7 +100,7 @@ BAD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each("name", BAD)
 def test_a_file_of_another_form_is_refused(name: str, tmp_path: Path) -> None:
     content, rule = BAD[name]
     (tmp_path / "x").mkdir()

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from h2gcn.experiments import Cell, Figure, Result, Series, Table
 from h2gcn.experiments.definition import Published
+from support.cases import each
 from support.example_results import as_paper, result, small
 
 ROOT = Path(__file__).parents[2]
@@ -18,14 +17,14 @@ MEASURED = (
 """What stands in a cell of accuracies, in this order."""
 
 
-@pytest.mark.parametrize("given", [small(), as_paper("syn-cora"), as_paper("real")])
+@each("given", [small(), as_paper("syn-cora"), as_paper("real")])
 def test_what_json_holds_comes_back(given: dict[str, Any]) -> None:
     read = Result.from_json(json.loads(json.dumps(given)))
     assert Result.from_json(json.loads(json.dumps(read.to_json()))) == read
     assert read.tables[0].to_json() == {"corner": "model"} | given["tables"][0]
 
 
-@pytest.mark.parametrize("name", ["statistics", "theory"])
+@each("name", ["statistics", "theory"])
 def test_results_that_are_kept_can_be_read(name: str) -> None:
     text = (ROOT / "results" / name / "result.json").read_text("utf-8")
     read = Result.from_json(json.loads(text))

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from h2gcn.experiments import Cell, Result, Table, show as show_table, tables
 from h2gcn.experiments.definition import Published
+from support.cases import each
 from support.example_results import EVIL, as_paper, cell, result, small, table
 
 Render = Callable[[dict[str, Any], Any], str]
@@ -49,12 +50,6 @@ FORMS: dict[str, Render] = {
 }
 
 
-@pytest.fixture(params=FORMS)
-def render(request: pytest.FixtureRequest) -> Render:
-    """Each form in turn."""
-    return FORMS[request.param]
-
-
 def read_csv(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
@@ -62,7 +57,7 @@ def read_csv(text: str) -> list[dict[str, str]]:
 # ------------------------------------------------------------------------------ cells
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "expected"),
     [
         ({"mean": 70.5, "std": 0.714}, ("70.50 ± 0.71", "–", "–")),
@@ -130,6 +125,7 @@ def test_a_graph_is_not_better_with_more_nodes() -> None:
 # -------------------------------------------------------------------------- all forms
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_every_form_names_protocol_versions_and_notes(render: Render) -> None:
     given = small()
     text = " ".join(render(given, given["tables"][0]).split())
@@ -137,11 +133,13 @@ def test_every_form_names_protocol_versions_and_notes(render: Render) -> None:
         assert told in text
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_every_form_has_the_notes_of_the_table(render: Render) -> None:
     shown = table({"a": [cell(1.0)]}, ["x"], notes=["A gap of 3 points."])
     assert render(result(), shown).count("A gap of 3 points.") == 1
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_every_form_has_the_verdict_of_every_cell(render: Render) -> None:
     given = as_paper("syn-cora")
     (shown,) = given["tables"]
@@ -154,16 +152,19 @@ def test_every_form_has_the_verdict_of_every_cell(render: Render) -> None:
         assert len(re.findall(f",{kind}," if render is csv_text else told, text)) == n
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_what_was_not_run_is_said_in_every_form(render: Render) -> None:
     given = small()
     assert render(given, given["tables"][0]).count("not run") == 1
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_an_empty_table_is_no_error(render: Render) -> None:
     assert "quick" in render(result(), table({"gcn": []}, [])) or render is csv_text
     assert render(result(), table({}, ["texas"]))
 
 
+@each("render", FORMS.values(), ids=FORMS)
 def test_missing_fields_are_no_error(render: Render) -> None:
     bare = {"name": "t", "title": "T", "columns": ["a"]}
     rows = [{"name": "gcn", "cells": [{"mean": None}]}]
@@ -324,7 +325,7 @@ def test_latex_escapes_what_it_would_read() -> None:
 # ----------------------------------------------------------------------------- screen
 
 
-@pytest.mark.parametrize("width", [40, 80, 300])
+@each("width", [40, 80, 300])
 def test_a_wide_table_is_cut_into_blocks_that_fit(width: int) -> None:
     given = as_paper("ablation")
     (shown,) = given["tables"]

@@ -1,5 +1,6 @@
 """Logistic regression and boosted trees: scikit-learn's own, and safe as arrays."""
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -307,14 +308,25 @@ def ring_graph(n: int = 40) -> Graph:
     return Graph(x=x, adj=adjacency(n, edges), y=y)
 
 
+@functools.cache
+def some_trees() -> NodeClassifier:
+    """Return a fitted classifier, which tests may read and not change."""
+    options = {"trees": 5}
+    return NodeClassifier("boosted-trees", options=options, random_state=0).fit(
+        ring_graph()
+    )
+
+
+def save_trees(folder: Path) -> Path:
+    """Return where trees were saved."""
+    some_trees().save(folder / "model")
+    return folder / "model"
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     """Return the folder of saved trees."""
-    options = {"trees": 5}
-    NodeClassifier("boosted-trees", options=options, random_state=0).fit(
-        ring_graph()
-    ).save(tmp_path / "model")
-    return tmp_path / "model"
+    return save_trees(tmp_path)
 
 
 def rewrite(
@@ -377,8 +389,9 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_trees_are_refused(saved: Path, damage: str) -> None:
+@each("damage", DAMAGES)
+def test_damaged_trees_are_refused(tmp_path: Path, damage: str) -> None:
+    saved = save_trees(tmp_path)
     rewrite(saved, DAMAGES[damage])
     with pytest.raises(InputError) as caught:
         NodeClassifier.load(saved)

@@ -10,7 +10,6 @@ import pytest
 
 from h2gcn.rings import Work
 from h2gcn.rings.footprint import SLACK, operator_bytes, piece_bytes, piece_size
-from support.cases import each
 
 ROOT = Path(__file__).parents[2]
 BIG = 10**9
@@ -113,7 +112,7 @@ print(json.dumps([fit(model, 30_000, train) for train in (0.48, 0.9)]))
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("memory")
-@each("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
+@pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
 def test_the_forecast_is_what_a_training_takes(model: str, tmp_path: Path) -> None:
     script = tmp_path / "measure.py"
     script.write_text(MEASURE)

@@ -31,6 +31,7 @@ from h2gcn.training.batches import (
     renumbered,
     worth_renumbering,
 )
+from support.cases import each
 from support.graphs import NAMED
 
 CPU = torch.device("cpu")
@@ -180,7 +181,7 @@ def test_rows_are_let_go_as_soon_as_they_are_joined(
 # ------------------------------------------------------- against the whole graph
 
 
-@pytest.mark.parametrize("name", ON_GRAPHS)
+@each("name", ON_GRAPHS)
 @settings(max_examples=8)
 @given(
     n=st.integers(1, 14),
@@ -205,11 +206,9 @@ def test_batches_give_the_logits_of_the_whole_graph(
             )
 
 
-@pytest.mark.parametrize("nonlinear", [False, True])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize(
-    "final", [(0,), (0, 1), (1,), (0, 1, 2), (2,), (0, 2)], ids=str
-)
+@each("nonlinear", [False, True])
+@each("training", [False, True])
+@each("final", [(0,), (0, 1), (1,), (0, 1, 2), (2,), (0, 2)], ids=str)
 def test_every_design_of_h2gcn(
     final: Sequence[int], training: bool, nonlinear: bool
 ) -> None:
@@ -226,7 +225,7 @@ def test_every_design_of_h2gcn(
     )
 
 
-@pytest.mark.parametrize("name", ON_GRAPHS)
+@each("name", ON_GRAPHS)
 def test_what_is_left_out_cannot_matter(name: str) -> None:
     adj, model = random_adjacency(30, 0.05, 1), build(name).eval()
     index = np.array([7])
@@ -245,8 +244,8 @@ def test_what_is_left_out_cannot_matter(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted({*ON_GRAPHS} - PHASED))
-@pytest.mark.parametrize("sparse", [False, True])
+@each("name", sorted({*ON_GRAPHS} - PHASED))
+@each("sparse", [False, True])
 def test_one_batch_of_all_training_nodes_has_the_gradient_of_the_whole(
     name: str, sparse: bool
 ) -> None:
@@ -279,7 +278,7 @@ def batches(split: Split, size: int, seed: int = 0, reach: int = 1) -> MiniBatch
 SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 
-@pytest.mark.parametrize("size", [1, 5, 22, 23, 40])
+@each("size", [1, 5, 22, 23, 40])
 def test_an_epoch_sees_each_training_node_once(size: int) -> None:
     feed = batches(SPLIT, size)
     for epoch in (1, 2):
@@ -352,7 +351,7 @@ def test_a_classifier_learns_from_batches(graph: Graph) -> None:
     assert batched.history_[-1].loss < batched.history_[0].loss / 2
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@each("name", BATCHED)
 def test_every_such_model_is_trained_on_batches(name: str) -> None:
     small = generate_graph(
         n_nodes=40, n_classes=3, features=GaussianFeatures(n_features=4), seed=1
@@ -401,14 +400,14 @@ def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
         )
 
 
-@pytest.mark.parametrize("size", [0, -3, 2.5, "8", True])
+@each("size", [0, -3, 2.5, "8", True])
 def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
     rule = "'batch_size' parameter of NodeClassifier must be an integer, at least 1"
     with pytest.raises(InputError, match=rule):
         NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", sorted(WITHOUT))
+@each("name", sorted(WITHOUT))
 def test_models_without_batches(graph: Graph, name: str) -> None:
     why = "it has no epochs"
     if name not in AT_ONCE:
@@ -481,7 +480,7 @@ def test_only_what_gains_by_it_is_renumbered(monkeypatch: pytest.MonkeyPatch) ->
     assert not worth_renumbering(x, [ring]), "too large for a second copy"
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@each("dropout", [0.0, 0.5])
 def test_training_with_other_numbers_is_the_same_training(
     dropout: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
 from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, make_rule
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
+from support.cases import each
 from support.graphs import one_way
 
 ONE = torch.ones(1, 3)
@@ -109,8 +110,8 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 # ------------------------------------------------------------------- to the same bits
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("stopping", RULES)
+@each("optimizer", OPTIMIZERS)
+@each("stopping", RULES)
 def test_rules_and_optimisers_go_on(
     small_graph: Graph, tmp_path: Path, stopping: str, optimizer: str
 ) -> None:
@@ -121,7 +122,7 @@ def test_rules_and_optimisers_go_on(
     check_same(resume(new(**params), small_graph, tmp_path / "c"), whole)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "params"),
     [
         ("mlp", {}),
@@ -272,7 +273,7 @@ def test_a_prior_is_not_trained_again(
     assert trained == ["CPGNN"]
 
 
-@pytest.mark.parametrize("model", ["label-propagation", "linbp", "bp", "ica"])
+@each("model", ["label-propagation", "linbp", "bp", "ica"])
 def test_a_model_without_weights_leaves_nothing(
     small_graph: Graph, tmp_path: Path, model: str
 ) -> None:
@@ -414,7 +415,7 @@ def test_a_full_disk_does_not_end_a_training(
 # ----------------------------------------------------------------------- what it is of
 
 
-@pytest.mark.parametrize(
+@each(
     ("params", "words"),
     [
         ({"dropout": 0.3}, "was made with dropout 0.5, not 0.3"),
@@ -500,7 +501,7 @@ def test_rings_stay_where_they_were(
     assert list((tmp_path / "rings").glob("*/ring-2.int32"))
 
 
-@pytest.mark.parametrize("model", ["mlp", "gcn", "h2gcn-s1"])
+@each("model", ["mlp", "gcn", "h2gcn-s1"])
 def test_what_has_no_two_hop_ring_is_in_memory(
     small_graph: Graph, tmp_path: Path, model: str
 ) -> None:
@@ -606,7 +607,7 @@ def test_another_version_is_refused(small_graph: Graph, tmp_path: Path) -> None:
         resume(new(), small_graph, tmp_path / "c")
 
 
-@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)], ids=str)
+@each("random_state", [None, np.random.RandomState(0)], ids=str)
 def test_a_seed_that_cannot_come_again_is_refused(
     small_graph: Graph, tmp_path: Path, random_state: Any
 ) -> None:
@@ -667,7 +668,7 @@ def test_a_folder_that_cannot_be_written(
         new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "rule"),
     [
         (5, "fit must be a path"),
@@ -773,7 +774,7 @@ def test_one_that_was_written_in_the_meantime_is_not_overwritten(
     assert find_stage(tmp_path / "c").epoch == 12
 
 
-@pytest.mark.parametrize("minutes", [-1, math.inf, math.nan, "2"])
+@each("minutes", [-1, math.inf, math.nan, "2"])
 def test_minutes_out_of_range(
     small_graph: Graph, tmp_path: Path, minutes: object
 ) -> None:
@@ -920,7 +921,7 @@ BAD_TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_TENSORS)
+@each("name", BAD_TENSORS)
 def test_a_tensor_that_does_not_fit_is_named(
     small_graph: Graph, tmp_path: Path, name: str
 ) -> None:
@@ -945,7 +946,7 @@ def test_a_tensor_that_does_not_fit_is_named(
 NOT_NEEDED = "given is not what the steps of the phase need"
 
 
-@pytest.mark.parametrize(
+@each(
     ("tensor", "words"),
     [
         (None, NOT_NEEDED),
@@ -970,7 +971,7 @@ def test_what_a_phase_was_given_is_checked(
     assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
 
 
-@pytest.mark.parametrize(
+@each(
     "history",
     [
         torch.zeros(3, 3, dtype=torch.float64),
@@ -1027,7 +1028,7 @@ def test_a_folder_in_place_of_the_manifest(small_graph: Graph, tmp_path: Path) -
     assert file.is_dir()
 
 
-@pytest.mark.parametrize("name", [MANIFEST, "state", "c"])
+@each("name", [MANIFEST, "state", "c"])
 def test_what_may_not_be_read(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -30,6 +30,7 @@ from h2gcn.training import (
     cut_nodes,
     train,
 )
+from support.cases import each
 
 Work = Callable[[Workers], Any]
 GRAPH = generate_graph(n_nodes=120, homophily=0.3, seed=3)
@@ -255,7 +256,7 @@ def test_what_travels_is_what_the_products_need(tmp_path: Path) -> None:
     assert sent == [2 * 4 * 3 * 40, 2 * 4 * 3 * 80]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@each("size", [1, 2, 3, 7])
 def test_costs_are_shared_alike(size: int) -> None:
     costs = np.random.default_rng(size).integers(1, 50, 400)
     bounds = balanced(costs, size)

@@ -24,11 +24,12 @@ from h2gcn.training import (
     roc_auc,
     wilson,
 )
+from support.cases import each
 
 Z = 1.959963984540054
 
 
-@pytest.mark.parametrize(
+@each(
     ("hits", "nodes"), [(0, 1), (1, 1), (0, 7), (8, 10), (50, 100), (997, 1000), (9, 9)]
 )
 def test_wilson_solves_its_equation(hits: int, nodes: int) -> None:
@@ -81,8 +82,8 @@ def said(n_classes: int, m: int, seed: int) -> tuple[np.ndarray, ...]:
     return y, logits.astype(np.float32), shares.astype(np.float32)
 
 
-@pytest.mark.parametrize("cells", [1, 35, 2**18])
-@pytest.mark.parametrize(("n_classes", "m"), [(2, 12), (3, 10), (5, 9), (2, 1)])
+@each("cells", [1, 35, 2**18])
+@each(("n_classes", "m"), [(2, 12), (3, 10), (5, 9), (2, 1)])
 def test_draws_are_those_of_scoring_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch, n_classes: int, m: int, cells: int
 ) -> None:

@@ -17,6 +17,7 @@ from h2gcn.training import Epoch, TrainConfig, checkpoint, fit_module, loop
 from h2gcn.training.loop import TrainResult, train
 from h2gcn.training.metrics import accuracy
 from h2gcn.training.objective import class_weights, node_loss
+from support.cases import each
 from support.graphs import NAMED, adjacency
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -78,7 +79,7 @@ def run_script(
     return result, model.weight.item(), weights
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "best"),
     [
         ([1, 2, 3, 4], 4),
@@ -103,7 +104,7 @@ def test_the_best_epoch_is_kept_and_the_latest_on_a_tie(
     assert result.seconds > 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("counts", "patience", "epochs"),
     [
         # Epoch 2 is the last that rises; a tie is not a rise.
@@ -150,7 +151,7 @@ def test_the_metric_chooses_the_epoch() -> None:
     assert [epoch.val_score for epoch in chosen["roc_auc"].history] == [1.0, 0.5]
 
 
-@pytest.mark.parametrize("metric", ["roc_auc", "pr_auc"])
+@each("metric", ["roc_auc", "pr_auc"])
 def test_ranking_needs_both_classes_among_the_validation_nodes(metric: str) -> None:
     model = Scripted([hits(2)[:2], hits(2)[:2]])
     split = Split(train=[0, 1], val=[2, 4], test=[])  # one class: no ROC curve
@@ -188,7 +189,7 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
-@pytest.mark.parametrize("name", ["h2gcn-2", "gcn"])
+@each("name", ["h2gcn-2", "gcn"])
 def test_the_weights_left_behind_reproduce_the_validation_score(
     small_graph: Graph, name: str
 ) -> None:
@@ -217,7 +218,7 @@ def test_best_weights_are_copies_not_the_live_ones() -> None:
     assert weight == weights[0] != weights[-1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "penalised"),
     [
         ("h2gcn-1", {"embedding", "classifier"}),
@@ -331,7 +332,7 @@ def test_the_seed_is_that_of_the_dropout(small_graph: Graph) -> None:
     assert losses(0.0, 1) == losses(0.0, 2)
 
 
-@pytest.mark.parametrize("interrupt", [None, KeyboardInterrupt, RuntimeError])
+@each("interrupt", [None, KeyboardInterrupt, RuntimeError])
 def test_the_global_generator_is_left_as_it_was(
     small_graph: Graph, interrupt: type[BaseException] | None
 ) -> None:
@@ -371,9 +372,7 @@ def test_on_epoch_sees_the_history_as_it_grows(small_graph: Graph) -> None:
 # -------------------------------------------------------------------- interruptions
 
 
-@pytest.mark.parametrize(
-    ("at", "best"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 5)], ids=str
-)
+@each(("at", "best"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 5)], ids=str)
 def test_an_interrupt_keeps_the_best_epoch_so_far(at: int, best: int) -> None:
     model = Scripted([hits(count) for count in (1, 3, 2, 2, 4)])
     weights: list[float] = []
@@ -438,8 +437,8 @@ def diverge(graph: Graph, **options: object) -> TrainResult:
     return train(build("h2gcn-1"), x, operators, graph.y, SPLIT, config)
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
-@pytest.mark.parametrize("epochs", [1, 5])
+@each("metric", ["accuracy", "roc_auc"])
+@each("epochs", [1, 5])
 def test_logits_that_diverge_are_an_error_in_the_epoch_itself(
     small_graph: Graph, metric: str, epochs: int
 ) -> None:
@@ -451,7 +450,7 @@ def test_logits_that_diverge_are_an_error_in_the_epoch_itself(
         diverge(small_graph, epochs=epochs, metric=metric)
 
 
-@pytest.mark.parametrize("value", [math.inf, math.nan])
+@each("value", [math.inf, math.nan])
 def test_a_loss_that_diverges_is_an_error(value: float) -> None:
     class Diverging(Scripted):
         def forward(self, x: Tensor, operators: object, target: object) -> Tensor:
@@ -475,7 +474,7 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
 # --------------------------------------------------------------------------- config
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "message"),
     [
         ({"epochs": 0}, r"'epochs' .* an integer, at least 1\. Got 0 instead"),
@@ -531,7 +530,7 @@ def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
     assert torch.isfinite(first).all()
 
 
-@pytest.mark.parametrize("batch_size", [None, 16])
+@each("batch_size", [None, 16])
 def test_balanced_classes_find_more_of_a_rare_one(batch_size: int | None) -> None:
     graph = rare_graph()
     found = {}

@@ -9,6 +9,7 @@ from sklearn import metrics as reference
 from h2gcn.exceptions import InputError
 from h2gcn.training import confusion_matrix, macro_f1, per_class, roc_auc
 from h2gcn.training.metrics import METRICS, accuracy, score
+from support.cases import each
 
 
 def random_case(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,7 +39,7 @@ def test_accuracy_of_nothing_is_nan() -> None:
     assert math.isnan(accuracy(np.array([], dtype=int), np.empty((0, 3))))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_accuracy_is_scikit_learns(seed: int) -> None:
     y, scores = random_case(seed, 4)
     expected = reference.accuracy_score(y, scores.argmax(axis=1))
@@ -57,7 +58,7 @@ def test_roc_auc_by_hand() -> None:
     assert roc_auc(y, np.c_[rank, rank + y]) == 1.0
 
 
-@pytest.mark.parametrize("seed", range(10))
+@each("seed", range(10))
 def test_roc_auc_is_scikit_learns(seed: int) -> None:
     y, scores = random_case(seed, 2)
     powers = np.exp(scores.astype(float))
@@ -66,12 +67,12 @@ def test_roc_auc_is_scikit_learns(seed: int) -> None:
     assert roc_auc(y, scores) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("label", [0, 1])
+@each("label", [0, 1])
 def test_roc_auc_of_one_class_is_nan(label: int) -> None:
     assert math.isnan(roc_auc(np.full(4, label), np.eye(4, 2)))
 
 
-@pytest.mark.parametrize("n_classes", [1, 3])
+@each("n_classes", [1, 3])
 def test_roc_auc_is_for_two_classes(n_classes: int) -> None:
     with pytest.raises(
         InputError,
@@ -100,7 +101,7 @@ def test_confusion_by_hand() -> None:
     assert confusion_matrix(nothing, nothing, 2).tolist() == [[0, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_confusion_and_macro_f1_are_scikit_learns(seed: int) -> None:
     n_classes = 2 + seed
     y, scores = random_case(seed, n_classes)
@@ -165,8 +166,8 @@ def test_pr_auc_is_of_the_rarer_class() -> None:
 # --------------------------------------------------------------------------- pr_auc
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("rare", [0, 1])
+@each("seed", range(5))
+@each("rare", [0, 1])
 def test_pr_auc_chooses_by_the_rarer_class(seed: int, rare: int) -> None:
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(60) < 0.2, rare, 1 - rare)

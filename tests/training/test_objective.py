@@ -5,10 +5,11 @@ import torch
 from torch.nn import functional
 
 from h2gcn.training.objective import node_loss
+from support.cases import each
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e4], ids=["small", "large"])
-@pytest.mark.parametrize("classes", [1, 2, 7])
+@each("scale", [1.0, 1e4], ids=["small", "large"])
+@each("classes", [1, 2, 7])
 def test_the_loss_is_torchs_cross_entropy(classes: int, scale: float) -> None:
     torch.manual_seed(0)
     logits = scale * torch.randn(30, classes + 1)[:, :classes]

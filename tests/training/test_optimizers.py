@@ -4,12 +4,12 @@ import subprocess
 import sys
 from copy import deepcopy
 
-import pytest
 import torch
 from torch import Tensor, nn
 
 from h2gcn.models import NodeModule
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
+from support.cases import each
 
 TORCHS = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
 
@@ -38,7 +38,7 @@ def steps(model: Linear, optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [model.weight, model.bias]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@each("name", OPTIMIZERS)
 def test_steps_are_torchs_to_the_bit(name: str) -> None:
     ours, theirs = Linear(), Linear()
     groups = [
@@ -54,7 +54,7 @@ def test_steps_are_torchs_to_the_bit(name: str) -> None:
         assert own.requires_grad
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@each("name", OPTIMIZERS)
 def test_a_state_is_gone_on_from(name: str) -> None:
     model, other = Linear(), Linear()
     first, second = (make_optimizer(name, one, 0.01, 0.0) for one in (model, other))

@@ -18,6 +18,7 @@ from h2gcn.sparse import Operator
 from h2gcn.training import Epoch, TrainConfig, TrainResult, loop, train
 from h2gcn.training.checkpoint import RULES, Decision, PhasedRule, make_rule
 from h2gcn.training.optimizers import make_optimizer
+from support.cases import each
 from support.graphs import NAMED
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -37,9 +38,9 @@ def scores(rule: PhasedRule, values: Sequence[float]) -> list[tuple[int, bool, b
 # --------------------------------------------------------------------------- the rule
 
 
-@pytest.mark.parametrize("stopping", RULES)
-@pytest.mark.parametrize("patience", [None, 1, 3])
-@pytest.mark.parametrize("seed", range(5))
+@each("stopping", RULES)
+@each("patience", [None, 1, 3])
+@each("seed", range(5))
 def test_one_phase_is_the_rule_itself(
     stopping: str, patience: int | None, seed: int
 ) -> None:
@@ -281,8 +282,8 @@ def weights_of(clf: NodeClassifier) -> dict[str, bytes]:
     return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
 
 
-@pytest.mark.parametrize("model", PHASED)
-@pytest.mark.parametrize("seed", [0, 1])
+@each("model", PHASED)
+@each("seed", [0, 1])
 def test_labels_beyond_training_teach_nothing(
     small_graph: Graph, model: str, seed: int
 ) -> None:
@@ -300,7 +301,7 @@ def test_labels_beyond_training_teach_nothing(
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("model", PHASED)
+@each("model", PHASED)
 def test_labels_of_test_nodes_change_nothing(small_graph: Graph, model: str) -> None:
     y = small_graph.y.copy()
     y[20:] = 1 - y[20:]
@@ -310,7 +311,7 @@ def test_labels_of_test_nodes_change_nothing(small_graph: Graph, model: str) -> 
     assert one.history_ == other.history_
 
 
-@pytest.mark.parametrize("model", PHASED)
+@each("model", PHASED)
 def test_labels_of_training_nodes_do_teach(small_graph: Graph, model: str) -> None:
     y = small_graph.y.copy()
     y[0:2] = y[[1, 0]]
@@ -335,8 +336,8 @@ def kill(clf: NodeClassifier, graph: Graph, folder: Path, at: int) -> None:
         )
 
 
-@pytest.mark.parametrize("at", range(1, 12))
-@pytest.mark.parametrize(
+@each("at", range(1, 12))
+@each(
     ("model", "options"),
     [
         ("gmnn", {"iterations": 2, "label_steps": 3, "temperature": 5.0}),
@@ -383,7 +384,7 @@ def test_a_kill_between_phases_has_the_steps_taken_again(
     assert weights_of(again) == weights_of(whole)
 
 
-@pytest.mark.parametrize("model", PHASED)
+@each("model", PHASED)
 def test_other_numbers_of_epochs_are_another_training(
     small_graph: Graph, tmp_path: Path, model: str
 ) -> None:
@@ -406,7 +407,7 @@ def test_nothing_that_is_given_is_saved_with_a_model(
         assert np.isfinite(loaded.predict_logits(other)).all()
 
 
-@pytest.mark.parametrize("model", PHASED)
+@each("model", PHASED)
 def test_weights_of_classes_act_in_every_phase(small_graph: Graph, model: str) -> None:
     y = small_graph.y.copy()
     y[:12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]

@@ -17,6 +17,7 @@ from h2gcn.training import (
     pr_auc,
     reliability_bins,
 )
+from support.cases import each
 
 NOBODY = np.zeros(0, dtype=np.int64)
 
@@ -49,7 +50,7 @@ def test_brier_by_hand() -> None:
     assert brier(np.array([1]), three) == pytest.approx(0.25 + 0.49 + 0.04)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@each("n_classes", [2, 3, 5])
 def test_log_loss_and_brier_are_scikit_learns(n_classes: int) -> None:
     y, shares = random_case(n_classes, n_classes)
     assert log_loss(y, shares) == pytest.approx(reference.log_loss(y, shares))
@@ -80,7 +81,7 @@ def test_average_precision_by_hand() -> None:
     assert found[0] == pytest.approx((1 + 2 / 3) / 2)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@each("n_classes", [2, 4])
 def test_pr_auc_is_scikit_learns(n_classes: int) -> None:
     y, shares = random_case(7, n_classes)
     expected = [
@@ -137,7 +138,7 @@ def test_an_empty_bin_has_no_shares() -> None:
     assert first == ReliabilityBin(0.0, 1 / 15, 0, None, None)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_the_calibration_error_is_that_of_its_definition(seed: int) -> None:
     y, shares = random_case(seed, 3)
     top, right = shares.max(axis=1), shares.argmax(axis=1) == y

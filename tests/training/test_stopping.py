@@ -2,10 +2,9 @@
 
 import math
 
-import pytest
-
 from h2gcn.training import Epoch
 from h2gcn.training.checkpoint import RULES, Decision, make_rule
+from support.cases import each
 
 
 def decisions(
@@ -32,12 +31,12 @@ def stopped(made: list[Decision]) -> list[int]:
     return [number for number, d in enumerate(made, start=1) if d.stop]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each("rule", RULES)
 def test_the_first_epoch_is_always_kept(rule: str) -> None:
     assert decisions(rule, None, [0.0], [9.0]) == [Decision(keep=True, stop=False)]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each("rule", RULES)
 def test_without_patience_nothing_stops(rule: str) -> None:
     worse = [float(-i) for i in range(300)]
     made = decisions(rule, None, worse, [-loss for loss in worse])
@@ -77,7 +76,7 @@ def test_loss_mean_keeps_every_epoch() -> None:
     assert kept(decisions("loss-mean", 2, losses=[3, 2, 4, 1])) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(
+@each(
     ("losses", "stops"),
     [
         # Epoch 4 is the first that is beyond a window of 2, counted from 0.

@@ -7,6 +7,7 @@ import pytest
 
 from h2gcn.training import fit_temperature, log_loss
 from h2gcn.training.metrics import SPREAD, TEMPERATURES
+from support.cases import each
 
 
 def softmax(z: np.ndarray) -> np.ndarray:
@@ -23,7 +24,7 @@ def drawn(n: int, scale: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return scale * true, y
 
 
-@pytest.mark.parametrize("scale", [0.25, 1.0, 4.0])
+@each("scale", [0.25, 1.0, 4.0])
 def test_the_temperature_is_what_logits_are_too_large_by(scale: float) -> None:
     assert fit_temperature(*drawn(20_000, scale)) == pytest.approx(scale, rel=0.05)
 

@@ -16,6 +16,7 @@ from h2gcn.models.table_learners import one_blas_thread
 from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, dropping, rows, seeded
 from h2gcn.training import loop, threads_for
+from support.cases import each
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def operator(entries: int) -> Operator:
     return Operator(sp.csr_array(np.ones((1, entries), dtype=np.float32)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("factors", "expected"),
     [
         ([torch.zeros(2, 3), operator(3)], 1),
@@ -49,9 +50,7 @@ def test_small_work_has_one_thread(
     assert torch.get_num_threads() == 3
 
 
-@pytest.mark.parametrize(
-    ("model", "torch_threads", "products"), [("gcn", 3, 3), ("h2gcn-2", 1, 3)]
-)
+@each(("model", "torch_threads", "products"), [("gcn", 3, 3), ("h2gcn-2", 1, 3)])
 def test_where_products_are_ours_torch_has_little_to_do(
     model: str, torch_threads: int, products: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from copy import deepcopy
 
+import pytest
 import torch
 from torch import Tensor, nn
 

@@ -78,7 +78,7 @@ def test_an_unknown_node_is_named_with_the_nearest(answers: Answers) -> None:
 @pytest.mark.parametrize("alpha", [0, 1, -0.5, float("nan")])
 def test_alpha_is_a_share(answers: Answers, alpha: float) -> None:
     for ask in (answers.predict, lambda names, a: answers.node(names[0], a)):
-        with pytest.raises(InputError, match=r"'alpha' .* must be in \(0, 1\)"):
+        with pytest.raises(InputError, match=r"alpha .*must be in \(0, 1\)"):
             ask(["hub"], alpha)
 
 

@@ -225,7 +225,7 @@ def test_requests_are_counted_by_route_and_status(client: InProcess) -> None:
         ({"nodes": []}, ["'nodes' must have at least one entry"]),
         ({"ids": "hub"}, ["ids must be a list", "'hub'"]),
         ({"ids": ["hub", 1.5]}, ["ids.1 must be an integer or text", "1.5"]),
-        ({"ids": ["hub"], "alpha": 0}, ["'alpha'", "(0, 1)", "0"]),
+        ({"ids": ["hub"], "alpha": 0}, ["alpha", "(0, 1)", "0"]),
         ({"ids": ["hub"], "edges": []}, ["'edges' go with 'nodes'"]),
         ({"nodes": [{"id": "x"}], "alpha": 0.1}, ["'alpha' goes with 'ids'"]),
         ({"id": "hub"}, ["no field 'id'"]),
@@ -420,9 +420,7 @@ def test_too_little_memory_is_said(
     ],
 )
 def test_limits_are_checked(name: str, value: Any, rule: str) -> None:
-    with pytest.raises(
-        InputError, match=f"'{name}' parameter of Limits must be {rule}"
-    ):
+    with pytest.raises(InputError, match=f"{name} must be {rule}"):
         Limits(**{name: value})
 
 

@@ -95,7 +95,7 @@ def convert(
             progress=progress,
         )
     if memory_limit is not None:
-        check_real("convert", "memory_limit", memory_limit, "(0, inf)")
+        check_real("memory_limit", memory_limit, "(0, inf)")
     with room_within(memory_limit):
         graph = read_graph(
             source, nodes=nodes, edges=edges, options=options, features=features

@@ -312,7 +312,7 @@ def write_store(graph: Graph, folder: str | Path) -> None:
         Made if need be; the folder around it must be there. It must be empty, or hold
         nothing but a store, which is replaced.
     """
-    check_is_graph("write_store", graph)
+    check_is_graph(graph)
     target = usable_path(folder)
     check_folder(target, "a graph store", _is_own)
     with new_folder(target), locked(target):
@@ -443,7 +443,7 @@ def _arrays(graph: Graph) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _csr(prefix: str, matrix: CSR) -> Iterator[tuple[str, NDArray[Any]]]:
     if matrix.data.size and prefix != "features_" and not np.all(matrix.data == 1):
-        raise InputError(f"write_store: '{prefix}' must hold only ones.")
+        raise InputError("must hold only ones", param=prefix)
     yield f"{prefix}indptr", matrix.indptr
     yield f"{prefix}indices", matrix.indices
 
@@ -511,7 +511,7 @@ def open_store(
     """
     for option, given in {"verify": verify, "mapped": mapped}.items():
         rule = "True, False or None"
-        check_type("open_store", option, given, (bool, type(None)), rule)
+        check_type(option, given, (bool, type(None)), rule)
     target = usable_path(folder)
     manifest = read_manifest(target)
     _verify(target, manifest.files, verify)

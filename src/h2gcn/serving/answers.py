@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn import __version__
-from h2gcn._validation import check_real, nearest, quoted
+from h2gcn._validation import check_real, nearest
 from h2gcn.estimator import (
     NodeClassifier,
     aps_scores,
@@ -26,7 +26,7 @@ from h2gcn.estimator import (
     prediction_sets,
     quantile,
 )
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.graph import CSR, Graph, check_is_graph
 from h2gcn.io import TableOptions, listed, shown
 
@@ -438,7 +438,7 @@ class Answers:
         graph: Graph,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        check_is_graph("Answers", graph)
+        check_is_graph(graph)
         self.classifier, self.graph = classifier, graph
         self._facts = dict(facts or {})
         self._classes = [str(label) for label in classifier.classes_]
@@ -448,7 +448,7 @@ class Answers:
             name, times = Counter(self._ids).most_common(1)[0]
             raise InputError(
                 f"{graph.name}: nodes are asked for by id, and {times} nodes have the "
-                f"id {quoted(name)}"
+                f"id {short_repr(name)}"
             )
         logits = classifier.predict_logits(graph)
         classifier.prepare(graph)  # for nodes that are new
@@ -499,7 +499,7 @@ class Answers:
             return
         if len(unknown) == 1:
             name = unknown[0]
-            told = f"there is no node {quoted(name)}.{self._nearest(name)}"
+            told = f"there is no node {short_repr(name)}.{self._nearest(name)}"
         else:
             told = f"there are no nodes {listed(unknown)}.{self._nearest(unknown[0])}"
         raise UnknownNode(f"{self.graph.name}: {told}")
@@ -524,7 +524,7 @@ class Answers:
         alpha
             The share of nodes whose class the sets may miss.
         """
-        check_real("predict", "alpha", alpha, "(0, 1)")
+        check_real("alpha", alpha, "(0, 1)")
         self._check_known(names)
         rows = np.array([self._rows[name] for name in names], dtype=np.int64)
         sets, coverage = self._sets(rows, alpha)
@@ -539,7 +539,7 @@ class Answers:
         name, alpha
             As of `predict`.
         """
-        check_real("node", "alpha", alpha, "(0, 1)")
+        check_real("alpha", alpha, "(0, 1)")
         row = self.row(name)
         (said,) = (found := self.predict([name], alpha)).predictions
         return NodeAnswer(

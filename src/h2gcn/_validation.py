@@ -1,7 +1,4 @@
-"""Checks of parameters and of packages, with messages of one form.
-
-"The 'dropout' parameter of H2GCN must be in [0, 1). Got 1.5 instead."
-"""
+"""Checks of parameters and of packages: "dropout must be in [0, 1), got 1.5"."""
 
 import difflib
 import math
@@ -32,8 +29,6 @@ __all__ = [
     "close",
     "import_extra",
     "nearest",
-    "quoted",
-    "shortened",
 ]
 
 _EXTRAS = {
@@ -69,92 +64,62 @@ def import_extra(package: str, purpose: str) -> ModuleType:
         ) from None
 
 
-LONGEST = 300
-"""Characters of a value that a message shows, at most."""
 LONGEST_NAME = 255
 """Bytes of the name of a file or a folder, at most, on all usual systems."""
 
 
-def quoted(value: object) -> str:
-    """Return a value as a message shows it: on a line, and not all of a long one.
-
-    Examples
-    --------
-    >>> quoted("no")
-    "'no'"
-    """
-    try:
-        return shortened(repr(value))
-    except Exception:  # it is anybody's: too deep, or with a mistake of its own
-        return f"a {type(value).__name__}"
-
-
-def shortened(text: str) -> str:
-    """Return a text on a line, without the end of a long one."""
-    line = " ".join(text.splitlines())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
-
-
-def _fail(owner: str, name: str, rule: str, value: object) -> InputError:
-    return InputError(
-        f"The '{name}' parameter of {owner} must be {rule}. Got {quoted(value)} "
-        "instead."
-    )
-
-
 def check_type(
-    owner: str, name: str, value: object, kind: type | tuple[type, ...], rule: str
+    name: str, value: object, kind: type | tuple[type, ...], rule: str
 ) -> None:
     """Raise where a value is not of a kind, with the rule that says of which."""
     if not isinstance(value, kind):
-        raise InputError(
-            f"The '{name}' parameter of {owner} must be {rule}. Got "
-            f"{type(value).__name__!r} instead."
-        )
+        raise InputError(f"must be {rule}", param=name, value=type(value).__name__)
 
 
-def check_callable(owner: str, name: str, value: object) -> None:
+def check_callable(name: str, value: object) -> None:
     """Raise where a value is neither a function nor None."""
     if value is not None and not callable(value):
-        raise _fail(owner, name, "a function, or None", value)
+        raise InputError("must be a function, or None", param=name, value=value)
 
 
-def check_names(owner: str, name: str, value: object) -> None:
+def check_names(name: str, value: object) -> None:
     """Raise where a value is not a dict with texts for keys."""
     if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
-        raise _fail(owner, name, "a dict of values by name", value)
+        raise InputError("must be a dict of values by name", param=name, value=value)
 
 
-def check_list(owner: str, name: str, value: Any, what: str) -> list[Any]:
+def check_list(name: str, value: Any, what: str) -> list[Any]:
     """Return the entries of a list, or of what else has some; a text is no list."""
     if not isinstance(value, str | bytes | Mapping):
         with suppress(TypeError):
             return list(value)
-    raise _fail(owner, name, f"a list of {what}", value)
+    raise InputError(f"must be a list of {what}", param=name, value=value)
 
 
-def check_path(owner: str, name: str, value: object) -> Path:
+def check_path(name: str, value: object) -> Path:
     """Return a value as a path that can be, `~` replaced, else raise."""
-    rule = "a path"
+    rule = "must be a path"
     if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
-        raise _fail(owner, name, rule, value)
+        raise InputError(rule, param=name, value=value)
     try:
         path = Path(value).expanduser()
         longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
     except (RuntimeError, UnicodeError, TypeError) as error:
-        raise _fail(owner, name, f"{rule} ({error})", value) from None
+        raise InputError(f"{rule} ({error})", param=name, value=value) from None
     if longest > LONGEST_NAME:
         rule += f" whose names have at most {LONGEST_NAME} bytes each"
-        raise _fail(owner, name, rule, value)
+        raise InputError(rule, param=name, value=value)
     return path
 
 
-def as_array(owner: str, name: str, value: Any) -> np.ndarray[Any, Any]:
+def as_array(name: str, value: Any) -> np.ndarray[Any, Any]:
     """Return a value as an array, else raise."""
     try:
         return np.asarray(value)
     except (ArithmeticError, RuntimeError, TypeError, ValueError):
-        raise _fail(owner, name, "an array of one shape", value) from None
+        raise InputError(
+            "must be an array of one shape", param=name, value=value
+        ) from None
 
 
 def close(word: str, choices: Iterable[str]) -> list[str]:
@@ -168,26 +133,25 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
-def check_bool(owner: str, name: str, value: object) -> bool:
+def check_bool(name: str, value: object) -> bool:
     """Return `value` if it is True or False, else raise: "no" would count as true."""
     if not isinstance(value, bool | np.bool_):
-        raise _fail(owner, name, "True or False", value)
+        raise InputError("must be True or False", param=name, value=value)
     return bool(value)
 
 
-def check_choice(owner: str, name: str, value: object, choices: Iterable[str]) -> str:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     """Return `value` if it is one of `choices`, else raise with the nearest."""
     known = list(choices)
     if not isinstance(value, str) or value not in known:
-        hint = nearest(value, known) if isinstance(value, str) else ""
-        rule = "one of " + ", ".join(map(repr, known))
-        raise InputError(str(_fail(owner, name, rule, value)) + hint)
+        found = close(value, known) if isinstance(value, str) else []
+        hint = f"did you mean {' or '.join(map(repr, found))}?" if found else None
+        rule = "must be one of " + ", ".join(map(repr, known))
+        raise InputError(rule, param=name, value=value, hint=hint)
     return value
 
 
-def check_integer(
-    owner: str, name: str, value: object, low: int, high: int | None = None
-) -> int:
+def check_integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return `value` as an int in [low, high], else raise."""
     inside = (
         isinstance(value, Integral)
@@ -196,17 +160,14 @@ def check_integer(
         and (high is None or int(value) <= high)
     )
     if not inside:
-        upper = f" and at most {high}" if high is not None else ""
-        raise _fail(owner, name, f"an integer, at least {low}{upper}", value)
+        rule = f"must be an integer, at least {low}"
+        if high is not None:
+            rule += f" and at most {high}"
+        raise InputError(rule, param=name, value=value)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
-def check_real(
-    owner: str,
-    name: str,
-    value: object,
-    interval: str,
-) -> float:
+def check_real(name: str, value: object, interval: str) -> float:
     """Return `value` as a float inside an interval written like "[0, 1)"."""
     low_text, high_text = interval[1:-1].split(",")
     low, high = float(low_text), float(high_text)
@@ -217,5 +178,5 @@ def check_real(
     above = number >= low if interval[0] == "[" else number > low
     below = number <= high if interval[-1] == "]" else number < high
     if not (above and below):
-        raise _fail(owner, name, f"in {interval}", value)
+        raise InputError(f"must be in {interval}", param=name, value=value)
     return number

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self
 
 __all__ = [
     "MISSING",
@@ -11,6 +12,8 @@ __all__ = [
     "InputError",
     "UndefinedMeasureWarning",
     "python_name",
+    "short_repr",
+    "shorten",
 ]
 
 MAX_VALUE_CHARS = 300  # of a value that a message shows
@@ -58,16 +61,28 @@ class _Message(Exception):
             Writes a parameter, alone or with a value to set: `python_name`, or what
             the command line has in its place.
         """
-        text = self.rule if self.param is None else f"{name(self.param)} {self.rule}"
+        text = self.rule
+        if self.param is not None:
+            # What a file calls by this name has no flag.
+            own = self.param if self.where is not None else name(self.param)
+            text = f"{own} {text}"
         if self.value is not MISSING:
-            text += f", got {_short_repr(self.value)}"
+            text += f", got {short_repr(self.value)}"
         if self.where is not None:
             text = f"{self.where}: {text}"
+        if not self.hint:
+            return text
         if isinstance(self.hint, Mapping):
             text += "; try " + " or ".join(name(*item) for item in self.hint.items())
-        elif self.hint:
+        else:
             text += f"; {self.hint}"
         return text
+
+    def at(self, where: str) -> Self:
+        """Return the message with a place before the one that it names, if any."""
+        moved = copy(self)
+        moved.where = where if self.where is None else f"{where}: {self.where}"
+        return moved
 
     def __str__(self) -> str:
         return self.render()
@@ -109,10 +124,17 @@ class UndefinedMeasureWarning(H2GCNWarning):
     """A measure has no value on this graph; it is returned as NaN."""
 
 
-def _short_repr(value: object) -> str:
+def short_repr(value: object) -> str:
+    """Return a value as a message shows it: on one line, at most 300 characters."""
     try:
-        text = " ".join(repr(value).splitlines())
+        return shorten(repr(value))
     except Exception:  # anybody's object: too deep, or with a bug of its own
         return f"a {type(value).__name__}"
-    limit = MAX_VALUE_CHARS
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def shorten(text: str) -> str:
+    """Return a text on one line, without the end of a long one."""
+    line = " ".join(text.splitlines())
+    if len(line) <= MAX_VALUE_CHARS:
+        return line
+    return f"{line[: MAX_VALUE_CHARS - 1]}…"

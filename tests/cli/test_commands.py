@@ -1204,15 +1204,15 @@ def test_mistakes_in_decisions(run: Run, folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--epochs", 0), "--epochs must be an integer, at least 1. Got 0 instead."),
-        (("--dropout=1.5",), "--dropout must be in [0, 1). Got 1.5 instead."),
+        (("--epochs", 0), "--epochs must be an integer, at least 1, got 0"),
+        (("--dropout=1.5",), "--dropout must be in [0, 1), got 1.5"),
         (
             ("--model", "gat", "--option", "heads=0"),
-            "--option heads must be an integer, at least 1 and at most 65536. Got 0",
+            "--option heads must be an integer, at least 1 and at most 65536, got 0",
         ),
         (
             ("--settings", "s.json", "--epochs", 5),
-            "'l2' of --settings must be in [0, inf). Got -1 instead.",
+            "'l2' of --settings must be in [0, inf), got -1",
         ),
     ],
 )

@@ -118,7 +118,7 @@ def test_by_time(run: Run, folder: Path, model: Path) -> None:
     fails(
         run("evaluate", model, folder, "--time-column", "town"),
         "column 'town' must hold dates, such as 2024-06-01 or 2024-06-01 12:30, or "
-        "numbers. Got 'town 0' at line 2.",
+        "numbers, got 'town 0' at line 2",
     )
     fails(
         run("evaluate", model, folder, "--time-column", "sinse"),

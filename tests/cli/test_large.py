@@ -109,12 +109,12 @@ def test_all_nodes_are_predicted_once(
 def test_mistakes_with_batches(run: Run, folder: Path, tmp_path: Path) -> None:
     fails(
         run("train", folder, "--batch-size", 41, *QUICK),
-        "error: --batch-size must be at most the graph's 40 nodes. Got 41 instead.",
+        "error: --batch-size must be at most the graph's 40 nodes, got 41",
     )
     for size in (0, -1):
         fails(
             run("train", folder, "--batch-size", size, *QUICK),
-            f"error: --batch-size must be an integer, at least 1. Got {size} instead",
+            f"error: --batch-size must be an integer, at least 1, got {size}",
         )
     fails(
         run("train", folder, "--batch-size", 8, "--model", "mixhop", *QUICK),
@@ -215,18 +215,17 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
     np.save(x, np.array([{}] * N, dtype=object))
     fails(train(), "x.npy: cannot be read as an array of numpy, .npy (")
     np.save(x, np.full((N, 2), "a"))
-    fails(train(), "x.npy: must hold numbers. Got dtype <U1 instead.")
+    fails(train(), "x.npy: must hold numbers, got dtype <U1")
     for shape in ((N,), (N, 2, 2)):
         np.save(x, np.ones(shape, dtype=np.float32))
-        fails(train(), "x.npy: must be a matrix", f"Got shape {shape} instead.")
+        fails(train(), "x.npy: must be a matrix", f"got shape {shape}")
     np.save(x, np.ones((N - 1, 2), dtype=np.float32))
     fails(
         train(),
-        "x.npy: must have a row for each of the 40 nodes of nodes.csv. "
-        "Got 39 rows instead.",
+        "x.npy: must have a row for each of the 40 nodes of nodes.csv, got 39 rows",
     )
     np.save(x, np.full((N, 2), np.nan, dtype=np.float32))
-    fails(train(), "must be finite. Got nan in row 0, column 0")
+    fails(train(), "must be finite, got nan in row 0, column 0")
     fails(
         run("train", "texas", "--features", x, *QUICK),
         "texas is a dataset with features of its own",

@@ -103,7 +103,7 @@ def test_options_are_checked_before_anything_is_loaded(
     elsewhere = ("--host", "0.0.0.0", "--allow-host", "town.example")
     fails(run(*call, *elsewhere), "--allow-host is for addresses of this machine")
     (file := tmp_path / "token").write_text("short")
-    fails(run(*call, "--token-file", file), "at least 16 characters. Got 5")
+    fails(run(*call, "--token-file", file), "at least 16 characters, got 5")
     fails(run("serve", tmp_path / "none", folder, "--port", "0"), "none")
 
 

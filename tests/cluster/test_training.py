@@ -214,7 +214,7 @@ def test_what_workers_find_wrong_is_told_in_a_line(
         ({"model": "auto"}, "the model auto with these options is not trained over"),
         ({"options": {"labels": True}}, "the model h2gcn-2 with these options is not"),
         ({"options": {"directed": True}}, "the model h2gcn-2 with these options is"),
-        ({"batch_size": 10}, "'batch_size' parameter of NodeClassifier is for one"),
+        ({"batch_size": 10}, "batch_size is for one"),
         ({"memory_limit": 1e-6}, "such workers would do|would help"),
     ],
 )

@@ -144,15 +144,15 @@ def array_of(shape: object, kind: str, content: object) -> bytes:
     [
         (
             *((10**11, 1), "f8", b"12345678"),
-            "an array of shape (100000000000, 1) takes 800,000,000,000 bytes. Got 8.",
+            "an array of shape (100000000000, 1) takes 800,000,000,000 bytes, got 8",
         ),
         ((-1, 1), "f8", b"", "the shape of an array must be counts."),
         ((2**70, 1), "f8", b"", "the shape of an array must be counts."),
         (("a", 1), "f8", b"", "the shape of an array must be counts."),
         ((1,) * 9, "f8", bytes(8), "the shape of an array must be counts."),
         ((1,), "f8", bytes(8), "it must hold an array of two dimensions."),
-        ((1, 1), "O", bytes(8), "an array must hold numbers. Got type O8."),
-        ((1, 1), "S8", bytes(8), "an array must hold numbers. Got type S8."),
+        ((1, 1), "O", bytes(8), "an array must hold numbers, got type O8"),
+        ((1, 1), "S8", bytes(8), "an array must hold numbers, got type S8"),
         ((1, 1), "f8", [0.0], "takes the step BINFLOAT"),
         ((1, 1), "f8", [0], "an array must be bytes of one type."),
     ],
@@ -177,7 +177,7 @@ def matrix_of(**changes: Any) -> bytes:
     [
         (
             {"_shape": (2, 10**11)},
-            "at most 1,000,000 columns. Got shape (2, 1000",
+            "at most 1,000,000 columns, got shape (2, 1000",
         ),
         ({"_shape": (10**11, 3)}, "a matrix of 100,000,000,000 rows has"),
         ({"_shape": (2,)}, "a matrix must have two sides"),

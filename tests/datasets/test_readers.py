@@ -47,7 +47,7 @@ def said_of(root: Path, name: str, file: str, content: bytes | str) -> str:
         (NODES, b"head\n\xff\t1\t0\n", "the file is damaged ('utf-8' codec can't"),
         (
             *(NODES, HEAD + "0\t1,0\t0\n1\t1,0\n"),
-            "a line must hold id, features, label, 3 cells. Got 2 in line 3.",
+            "a line must hold id, features, label, 3 cells, got 2 in line 3",
         ),
         (NODES, HEAD + "0\t1,0\tx\n", "the file is damaged (invalid literal"),
         (NODES, HEAD + "0\t1,0\t0\n0\t1,0\t0\n", "the node ids must be 0 to 1, each"),
@@ -56,8 +56,8 @@ def said_of(root: Path, name: str, file: str, content: bytes | str) -> str:
         (NODES, HEAD + f"{'9' * 5000}\t1,0\t0\n", "the file is damaged (Exceeds the"),
         (
             *(NODES, HEAD + "0\t1,0\t0\n1\t1\t0\n"),
-            "every node must have the same number of values, at most 1,000,000. Got 1 "
-            "to 2.",
+            "every node must have the same number of values, at most 1,000,000, "
+            "got 1 to 2",
         ),
         (NODES, HEAD + "0\t1,one\t0\n", "the file is damaged (could not convert"),
         (NODES, HEAD + "0\tnan,1\t0\n", "the values must be finite in single"),
@@ -65,11 +65,15 @@ def said_of(root: Path, name: str, file: str, content: bytes | str) -> str:
         (
             EDGES,
             "head\n0\t1\n0\n",
-            "a line must hold source, target, 2 cells. Got 1",
+            "a line must hold source, target, 2 cells, got 1",
         ),
         (EDGES, "head\n0\t1.5\n", "the file is damaged (invalid literal for int()"),
-        (EDGES, "head\n0\t4\n", "'targets' must lie in 0 … 3, as there are 4 nodes."),
-        (EDGES, "head\n-1\t0\n", "'sources' must lie in 0 … 3, as there are 4 nodes."),
+        (EDGES, "head\n0\t4\n", "targets must lie in 0 … 3, as there are 4 nodes, got"),
+        (
+            EDGES,
+            "head\n-1\t0\n",
+            "sources must lie in 0 … 3, as there are 4 nodes, got",
+        ),
         (SPLIT, b"", "the file is empty."),
         (SPLIT, b"half of it", "this is not an npz archive, or it is cut short."),
     ],
@@ -82,7 +86,7 @@ def test_words_are_numbers_of_columns(tmp_path: Path) -> None:
     for words, found in (("0,99999999999", "0 to 99999999999"), ("-1,3", "-1 to 3")):
         content = HEAD + "".join(f"{node}\t{words}\t0\n" for node in range(4))
         assert said_of(tmp_path, "actor", NODES, content) == (
-            f"the numbers of words must be 0 to 999,999. Got {found}."
+            f"the numbers of words must be 0 to 999,999, got {found}"
         )
 
 
@@ -92,11 +96,11 @@ def test_words_are_numbers_of_columns(tmp_path: Path) -> None:
         ({"val_mask": None}, "'val_mask' is missing."),
         (
             {"val_mask": np.ones(3)},
-            "'val_mask' must be [4], numbers. Got shape (3,) and dtype float64.",
+            "val_mask must be [4], numbers, got shape (3,) and dtype float64",
         ),
         (
             {"val_mask": np.array(["a"] * 4)},
-            "'val_mask' must be [4], numbers. Got shape (4,) and dtype <U1.",
+            "val_mask must be [4], numbers, got shape (4,) and dtype <U1",
         ),
     ],
 )
@@ -158,7 +162,7 @@ def test_a_tiny_planetoid_graph(tmp_path: Path) -> None:
     assert graph.splits[9].val.tolist() == [1]  # and not node 3, which has no label
 
 
-INDEX = "it must hold the 2 nodes of tx, each once, in 2 to 5. Got "
+INDEX = "it must hold the 2 nodes of tx, each once, in 2 to 5, got "
 
 
 @pytest.mark.parametrize(
@@ -174,18 +178,18 @@ INDEX = "it must hold the 2 nodes of tx, each once, in 2 to 5. Got "
         (
             "tx",
             pickle.dumps(np.eye(2, 3), 4),
-            "must have 2 columns, as allx has.",
+            "must have 2 columns, as allx has, got",
         ),
-        ("ally", pickle.dumps(np.eye(3), 4), "must be [2, classes]. Got shape (3, 3)."),
+        ("ally", pickle.dumps(np.eye(3), 4), "must be [2, classes], got shape (3, 3)"),
         (
             "ty",
             pickle.dumps(np.zeros((2, 0)), 4),
-            "must be [2, classes]. Got shape",
+            "must be [2, classes], got shape",
         ),
         (
             "graph",
             pickle.dumps({0: [5]}),
-            "'targets' must lie in 0 … 4, as",
+            "targets must lie in 0 … 4, as",
         ),
         ("graph", pickle.dumps({0: [10**30]}), "the file is damaged (Python int too"),
     ],

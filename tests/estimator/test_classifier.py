@@ -122,10 +122,7 @@ def test_a_model_gets_the_options_it_is_given() -> None:
 )
 def test_an_option_is_given_one_way_only(name: str, given: Any, option: Any) -> None:
     clf = classifier(**{name: given, "options": {name: option}})
-    message = (
-        f"The '{name}' parameter of NodeClassifier is given twice: {given!r}, and "
-        f"{option!r} in 'options'."
-    )
+    message = f"{name} is given twice: {given!r}, and {option!r} in 'options'"
     for use in (clf.check_params, clf.resolved_params, lambda: clf.fit(ring_graph())):
         with pytest.raises(InputError, match=re.escape(message)):
             use()
@@ -143,9 +140,9 @@ def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
     assert clf.classes_.tolist() == ["c", "a", "b"]
     found = clf.predict(graph, [29, 1, 12, 14, 25, 27]).tolist()
     assert found == ["a", "a", "b", "b", "c", "c"]
-    with pytest.raises(InputError, match=r"'compatibility' .* must be 2 x 2 numbers"):
+    with pytest.raises(InputError, match=r"compatibility .*must be 2 x 2 numbers"):
         clf.check_params()
-    with pytest.raises(InputError, match=r"'compatibility' .* must be 2 x 2 numbers"):
+    with pytest.raises(InputError, match=r"compatibility .*must be 2 x 2 numbers"):
         clf.fit(ring_graph())
 
 
@@ -221,38 +218,37 @@ def test_repr_names_what_is_not_the_default() -> None:
     [
         (
             {"dropout": 7},
-            r"The 'dropout' parameter of H2GCN must be in \[0, 1\)\. Got 7",
+            r"dropout must be in \[0, 1\), got 7",
         ),
-        ({"hidden_channels": 0}, r"The 'hidden_channels' parameter of H2GCN must be"),
-        ({"activation": "tanh"}, r"The 'activation' parameter of H2GCN must be one of"),
-        ({"epochs": 0}, r"The 'epochs' parameter of NodeClassifier must be an int"),
+        ({"hidden_channels": 0}, "hidden_channels must be"),
+        ({"activation": "tanh"}, "activation must be one of"),
+        ({"epochs": 0}, "epochs must be an int"),
         (
             {"patience": -1},
-            r"The 'patience' parameter of NodeClassifier must be an int",
+            "patience must be an int",
         ),
-        ({"learning_rate": 0.0}, r"The 'learning_rate' parameter of NodeClassifier"),
-        ({"l2": -1}, r"The 'l2' parameter of NodeClassifier must be in \[0, inf\)"),
+        ({"learning_rate": 0.0}, "learning_rate "),
+        ({"l2": -1}, r"l2 must be in \[0, inf\)"),
         (
             {"metric": "f1"},
-            r"The 'metric' parameter of NodeClassifier must be one of 'accuracy', 'ma",
+            "metric must be one of 'accuracy', 'ma",
         ),
         (
             {"optimizer": "adamw"},
-            r"The 'optimizer' parameter of NodeClassifier must be one of 'adam', 'sgd'",
+            "optimizer must be one of 'adam', 'sgd'",
         ),
         (
             {"stopping": "lost"},
-            r"The 'stopping' parameter of NodeClassifier must be one of 'score'",
+            "stopping must be one of 'score'",
         ),
         (
             {"scaling": "standart"},
-            r"The 'scaling' parameter of NodeClassifier must be one of 'auto', 'rows', "
-            r"'standard', 'none'\. Got 'standart' instead\. Did you mean 'standard'\?",
+            "scaling must be one of 'auto', 'rows', 'standard', 'none', got "
+            r"'standart'; did you mean 'standard'\?",
         ),
         (
             {"device": "gpu"},
-            r"The 'device' parameter of NodeClassifier must be one of 'auto', 'cpu', "
-            r"'cuda', 'mps'\. Got 'gpu' instead",
+            "device must be one of 'auto', 'cpu', 'cuda', 'mps', got 'gpu'",
         ),
         ({"model": "h2gcn-3"}, r"there is no model 'h2gcn-3'\. Did you mean 'h2gcn-"),
     ],
@@ -538,8 +534,7 @@ def test_a_perceptron_needs_no_edges() -> None:
 def test_metrics_that_rank_are_for_two_classes(metric: str) -> None:
     with pytest.raises(
         InputError,
-        match=rf"The 'metric' parameter of NodeClassifier can be '{metric}' only for "
-        r"two classes\. ring has 3\.",
+        match=rf"metric can be '{metric}' only for two classes; ring has 3",
     ):
         classifier(metric=metric).fit(ring_graph(n_classes=3))
 
@@ -552,8 +547,7 @@ def test_a_device_that_is_not_there(
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(
         InputError,
-        match=rf"The 'device' parameter of NodeClassifier is '{device}', but torch "
-        r"finds no such device here\.",
+        match=rf"device is '{device}', but torch finds no such device here",
     ):
         classifier(device=device).fit(ring_graph())
 
@@ -710,9 +704,9 @@ def test_on_another_graph_all_labelled_nodes_are_scored() -> None:
 
 def test_labels_are_not_taken_for_nodes_or_splits(small_graph: Graph) -> None:
     clf = NodeClassifier("mlp", epochs=2, random_state=0).fit(small_graph)
-    with pytest.raises(InputError, match="'nodes' must name each node once, to score"):
+    with pytest.raises(InputError, match="nodes must name each node once, to score"):
         clf.score(small_graph, small_graph.y)
-    with pytest.raises(InputError, match=r"'split' must be a Split, .* Got ndarray"):
+    with pytest.raises(InputError, match=r"split must be a Split, .* got ndarray"):
         clf.fit(small_graph, small_graph.y)
 
 
@@ -852,5 +846,5 @@ def test_it_is_a_classifier_that_takes_graphs() -> None:
     from sklearn.base import is_classifier
 
     assert is_classifier(NodeClassifier())
-    with pytest.raises(InputError, match=r"must be a Graph; .* Got 'ndarray' instead"):
+    with pytest.raises(InputError, match=r"must be a Graph; .* got 'ndarray'"):
         classifier().fit(np.eye(3))

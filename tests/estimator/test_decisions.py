@@ -171,15 +171,15 @@ def test_other_nodes_to_choose_by(clf: NodeClassifier, graph: Graph) -> None:
 @each(
     ("arguments", "words"),
     [
-        ({"kind": "f2"}, "'kind' parameter .* must be one of 'macro_f1', 'f1', 'top'"),
+        ({"kind": "f2"}, "kind .*must be one of 'macro_f1', 'f1', 'top'"),
         ({"kind": "f1"}, "a decision for f1 needs a class"),
         ({"kind": "top", "index": 1}, "a decision for top needs 'k'"),
         ({"kind": "costs"}, "a decision for costs needs 'costs'"),
         ({"kind": "macro_f1", "k": 3}, "for macro_f1 does not go with 'k'"),
         ({"kind": "f1", "index": 1, "costs": [[1]]}, "does not go with 'costs'"),
-        ({"kind": "top", "index": 1, "k": 0}, "'k' .* an integer, at least 1. Got 0"),
-        ({"kind": "costs", "costs": np.eye(3)}, "each of the 2 classes. Got 3 instead"),
-        ({"kind": "costs", "costs": [[1, 2]]}, r"square table.* Got shape \(1, 2\)"),
+        ({"kind": "top", "index": 1, "k": 0}, "k .*an integer, at least 1, got 0"),
+        ({"kind": "costs", "costs": np.eye(3)}, "each of the 2 classes, got 3"),
+        ({"kind": "costs", "costs": [[1, 2]]}, r"square table.* got shape \(1, 2\)"),
         ({"kind": "costs", "costs": [[1, 2], [3]]}, "square table of numbers"),
         ({"kind": "costs", "costs": [[1, np.nan], [0, 0]]}, "must be finite numbers"),
     ],
@@ -195,7 +195,7 @@ def test_nothing_to_choose_by() -> None:
         choose_decision("macro_f1", np.zeros((0, 2)), np.zeros(0, dtype=int))
     with pytest.raises(InputError, match="no held-out node is of the class that F1"):
         choose_decision("f1", SHARES, np.zeros(5, dtype=int), index=1)
-    with pytest.raises(InputError, match=r"for 2 classes\. Got .* shape \(5, 3\)"):
+    with pytest.raises(InputError, match=r"for 2 classes, got .* shape \(5, 3\)"):
         DecisionRule.from_costs(np.eye(2))(np.zeros((5, 3)))
 
 

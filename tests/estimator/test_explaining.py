@@ -550,11 +550,9 @@ def test_a_loaded_model_has_the_same_reasons(tmp_path: Any) -> None:
 def test_mistakes_are_told_in_a_line() -> None:
     graph = made()
     clf = fitted("logistic", graph)
-    with pytest.raises(
-        InputError, match=r"'node' parameter of explain.*at most 59.* 60"
-    ):
+    with pytest.raises(InputError, match=r"node .*at most 59.* 60"):
         clf.explain(graph, 60)
-    with pytest.raises(InputError, match=r"at least 0.*Got -1"):
+    with pytest.raises(InputError, match=r"at least 0.*got -1"):
         clf.explain(graph, -1)
     with pytest.raises(InputError, match=r"no class 'frau'. Did you mean 'fraud'"):
         clf.explain(graph, 0, label="frau")
@@ -708,13 +706,13 @@ def test_importance_of_auto(auto: tuple[NodeClassifier, Graph]) -> None:
 def test_importance_needs_nodes_that_training_did_not_see() -> None:
     graph = made()
     clf = fitted("logistic", graph)
-    with pytest.raises(InputError, match=r"two or more held-out nodes.*Got 1 instead"):
+    with pytest.raises(InputError, match=r"two or more held-out nodes.*got 1"):
         clf.importance(graph, [3])
-    with pytest.raises(InputError, match=r"'nodes' must name each node once"):
+    with pytest.raises(InputError, match="nodes must name each node once"):
         clf.importance(graph, [3, 3])
     whole = Split(np.arange(0, 40), np.arange(40, 60), np.array([], dtype=np.int64))
     all_seen = NodeClassifier("logistic", random_state=0).fit(graph, whole)
     with pytest.raises(InputError, match="training saw all labelled nodes"):
         all_seen.importance(graph)
-    with pytest.raises(InputError, match=r"'repeats' parameter of importance.*Got 0"):
+    with pytest.raises(InputError, match=r"repeats .*got 0"):
         clf.importance(graph, repeats=0)

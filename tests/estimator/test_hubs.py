@@ -138,8 +138,8 @@ def test_auto_is_exact_where_that_is_asked_for(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("cap", "message"),
     [
-        ("some", r"'ring_cap' parameter of NodeClassifier must be .*'auto'.*'exact'"),
-        (0, r"'ring_cap' parameter of NodeClassifier must be an integer"),
+        ("some", "ring_cap must be .*'auto'.*'exact'"),
+        (0, "ring_cap must be an integer"),
     ],
 )
 @pytest.mark.parametrize("model", ["h2gcn-1", "auto"])
@@ -151,7 +151,7 @@ def test_what_a_cap_cannot_be(
 
 
 def test_a_table_without_far_rings_has_nothing_to_cap(graph: Graph) -> None:
-    with pytest.raises(InputError, match=r"'ring_cap' .* 2-hop ring.*'logistic' has"):
+    with pytest.raises(InputError, match=r"ring_cap .*2-hop ring.*'logistic' has"):
         fit(graph, "logistic", ring_cap=4, options={"table": "own+ring1"})
 
 
@@ -232,5 +232,5 @@ def test_what_the_flag_cannot_be(run: Run, graph: Graph, tmp_path: Path) -> None
     folder = write(graph, tmp_path / "data")
     fails(
         run("train", folder, "--ring-cap", "many"),
-        "must be a number from 1 on, exact or auto. Got 'many'",
+        "must be a number from 1 on, exact or auto, got 'many'",
     )

@@ -666,13 +666,12 @@ def test_a_field_of_another_form_is_named(
         ({"epochs": "2"}, "params.epochs must be an integer. Got '2' instead."),
         (
             {"epochs": 0},
-            "The 'epochs' parameter of NodeClassifier must be an integer, at least 1. "
-            "Got 0 instead.",
+            "epochs must be an integer, at least 1, got 0",
         ),
         ({"options": [1]}, "params.options must be an object or null. Got a list of 1"),
         ({"options": {"heads": 4}}, "the model h2gcn-1 has no option 'heads'."),
         ({"model": ["gcn"]}, "params.model must be text. Got a list of 1 instead."),
-        ({"model": "auto"}, "The 'epochs' parameter of NodeClassifier does not go"),
+        ({"model": "auto"}, "epochs does not go"),
         ({"run": "rm"}, "params has no field 'run'"),
         ({"random_state": -4}, "params.random_state must be an integer >= 0. Got -4"),
     ],

@@ -132,7 +132,7 @@ def test_a_benchmark_that_is_done_is_not_opened(opened: list[str]) -> None:
 
 def test_another_graph_of_the_same_name_is_refused(opened: list[str]) -> None:
     records = by_key(split_record("texas", 0, checksum="other"))
-    with pytest.raises(InputError, match=r"texas .* checksum other, .* another out=…"):
+    with pytest.raises(InputError, match=r"texas .*checksum other, .* another out=…"):
         on_hand(plan_splits(["texas"], [0, 1]), records)
     assert opened == ["texas"]
 

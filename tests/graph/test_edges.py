@@ -36,22 +36,22 @@ def star(**changes: Any) -> Graph:
     [
         (
             {"source": [0.5, 0, 1, 0]},
-            r"'source' must be node indices, 1-D. Got shape \(4,\) and dtype float64",
+            r"source must be node indices, 1-D, got shape \(4,\) and dtype float64",
         ),
-        ({"target": [[1, 1, 0, 2]]}, r"'target' must be node indices, 1-D. Got shape"),
+        ({"target": [[1, 1, 0, 2]]}, "target must be node indices, 1-D, got shape"),
         ({"target": [1, -1, 0, 2]}, "'target' holds a negative node index"),
-        ({"source": [0, 0, 1]}, "'target' must have the same length. Got 3 and 4"),
+        ({"source": [0, 0, 1]}, "target must have as many entries as source, 3, got 4"),
         ({"source": [0, 0, 0, 0]}, "join two nodes. Row 2 joins node 0 to itself"),
         ({"names": ("a", "b", "a")}, "two columns are called 'a'"),
-        ({"values": [["x"] * 3] * 4}, "'values' must hold numbers"),
+        ({"values": [["x"] * 3] * 4}, "values must hold numbers"),
         (
             {"values": np.zeros((4, 2))},
-            r"each of 4 edges and a column for each of 3 names. Got shape \(4, 2\)",
+            r"each of 4 edges and a column for each of 3 names, got shape \(4, 2\)",
         ),
-        ({"values": np.zeros(4)}, r"Got shape \(4,\)"),
+        ({"values": np.zeros(4)}, r"got shape \(4,\)"),
         (
             {"values": [[0, 0, 0], [0, 1, 0], [np.nan, 0, 0], [0, 0, 0]]},
-            "finite. Got nan in row 2, column 'amount'",
+            "finite, got nan in row 2, column 'amount'",
         ),
         (
             {"values": [[1e300, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]},
@@ -60,7 +60,7 @@ def star(**changes: Any) -> Graph:
         ({"categories": ("kind",)}, "'categories' names 'kind', which is no column"),
         (
             {"categories": ("amount",)},
-            "column 'amount' is a category and must hold 0 and 1 only. Got 10; 'cat",
+            "column 'amount' is a category and must hold 0 and 1 only, got 10; 'cat",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_what_cannot_be_edge_columns_is_refused(
 @each(
     ("given", "message"),
     [
-        ("amounts", "'edge_columns' must be EdgeColumns. Got 'str'"),
+        ("amounts", "edge_columns must be EdgeColumns, got 'str'"),
         (payments(source=[3, 0, 1, 0]), "'source', names node 3, but there are 3"),
         (payments(target=[1, 1, 0, 7]), "'target', names node 7, but there are 3"),
     ],

@@ -166,12 +166,12 @@ def test_degree_ranges_can_be_given() -> None:
 
 @each("edges", [[3, 1], [1, 1], [0, 2], [1], [], [1.5, 2.5]])
 def test_degree_ranges_must_increase_from_one(edges: list[int]) -> None:
-    with pytest.raises(InputError, match="'edges' parameter of degree_homophily"):
+    with pytest.raises(InputError, match="edges "):
         hom.degree_homophily(tailed(), edges=edges)
 
 
 def test_ring_homophily_needs_a_hop() -> None:
-    with pytest.raises(InputError, match="'hops'"):
+    with pytest.raises(InputError, match=r"^hops must"):
         hom.ring_homophily(tailed(), hops=0)
 
 

@@ -633,41 +633,43 @@ def test_a_far_node_is_not_levelled() -> None:
 # --------------------------------------------------------------------------- options
 
 
-BP_STEPS = r"must be an integer, at least 1 and at most 10000\. Got 0 "
-LABELS = r"must be out_channels, 2: it takes labels, one column a class, not features\."
+BP_STEPS = "must be an integer, at least 1 and at most 10000, got 0"
+LABELS = r"must be out_channels, 2: it takes labels, one column a class, not features"
 
 
 @each(
     ("model", "options", "message"),
     [
-        (BeliefPropagation, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
-        (ZooBP, {"in_channels": 5}, f"'in_channels' .*{LABELS}"),
-        (BeliefPropagation, {"coupling": 0}, r"'coupling' .* in \(0, 1\]\. Got 0 "),
-        (BeliefPropagation, {"prior": 1.5}, r"'prior' .* in \(0, 1\]\. Got 1\.5 "),
+        (BeliefPropagation, {"in_channels": 5}, f"in_channels .*{LABELS}"),
+        (ZooBP, {"in_channels": 5}, f"in_channels .*{LABELS}"),
+        (BeliefPropagation, {"coupling": 0}, r"coupling .*in \(0, 1\], got 0"),
+        (BeliefPropagation, {"prior": 1.5}, r"prior .*in \(0, 1\], got 1\.5"),
         (
             BeliefPropagation,
             {"class_prior": 2},
-            r"'class_prior' .* in \[0, 1\]\. Got 2",
+            r"class_prior .*in \[0, 1\], got 2",
         ),
-        (ZooBP, {"class_prior": -1}, r"'class_prior' .* in \[0, 1\]\. Got -1 "),
-        (BeliefPropagation, {"damping": 1}, r"'damping' .* in \[0, 1\)\. Got 1 "),
-        (BeliefPropagation, {"steps": 0}, f"'steps' .* {BP_STEPS}"),
-        (BeliefPropagation, {"tolerance": -1}, r"'tolerance' .* in \[0, 1\)\. Got -1"),
-        (ZooBP, {"scale": 1}, r"'scale' .* in \(0, 1\)\. Got 1 "),
-        (ZooBP, {"steps": 0}, f"'steps' .* {BP_STEPS}"),
-        (ZooBP, {"tolerance": "no"}, r"'tolerance' .* in \[0, 1\)\. Got 'no' "),
-        (ZooBP, {"compatibility": MIXED}, r"must be 2 x 2 numbers, .* \(3, 3\) inst"),
+        (ZooBP, {"class_prior": -1}, r"class_prior .*in \[0, 1\], got -1"),
+        (BeliefPropagation, {"damping": 1}, r"damping .*in \[0, 1\), got 1"),
+        (BeliefPropagation, {"steps": 0}, f"steps .*{BP_STEPS}"),
+        (BeliefPropagation, {"tolerance": -1}, r"tolerance .*in \[0, 1\), got -1"),
+        (ZooBP, {"scale": 1}, r"scale .*in \(0, 1\), got 1"),
+        (ZooBP, {"steps": 0}, f"steps .*{BP_STEPS}"),
+        (ZooBP, {"tolerance": "no"}, r"tolerance .*in \[0, 1\), got 'no'"),
+        (
+            ZooBP,
+            {"compatibility": MIXED},
+            r"must be 2 x 2 numbers, .*got shape \(3, 3\)",
+        ),
         (
             BeliefPropagation,
             {"compatibility": [[1, -1], [1, 1]]},
-            r"The 'compatibility' parameter of BeliefPropagation must be 2 x 2 numbers",
+            "compatibility must be 2 x 2 numbers",
         ),
     ],
 )
 def test_bad_options_are_named(
     model: Any, options: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"parameter of {model.__name__}"):
-        model(**({"in_channels": 2, "out_channels": 2} | options))
     with pytest.raises(InputError, match=message):
         model(**({"in_channels": 2, "out_channels": 2} | options))

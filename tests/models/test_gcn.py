@@ -199,27 +199,23 @@ def test_the_operator_is_the_renormalised_adjacency() -> None:
     [
         (
             {"dropout": 1},
-            r"The 'dropout' parameter of GCN must be in \[0, 1\)\. Got 1 instead",
+            r"dropout must be in \[0, 1\), got 1",
         ),
         (
             {"hidden_channels": 0},
-            r"The 'hidden_channels' parameter of GCN must be an integer, at least 1 "
-            r"and at most 65536\. Got 0 instead",
+            "hidden_channels must be an integer, at least 1 and at most 65536, got 0",
         ),
         (
             {"activation": "rely"},
-            r"The 'activation' parameter of GCN must be one of 'relu', .*\. Got 'rely' "
-            r"instead\. Did you mean 'relu'",
+            "activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
         ),
         (
             {"in_channels": 0},
-            r"The 'in_channels' parameter of GCN must be an integer, at least 1\. "
-            r"Got 0 instead",
+            "in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            r"The 'out_channels' parameter of GCN must be an integer, at least 1\. "
-            r"Got 0 instead",
+            "out_channels must be an integer, at least 1, got 0",
         ),
     ],
 )

@@ -184,30 +184,29 @@ NOTHING = np.zeros(0, dtype=np.int64)
 @each(
     ("change", "message"),
     [
-        ({"graph": 3}, r"iterative_classification"),
+        ({"graph": 3}, r"^graph must be a Graph"),
         ({"split": 0}, r"has no split of its own; give a Split\."),
         (
             {"split": Split(np.array([2]), NOTHING, NOTHING)},
-            r"'split' parameter of iterative_classification must have training nodes, "
-            r"and all of them labels in",
+            "split must have training nodes, and all of them labels in",
         ),
         ({"split": Split(np.array([9]), NOTHING, NOTHING)}, "must have training nodes"),
         ({"split": Split(NOTHING, NOTHING, NOTHING)}, "must have training nodes"),
         (
             {"estimator": LinearSVC()},
-            r"'estimator' .* must be a classifier of scikit-learn with 'predict_proba'"
-            r"\. Got LinearSVC\(\) instead\.",
+            "estimator .*must be a classifier of scikit-learn with "
+            r"'predict_proba', got LinearSVC\(\)",
         ),
         ({"estimator": GaussianNB}, r"must be a classifier of scikit-learn with 'fit'"),
-        ({"estimator": None}, r"with 'fit'\. Got None instead"),
+        ({"estimator": None}, "with 'fit', got None"),
         (
             {"table": "own+ring1"},
-            r"'table' parameter of iterative_classification must be labels nearby, "
-            r"such as labels\.ring1, with own features or without\. Got 'own\+ring1' ",
+            r"table must be labels nearby, such as labels\.ring1, with own features "
+            r"or without, got 'own\+ring1'",
         ),
         ({"table": "own"}, "must be labels nearby"),
         ({"table": "own+labels.rin"}, "the ring table has no block 'labels.rin'"),
-        ({"rounds": -1}, "'rounds' .* an integer, at least 0 and at most 1000"),
+        ({"rounds": -1}, "rounds .*an integer, at least 0 and at most 1000"),
     ],
 )
 def test_what_cannot_be_iterated_is_refused(
@@ -223,7 +222,7 @@ def test_what_cannot_be_iterated_is_refused(
 
 
 def test_the_number_of_a_split_must_be_one() -> None:
-    with pytest.raises(InputError, match=r"'split' .* at least 0 and at most"):
+    with pytest.raises(InputError, match=r"split .*at least 0 and at most"):
         iterative_classification(synthetic(), -1, GaussianNB())
 
 
@@ -380,13 +379,13 @@ def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
     [
         (
             {"base": "svm"},
-            r"'base' .* 'logistic', 'boosted-trees', 'naive-bayes'\. Got",
+            r"base .*'logistic', 'boosted-trees', 'naive-bayes'",
         ),
         (
             {"rounds": 1001},
-            r"'rounds' .* an integer, at least 0 and at most 1000\. Got",
+            r"rounds .*an integer, at least 0 and at most 1000",
         ),
-        ({"table": "own"}, r"'table' parameter of IterativeClassification must be lab"),
+        ({"table": "own"}, "table must be lab"),
         (
             {"table": "labels.ring1+degrees"},
             r"must be labels nearby, such as labels\.r",

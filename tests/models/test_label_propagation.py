@@ -180,36 +180,32 @@ def test_there_are_no_weights() -> None:
     [
         (
             {"in_channels": 5},
-            r"The 'in_channels' parameter of LabelPropagation must be out_channels, 3: "
-            r"it takes labels, one column a class, not features\. Got 5 instead\.",
+            "in_channels must be out_channels, 3: it takes labels, one column a "
+            "class, not features, got 5",
         ),
         (
             {"in_channels": 0},
-            r"The 'in_channels' parameter of LabelPropagation must be an integer, at "
-            r"least 1\. Got 0 instead\.",
+            "in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            r"The 'out_channels' parameter of LabelPropagation must be an integer, at "
-            r"least 1\. Got 0 instead\.",
+            "out_channels must be an integer, at least 1, got 0",
         ),
         (
             {"alpha": 1.0},
-            r"The 'alpha' parameter of LabelPropagation must be in \(0, 1\)\. Got 1\.0",
+            r"alpha must be in \(0, 1\), got 1\.0",
         ),
         (
             {"alpha": 0},
-            r"The 'alpha' parameter of LabelPropagation must be in \(0, 1\)\. Got 0 ",
+            r"alpha must be in \(0, 1\), got 0",
         ),
         (
             {"steps": 0},
-            r"The 'steps' parameter of LabelPropagation must be an integer, at least "
-            r"1 and at most 10000\. Got 0 instead\.",
+            "steps must be an integer, at least 1 and at most 10000, got 0",
         ),
         (
             {"hops": 3},
-            r"The 'hops' parameter of LabelPropagation must be an integer, at least 1 "
-            r"and at most 2\. Got 3 instead\.",
+            "hops must be an integer, at least 1 and at most 2, got 3",
         ),
     ],
 )

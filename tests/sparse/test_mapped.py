@@ -69,7 +69,7 @@ def test_what_is_not_finite_is_found_in_any_block(tmp_path: Path, row: int) -> N
     x = dense()
     x[row, 2] = np.inf
     for given in (x, mapped(tmp_path, x)):
-        with pytest.raises(InputError, match=f"Got inf in row {row}, column 2"):
+        with pytest.raises(InputError, match=f"got inf in row {row}, column 2"):
             Graph(x=given, adj=ring(23))
 
 

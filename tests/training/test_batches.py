@@ -395,14 +395,13 @@ def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
         with pytest.raises(InputError) as caught:
             NodeClassifier(batch_size=5000).fit(asked)
         assert str(caught.value) == (
-            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
-            f"{nodes} nodes. Got 5,000 instead."
+            f"batch_size must be at most the graph's {nodes} nodes, got 5,000"
         )
 
 
 @each("size", [0, -3, 2.5, "8", True])
 def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
-    rule = "'batch_size' parameter of NodeClassifier must be an integer, at least 1"
+    rule = "batch_size must be an integer, at least 1"
     with pytest.raises(InputError, match=rule):
         NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
 
@@ -416,10 +415,7 @@ def test_models_without_batches(graph: Graph, name: str) -> None:
         why = "it learns from all nodes of the graph"
     with pytest.raises(InputError) as caught:
         NodeClassifier(name, batch_size=5).fit(graph)
-    assert str(caught.value) == (
-        "The 'batch_size' parameter of NodeClassifier does not go with model "
-        f"{name!r}: {why}."
-    )
+    assert str(caught.value) == (f"batch_size does not go with model {name!r}: {why}")
 
 
 def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:

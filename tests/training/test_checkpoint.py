@@ -34,6 +34,7 @@ from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, ma
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 from support.cases import each
 from support.graphs import one_way
+from support.refusals import refused
 
 ONE = torch.ones(1, 3)
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
@@ -671,18 +672,16 @@ def test_a_folder_that_cannot_be_written(
 @each(
     ("path", "rule"),
     [
-        (5, "fit must be a path"),
-        (b"c", "fit must be a path"),
-        (["c"], "fit must be a path"),
-        ("", "NodeClassifier must be a folder"),
+        (5, "must be a path"),
+        (b"c", "must be a path"),
+        (["c"], "must be a path"),
+        ("", "must be a folder"),
     ],
     ids=repr,
 )
 def test_what_is_no_path(small_graph: Graph, path: Any, rule: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with refused(param="checkpoint", rule=rule, value=path):
         new().fit(small_graph, SPLIT, checkpoint=path)
-    told = f"The 'checkpoint' parameter of {rule}. Got {path!r} instead."
-    assert str(caught.value) == told
 
 
 def test_a_training_that_is_refused_leaves_no_folder(
@@ -778,7 +777,7 @@ def test_one_that_was_written_in_the_meantime_is_not_overwritten(
 def test_minutes_out_of_range(
     small_graph: Graph, tmp_path: Path, minutes: object
 ) -> None:
-    with pytest.raises(InputError, match="'checkpoint_minutes' parameter of NodeClass"):
+    with pytest.raises(InputError, match="checkpoint_minutes "):
         new().fit(
             small_graph,
             SPLIT,

@@ -477,23 +477,23 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
 @each(
     ("options", "message"),
     [
-        ({"epochs": 0}, r"'epochs' .* an integer, at least 1\. Got 0 instead"),
-        ({"epochs": 2.5}, r"'epochs' .* an integer, at least 1\. Got 2\.5 instead"),
-        ({"patience": 0}, r"'patience' .* an integer, at least 1\. Got 0 instead"),
-        ({"learning_rate": 0}, r"'learning_rate' .* in \(0, inf\)\. Got 0 instead"),
-        ({"learning_rate": math.inf}, r"in \(0, inf\)\. Got inf instead"),
-        ({"learning_rate": "fast"}, r"in \(0, inf\)\. Got 'fast' instead"),
-        ({"l2": -1e-5}, r"'l2' .* in \[0, inf\)\. Got -1e-05 instead"),
-        ({"l2": math.nan}, r"in \[0, inf\)\. Got nan instead"),
+        ({"epochs": 0}, "epochs .*an integer, at least 1, got 0"),
+        ({"epochs": 2.5}, r"epochs .*an integer, at least 1, got 2\.5"),
+        ({"patience": 0}, "patience .*an integer, at least 1, got 0"),
+        ({"learning_rate": 0}, r"learning_rate .*in \(0, inf\), got 0"),
+        ({"learning_rate": math.inf}, r"in \(0, inf\), got inf"),
+        ({"learning_rate": "fast"}, r"in \(0, inf\), got 'fast'"),
+        ({"l2": -1e-5}, r"l2 .*in \[0, inf\), got -1e-05"),
+        ({"l2": math.nan}, r"in \[0, inf\), got nan"),
         (
             {"metric": "acuracy"},
-            r"'metric' .* one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc'\. Got "
-            r"'acuracy' instead\. Did you mean 'accuracy'\?",
+            "metric .*one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc', got "
+            r"'acuracy'; did you mean 'accuracy'\?",
         ),
     ],
 )
 def test_a_bad_configuration_is_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=r"The .* parameter of TrainConfig must be"):
+    with pytest.raises(InputError, match=" must be "):
         TrainConfig(**options)
     with pytest.raises(InputError, match=message):
         TrainConfig(**options)
@@ -543,11 +543,9 @@ def test_balanced_classes_find_more_of_a_rare_one(batch_size: int | None) -> Non
 
 
 def test_mistakes_with_class_weights() -> None:
-    with pytest.raises(InputError, match=r"'class_weight' .* 'balanced'. Got 'even'"):
+    with pytest.raises(InputError, match=r"class_weight .*'balanced', got 'even'"):
         NodeClassifier("mlp", class_weight="even").fit(rare_graph())
-    with pytest.raises(
-        InputError, match=r"'class_weight' .* 'linbp': it has no epochs"
-    ):
+    with pytest.raises(InputError, match=r"class_weight .*'linbp': it has no epochs"):
         NodeClassifier("linbp", class_weight="balanced").fit(rare_graph())
 
 

@@ -1,8 +1,7 @@
 """How commands show things, what their streams take, and how Ctrl-C ends them.
 
-Messages of the library name arguments as Python does: "The 'dropout' parameter of
-H2GCN", `ring_cap=64`, or 'id_column' in quotes. Who typed a command knows flags, and
-reads `--ring-cap 64` here.
+Messages of the library name parameters as Python does. Who typed a command knows
+flags: `Speech` writes `--ring-cap 64` in their place.
 """
 
 from __future__ import annotations
@@ -11,19 +10,23 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
 import time
 from _thread import interrupt_main
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
+from copy import copy
+from functools import cached_property, partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from h2gcn import estimator
+from h2gcn.exceptions import MISSING, H2GCNWarning, InputError, python_name
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -39,6 +42,7 @@ __all__ = [
     "NOBODY_READS",
     "SCORES",
     "OutputError",
+    "Speech",
     "as_flags",
     "contest_bar",
     "download_bar",
@@ -57,6 +61,7 @@ __all__ = [
     "runs_bar",
     "say",
     "say_what_was_read",
+    "settings_of",
     "show_card",
     "show_confusion",
     "shown",
@@ -68,22 +73,20 @@ __all__ = [
     "tell_json",
 ]
 
-_PARAMETERS = re.compile(r"The '(\w+)'(?: and '(\w+)')? parameters? of \w+")
+# What is left of Python in prose: `ring_cap=64`, and 'id_column' in quotes.
 _ARGUMENT = re.compile(
     r"(?<!['\"\w])(?P<name>\w+)="
-    r"(?P<value>\[[^\]]*\]|'[^']*'|…|[\w./-]*[\w/-])(?!['\"\w=])"
+    r"(?P<value>\[[^\]]*\]|'[^']*'|…|[\w.-]*[\w-])(?!['\"\w=])"
 )
 # Without an underscore it may be anything of the user's, such as a column.
 _QUOTED = re.compile(r"'([a-z]+(?:_[a-z]+)+)'")
+_PATH = r"\S*[/\\]\S*"
+_ALIASES = {"random_state": "seed"}
+Message = InputError | H2GCNWarning
 
-_SPOKEN: ContextVar[tuple[Callable[[], Any], Sequence[str]]] = ContextVar(
-    "the command that runs and its arguments", default=(lambda: None, ())
-)
 
-
-@contextmanager
-def speaking(command: Callable[[], Any], arguments: Sequence[str]) -> Iterator[None]:
-    """Have `as_flags` speak of a command and its arguments, as long as it runs.
+class Speech:
+    """The command that runs, what was typed, and the words for its parameters.
 
     Parameters
     ----------
@@ -92,17 +95,108 @@ def speaking(command: Callable[[], Any], arguments: Sequence[str]) -> Iterator[N
     arguments
         What was typed.
     """
-    before = _SPOKEN.set((command, arguments))
+
+    def __init__(
+        self,
+        command: Callable[[], Any] = lambda: None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self._command, self.arguments = command, arguments
+        self.settings: dict[str, str] = {}
+        self.answered = False
+
+    @cached_property
+    def flags(self) -> dict[str, str]:
+        """The flags of the command by the names that the library has for them."""
+        return flags_of(self._command())
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether one JSON object is asked for and not printed yet."""
+        asked = "--json" in self.arguments and "json" in self.flags
+        return asked and not self.answered
+
+    def flag(self, param: str, value: object = MISSING) -> str:
+        """Return a parameter as it is typed, alone or with a value to set."""
+        flag = self.flags.get(param) or self.flags.get(_ALIASES.get(param, ""))
+        if value is None or value is False or (flag is None and not self._own(param)):
+            return python_name(param, value)
+        if flag is None:
+            option = f"{self.flags['option']} {param}"
+            return option if value is MISSING else f"{option}={_typed(value)}"
+        return flag if value is MISSING or value is True else f"{flag} {_typed(value)}"
+
+    def _own(self, param: str) -> bool:
+        """Return whether a parameter is a model's own, which --option sets."""
+        if "option" not in self.flags:
+            return False
+        if any(word.startswith(f"{param}=") for word in self.arguments):
+            return True
+        models = sys.modules.get("h2gcn.models")  # else no model has said anything
+        specs = models.MODELS.values() if models is not None else ()
+        return any(param in spec.options for spec in specs)
+
+    def is_typed(self, param: str) -> bool:
+        """Return whether a parameter stands on the command line."""
+        words = {word.partition("=")[0] for word in self.arguments}
+        return param in words or self.flags.get(param) in words
+
+    def located(self, message: Message) -> Message:
+        """Return a message with the settings file that its parameter is from."""
+        param = message.param
+        if (
+            message.where is None
+            and param in self.settings
+            and not self.is_typed(param)
+        ):
+            return message.at(self.settings[param])
+        return message
+
+    def render(self, message: Message) -> str:
+        """Return a message of the library in the words of the command."""
+        message = self.located(message)
+        if message.where is None:
+            message = copy(message)
+            message.rule = self.prose(message.rule)
+            if isinstance(message.hint, str):
+                message.hint = self.prose(message.hint)
+        return message.render(self.flag)
+
+    def prose(self, text: str) -> str:
+        """Return prose of the library with flags in place of its arguments.
+
+        What was typed and what may be a path stay as they are.
+        """
+        own = {part for word in self.arguments for part in (word, _value_of(word))}
+        own = {word for word in own if {"=", "_"} & {*word} and word[:1] != "-"}
+        longest_first = sorted(own, key=len, reverse=True)
+        parts = re.split(f"({'|'.join([*map(re.escape, longest_first), _PATH])})", text)
+        parts[::2] = [in_flags(part, self.flags) for part in parts[::2]]
+        return "".join(parts)
+
+
+_NOBODY = Speech()
+_SPEECH: ContextVar[Speech] = ContextVar("the command that runs", default=_NOBODY)
+
+
+@contextmanager
+def speaking(command: Callable[[], Any], arguments: Sequence[str]) -> Iterator[Speech]:
+    """Have messages speak of a command and its arguments, as long as it runs."""
+    before = _SPEECH.set(Speech(command, arguments))
     try:
-        yield
+        yield _SPEECH.get()
     finally:
-        _SPOKEN.reset(before)
+        _SPEECH.reset(before)
 
 
-def as_flags(message: str) -> str:
-    """Return a message of the library in the words of the command that runs."""
-    command, arguments = _SPOKEN.get()
-    return in_flags(message, flags_of(command()), arguments)
+def settings_of(path: Path, names: Iterable[str]) -> None:
+    """Have messages about these parameters name the file that they are from."""
+    _SPEECH.get().settings |= dict.fromkeys(names, str(path))
+
+
+def as_flags(text: str) -> str:
+    """Return prose of the library in the words of the command that runs."""
+    return _SPEECH.get().prose(text)
 
 
 def flags_of(command: Any) -> dict[str, str]:
@@ -123,50 +217,20 @@ def flags_of(command: Any) -> dict[str, str]:
     return flags
 
 
-def in_flags(message: str, flags: dict[str, str], arguments: Sequence[str]) -> str:
-    """Return a message of the library with flags in place of its arguments.
-
-    Parameters
-    ----------
-    message
-        As the library says it.
-    flags
-        Of the command that runs, see `flags_of`.
-    arguments
-        What was typed: a setting may also have come by --option or --settings.
+def in_flags(text: str, flags: Mapping[str, str]) -> str:
+    """Return prose of the library with flags in place of its arguments.
 
     Examples
     --------
     >>> flags = {"ring_cap": "--ring-cap", "fill_missing": "--fill-missing"}
-    >>> in_flags("use ring_cap=64, or fill_missing=True", flags, [])
+    >>> in_flags("use ring_cap=64, or fill_missing=True", flags)
     'use --ring-cap 64, or --fill-missing'
     """
-    message = _PARAMETERS.sub(_parameters(flags, arguments), message)
-    message = _ARGUMENT.sub(lambda found: _argument(found, flags), message)
-    return _QUOTED.sub(lambda found: flags.get(found[1], found[0]), message)
+    text = _ARGUMENT.sub(lambda found: _argument(found, flags), text)
+    return _QUOTED.sub(lambda found: flags.get(found[1], found[0]), text)
 
 
-def _parameters(
-    flags: dict[str, str], arguments: Sequence[str]
-) -> Callable[[re.Match[str]], str]:
-    """Return what names the parameters that a check has refused."""
-    typed = {word.partition("=")[0] for word in arguments}
-
-    def named(name: str) -> str | None:
-        if name in flags and (flags[name] in typed or "--settings" not in typed):
-            return flags[name]
-        if "option" in flags and any(w.startswith(f"{name}=") for w in arguments):
-            return f"--option {name}"
-        return f"'{name}' of --settings" if "--settings" in typed else None
-
-    def replace(found: re.Match[str]) -> str:
-        names = [named(name) for name in found.groups() if name]
-        return found[0] if None in names else " and ".join(map(str, names))
-
-    return replace
-
-
-def _argument(found: re.Match[str], flags: dict[str, str]) -> str:
+def _argument(found: re.Match[str], flags: Mapping[str, str]) -> str:
     flag, value = flags.get(found["name"]), found["value"]
     if flag is None or value == "None":
         return found[0]
@@ -174,6 +238,16 @@ def _argument(found: re.Match[str], flags: dict[str, str]) -> str:
         return flag
     values = [one.strip().strip("'\"") for one in value.strip("[]").split(",")]
     return f"{flag} {','.join(values)}"
+
+
+def _typed(value: object) -> str:
+    """Return a value as a shell takes it; a list is separated by commas."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return shlex.quote(",".join(map(str, values)))
+
+
+def _value_of(word: str) -> str:
+    return word.partition("=")[2] if word.startswith("--") else ""
 
 
 SCORES = {
@@ -219,6 +293,7 @@ def tell(*lines: str) -> None:
 
 def tell_json(content: Any) -> None:
     """Print one JSON object to stdout, in ASCII."""
+    _SPEECH.get().answered = True
     print(json.dumps(content, allow_nan=False))
 
 

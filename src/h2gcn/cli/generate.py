@@ -99,7 +99,7 @@ def command(
         _check_new(out)
     shape: dict[str, Any] = {}
     if preset is not None:
-        check_choice("generate", "preset", preset, PRESETS)
+        check_choice("preset", preset, PRESETS)
         shape |= dict(PRESETS[preset])
     given = {
         "n_nodes": n_nodes,
@@ -110,7 +110,7 @@ def command(
     if changed:
         shape.pop("start_nodes", None)
     shape.update(changed)
-    check_real("generate", "unlabelled", unlabelled, "[0, 1)")
+    check_real("unlabelled", unlabelled, "[0, 1)")
     source: FeatureSource = GaussianFeatures(n_features, separation)
     if features is not None:
         with download_bar() as progress:
@@ -167,7 +167,7 @@ def check_out(out: Path) -> None:
     check_not_stdout(out, rule)
     # A folder may have a point in its name, as graph-h0.1 has.
     if out.suffix.lower() in OTHER_FILES and not out.is_dir():
-        raise InputError(f"{out}: {rule} Got {out.suffix!r} instead.")
+        raise InputError(f"{rule} Got {out.suffix!r} instead.", where=str(out))
 
 
 def read_matrix(path: Path) -> list[list[float]]:
@@ -183,6 +183,8 @@ def read_matrix(path: Path) -> list[list[float]]:
     except InputError:
         raise
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(
+            f"cannot be read ({error.strerror})", where=str(path)
+        ) from None
     except (ValueError, csv.Error) as error:
-        raise InputError(f"{path}: not a table of numbers ({error})") from None
+        raise InputError(f"not a table of numbers ({error})", where=str(path)) from None

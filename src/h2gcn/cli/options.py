@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from h2gcn.cli.console import download_bar
+from h2gcn.cli.console import download_bar, settings_of
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def in_range(low: float = -math.inf, high: float = math.inf) -> Callable[[Any], 
 
     def check(value: Any) -> Any:
         if value is not None and not low <= value <= high:
-            raise typer.BadParameter(f"must be {' and '.join(ends)}. Got {value}.")
+            raise typer.BadParameter(f"must be {' and '.join(ends)}, got {value}")
         return value
 
     return check
@@ -218,7 +218,7 @@ def _cap(value: str | None) -> int | str | None:
         return int(value)
     except ValueError:
         raise typer.BadParameter(
-            f"must be a number from 1 on, exact or auto. Got {value[:60]!r}."
+            f"must be a number from 1 on, exact or auto, got {value[:60]!r}"
         ) from None
 
 
@@ -386,11 +386,14 @@ def find_settings(
         model = model or named or DEFAULT_MODEL
     elif ALIASES.get(named, named) != ALIASES.get(model, model):
         raise InputError(
-            f"{path}: holds settings of {named}, but --model is {model}; leave "
-            "--model out, or name another file"
+            f"holds settings of {named}, but --model is {model}; leave --model out, "
+            "or name another file",
+            where=str(path),
         )
     if model == AUTO:
-        raise InputError(f"{path}: --settings is for one model, and --model is auto")
+        raise InputError(
+            "--settings is for one model, and --model is auto", where=str(path)
+        )
     find_model(model)
     return model, settings
 
@@ -401,10 +404,12 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
 
     content = parse_json(read_own(path), path)
     if not isinstance(content, dict):
-        raise InputError(f"{path}: must hold one JSON object, of settings by name")
+        raise InputError(
+            "must hold one JSON object, of settings by name", where=str(path)
+        )
     model = content.get("model")
     if not isinstance(model, str | None):
-        raise InputError(f"{path}: 'model' must be a name. Got {shown(model)}.")
+        raise InputError(f"'model' must be a name, got {shown(model)}", where=str(path))
     tuned = isinstance(content.get("settings"), dict)  # as 'h2gcn tune' writes it
     if tuned:
         content = content["settings"]
@@ -413,6 +418,8 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
         # As everywhere in experiments, a setting without patience has none.
         settings = {"patience": None, **settings}
     _check_names(path, settings)
+    own = settings.get("options")
+    settings_of(path, {*settings, *(own if isinstance(own, dict) else ())})
     check_types(settings, path, "settings" if tuned else "")
     return model, settings
 
@@ -425,11 +432,12 @@ def _check_names(path: Path, settings: Mapping[str, Any]) -> None:
     known = [name for name in NodeClassifier().get_params() if name not in here]
     for name in settings:
         if name == "random_state":
-            raise InputError(f"{path}: 'random_state' is what --seed is for")
+            raise InputError("'random_state' is what --seed is for", where=str(path))
         if name not in known:
             raise InputError(
-                f"{path}: there is no setting {name[:100]!r}.{nearest(name, known)} "
-                "The options of a model go into 'options'."
+                f"there is no setting {name[:100]!r}.{nearest(name, known)} The "
+                "options of a model go into 'options'.",
+                where=str(path),
             )
 
 
@@ -469,7 +477,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not (name.strip() and sign and value.strip()):
-            raise InputError(f"--option must be NAME=VALUE. Got {text!r}.")
+            raise InputError(f"--option must be NAME=VALUE, got {text!r}")
         options[name.strip()] = _value(name.strip(), value.strip())
     return options
 
@@ -849,7 +857,9 @@ def check_not_read(
     read += [path / out.name for path in read if out.stem in ("nodes", "edges")]
     target = usable_path(out)
     if target.is_file() and any(p.is_file() and p.samefile(target) for p in read):
-        raise InputError(f"{out}: this command reads it; --out must be another file")
+        raise InputError(
+            "this command reads it; --out must be another file", where=str(out)
+        )
 
 
 def check_page(page: Path) -> None:
@@ -893,7 +903,7 @@ def load_source(
     from h2gcn.sparse import room_within
 
     if memory_limit is not None:
-        check_real("NodeClassifier", "memory_limit", memory_limit, "(0, inf)")
+        check_real("memory_limit", memory_limit, "(0, inf)")
     if source is not None and tables.nodes is None and tables.edges is None:
         # A folder that is called as a dataset is meant by ./texas.
         if is_benchmark(source):

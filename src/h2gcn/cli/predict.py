@@ -299,8 +299,9 @@ def _check_out_of_workers(out: Path | None, *, one_file: bool) -> Path:
     out = Path("predictions") if out is None else out
     if out.suffix.lower() in (".csv", ".parquet"):
         raise InputError(
-            f"{out}: with --cluster, parts are written to a folder; --one-file makes "
-            "one file of them"
+            "with --cluster, parts are written to a folder; --one-file makes one file "
+            "of them",
+            where=str(out),
         )
     return out
 
@@ -369,13 +370,13 @@ def _parse_decision(text: str, classifier: NodeClassifier) -> DecisionRule:
         if count.isdecimal() and len(count) <= 12 and int(count) and label:
             return classifier.decide("top", k=int(count), label=label)
         raise InputError(
-            f"--decision top=K:CLASS needs a number of nodes and a class. "
-            f"Got {text[:60]!r}."
+            "--decision top=K:CLASS needs a number of nodes and a class, got "
+            f"{text[:60]!r}"
         )
     if kind == "costs" and value:
         names = [str(label) for label in classifier.classes_]
         return classifier.decide("costs", costs=_read_costs(Path(value), names))
-    raise InputError(f"--decision must be {FORMS}. Got {text!r}.")
+    raise InputError(f"--decision must be {FORMS}, got {text!r}")
 
 
 def _read_costs(path: Path, names: list[str]) -> NDArray[np.float64]:
@@ -390,28 +391,30 @@ def _read_costs(path: Path, names: list[str]) -> NDArray[np.float64]:
     except OSError as error:
         raise cannot_read(path, error) from None
     except (UnicodeDecodeError, csv.Error):
-        raise InputError(f"{path}: not a CSV file in UTF-8") from None
+        raise InputError("not a CSV file in UTF-8", where=str(path)) from None
     said = [cell.strip() for cell in rows[0][1:]] if rows else []
     true = [row[0].strip() for row in rows[1:]]
     for what, found in (("column", said), ("row", true)):
         if sorted(found) != sorted(names):
             raise InputError(
-                f"{path}: must have one {what} for each of the classes "
-                f"{', '.join(names)}. Got {', '.join(found) or 'none'} instead."
+                f"must have one {what} for each of the classes {', '.join(names)}, "
+                f"got {', '.join(found) or 'none'}",
+                where=str(path),
             )
     costs = np.empty((len(names), len(names)))
     for label, row in zip(true, rows[1:], strict=True):
         if len(row) != len(names) + 1:
             raise InputError(
-                f"{path}: the row {label} has {len(row) - 1} costs, not {len(names)}"
+                f"the row {label} has {len(row) - 1} costs, not {len(names)}",
+                where=str(path),
             )
         for other, cell in zip(said, row[1:], strict=True):
             try:
                 costs[names.index(label), names.index(other)] = float(cell)
             except ValueError:
                 raise InputError(
-                    f"{path}: the cost of {other} for {label} must be a number. "
-                    f"Got {cell!r}."
+                    f"the cost of {other} for {label} must be a number, got {cell!r}",
+                    where=str(path),
                 ) from None
     return costs
 

@@ -9,6 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, get_type_hints
 
 import typer
@@ -35,7 +36,7 @@ from h2gcn.cli.console import (
     KEPT,
     NOBODY_READS,
     OutputError,
-    as_flags,
+    Speech,
     end_streams,
     guarded_streams,
     open_streams,
@@ -43,6 +44,7 @@ from h2gcn.cli.console import (
     sigterm_as_ctrl_c,
     speaking,
     tell,
+    tell_json,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.sparse import told_of_compiling
@@ -68,7 +70,25 @@ def _plain_flags(base: Any) -> Any:
     return Plain
 
 
-_Command = _plain_flags(typer.core.TyperCommand)
+class _Command(_plain_flags(typer.core.TyperCommand)):  # type: ignore[misc]
+    """A command that takes each option once, unless it is a list."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments, or refuse an option with a value given twice."""
+        if ctx.resilient_parsing:  # a shell completes a line
+            return super().parse_args(ctx, args)
+        order = self.make_parser(ctx).parse_args(args=list(args))[2]
+        given = set()
+        for param in order:
+            if param.param_type_name != "option":
+                continue
+            single = not (param.multiple or param.is_flag or param.count)
+            if single and param.name in given:
+                raise InputError(f"{param.opts[0]} was given twice")
+            given.add(param.name)
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="h2gcn",
     cls=_plain_flags(typer.core.TyperGroup),
@@ -133,13 +153,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with (
         guarded_streams(),
-        speaking(command, arguments),
+        speaking(command, arguments) as speech,
         sigterm_as_ctrl_c() as received,
         warnings.catch_warnings(),
         told_of_compiling(_note_compiling),
     ):
         warnings.simplefilter("always", H2GCNWarning)
-        warnings.showwarning = _Said()
+        warnings.showwarning = _Said(speech)
         try:
             result = app(arguments, prog_name="h2gcn", standalone_mode=False)
             sys.stdout.flush()
@@ -148,11 +168,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         except SystemExit:
             raise
         except BaseException as error:  # what a library written in Rust raises, too
-            return _end(error)
+            return _end(error, speech)
+        code = 128 + signal.SIGTERM if received else INTERRUPTED
         if result == INTERRUPTED:
             say("interrupted")
+            _tell_failure(speech, "interrupted", code)
     if result in (INTERRUPTED, KEPT):
-        return 128 + signal.SIGTERM if received else INTERRUPTED
+        return code
     return result if isinstance(result, int) else 0
 
 
@@ -177,22 +199,43 @@ def entry_point() -> None:
     sys.exit(code)
 
 
-def _end(error: BaseException) -> int:
+def _end(error: BaseException, speech: Speech) -> int:
     """Say in a line why a command has failed; return its exit code."""
     if isinstance(error, OutputError) and error.nobody_reads:
         return NOBODY_READS
     if os.environ.get("H2GCN_DEBUG"):
         for line in "".join(traceback.format_exception(error)).splitlines():
             say(line)
-    code, message = _told(error)
-    say(f"error: {' '.join(message.split())}")
+    if isinstance(error, InputError):
+        error = speech.located(error)
+    code, message = _told(error, speech)
+    message = " ".join(message.split())
+    say(f"error: {message}")
+    if not isinstance(error, OutputError):
+        _tell_failure(speech, message, code, error)
     return code
 
 
-def _told(error: BaseException) -> tuple[int, str]:
+def _tell_failure(
+    speech: Speech, message: str, code: int, error: BaseException | None = None
+) -> None:
+    """Print why a command has failed as one JSON object, where one is asked for."""
+    if not speech.wants_json:
+        return
+    param = where = None
+    if isinstance(error, InputError):
+        param, where = error.param, error.where
+    elif isinstance(error, _ParserError):
+        param = getattr(getattr(error, "param", None), "name", None)
+    with suppress(OutputError):
+        tell_json({"error": message, "exit_code": code, "param": param, "where": where})
+        sys.stdout.flush()
+
+
+def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     """Return the exit code of a failure, and what is said of it."""
     if isinstance(error, InputError):
-        return MISTAKE, as_flags(str(error))
+        return MISTAKE, speech.render(error)
     if isinstance(error, _ParserError):
         return MISTAKE, error.format_message()
     if isinstance(error, OutputError):
@@ -203,8 +246,8 @@ def _told(error: BaseException) -> tuple[int, str]:
         where = "a file" if error.filename is None else error.filename
         return MISTAKE, f"{where}: {error.strerror}"
     return UNFORESEEN, (
-        f"nobody foresaw this: {type(error).__name__}: {error} (H2GCN_DEBUG=1 before "
-        "the command shows where it is from; please report it)"
+        f"internal error: {type(error).__name__}: {error}. This is a bug; rerun with "
+        "H2GCN_DEBUG=1 and report the traceback."
     )
 
 
@@ -217,12 +260,15 @@ def _is_out_of_memory(error: BaseException) -> bool:
 class _Said:
     """Prints the library's warnings, each once a command."""
 
-    def __init__(self) -> None:
-        self._messages: set[str] = set()
+    def __init__(self, speech: Speech) -> None:
+        self._speech, self._messages = speech, set[str]()
 
     def __call__(
         self, message: Warning | str, category: type[Warning], *_: Any, **__: Any
     ) -> None:
-        if issubclass(category, H2GCNWarning) and str(message) not in self._messages:
-            self._messages.add(str(message))
-            say(f"note: {as_flags(str(message))}")
+        if not issubclass(category, H2GCNWarning) or str(message) in self._messages:
+            return
+        self._messages.add(str(message))
+        if isinstance(message, H2GCNWarning):
+            message = self._speech.render(message)
+        say(f"note: {message}")

@@ -346,7 +346,7 @@ def _split_numbers(text: str, n_splits: int) -> list[int]:
         return list(range(n_splits or N_RANDOM_SPLITS))
     if not (text.isdecimal() and len(text) <= 9):
         raise InputError(
-            f"--split must be a number from 0 on, or 'all'. Got {text[:60]!r}."
+            f"--split must be a number from 0 on, or 'all', got {text[:60]!r}"
         )
     if int(text) >= max(n_splits, 1):
         have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"

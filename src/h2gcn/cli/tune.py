@@ -249,7 +249,7 @@ def _count_splits(asked: int | None, own: int) -> int:
 def _check_search(search: str, trials: int | None) -> int | None:
     """Return how many settings to try, None for those of the grid."""
     if search not in ("grid", "optuna"):
-        raise InputError(f"--search must be grid or optuna. Got {search!r}.")
+        raise InputError(f"--search must be grid or optuna, got {search!r}")
     if search == "optuna":
         experiments.check_optuna()
         return trials or N_TRIALS
@@ -285,9 +285,11 @@ class TuneFolder:
         io.usable_path(self.path)
         if not self.path.parent.is_dir():
             parent = self.path.parent
-            raise InputError(f"{self.path}: the folder {parent} does not exist")
+            raise InputError(
+                f"the folder {parent} does not exist", where=str(self.path)
+            )
         if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path}: is a file; a folder is needed")
+            raise InputError("is a file; a folder is needed", where=str(self.path))
         if not self.path.is_dir():
             return
         # What a program left that was killed is gone once these two are looked at.
@@ -296,7 +298,8 @@ class TuneFolder:
         ours = {self.trials, self.best, self.model}
         if set(self.path.iterdir()) - ours:
             raise InputError(
-                f"{self.path}: holds other files; tuning needs a folder of its own"
+                "holds other files; tuning needs a folder of its own",
+                where=str(self.path),
             )
 
     def check_search(self, model: str, seed: int, graph: Graph) -> None:
@@ -318,9 +321,10 @@ class TuneFolder:
         for name, value in before.items():
             if value is not None and value != now[name]:
                 raise InputError(
-                    f"{self.path}: holds the best of another search (its {name} is "
+                    f"holds the best of another search (its {name} is "
                     f"{str(value)[:60]}, not {now[name]}); --force replaces it, "
-                    "another --out keeps it"
+                    "another --out keeps it",
+                    where=str(self.path),
                 )
 
     def read_best(self) -> dict[str, Any]:

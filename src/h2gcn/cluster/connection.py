@@ -19,8 +19,7 @@ from secrets import token_hex
 from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
-from h2gcn._validation import quoted
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.sparse import gigabytes
 
 __all__ = [
@@ -85,7 +84,7 @@ def check_place(place: str) -> int | None:
     if found is None or not 1 <= int(found[1]) <= MOST_WORKERS:
         raise InputError(
             "a cluster is local:N, N workers of this machine, such as local:2, or "
-            f"host:port, or auto. Got {quoted(place)}."
+            f"host:port, or auto, got {short_repr(place)}"
         )
     return int(found[1])
 

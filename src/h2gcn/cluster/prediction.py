@@ -399,7 +399,7 @@ def _table_of(job: _Job, graph: Graph, nodes: NDArray[np.int64]) -> Iterator[Non
 def _part_size(classifier: NodeClassifier, count: int, asked: int | None) -> int:
     """Return how many nodes a part has."""
     if asked is not None:
-        return check_integer("predict_parts", "part_size", asked, 1)
+        return check_integer("part_size", asked, 1)
     fitted = [one.classifier for one in classifier.members_] or [classifier]
     if any(one.module_.reach is None for one in fitted):
         return max(count, 1)  # each part would take as long as all of them

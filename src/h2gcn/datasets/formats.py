@@ -92,8 +92,8 @@ def _rows(path: Path, columns: str, separator: str | None) -> list[list[str]]:
     for number, row in enumerate(rows, start=2):
         if len(row) != width:
             raise InputError(
-                f"a line must hold {columns}, {width} cells. "
-                f"Got {len(row)} in line {number}."
+                f"a line must hold {columns}, {width} cells, got {len(row)} in line "
+                f"{number}"
             )
     return rows
 
@@ -120,8 +120,8 @@ def _word_lists(texts: list[str]) -> CSR:
     last = int(indices.max())
     if indices.min() < 0 or last >= MOST_COLUMNS:
         raise InputError(
-            f"the numbers of words must be 0 to {MOST_COLUMNS - 1:,}. "
-            f"Got {indices.min()} to {last}."
+            f"the numbers of words must be 0 to {MOST_COLUMNS - 1:,}, got "
+            f"{indices.min()} to {last}"
         )
     ones = np.ones(len(indices), dtype=np.float32)
     return CSR((ones, indices, indptr), shape=(len(texts), last + 1))
@@ -131,8 +131,8 @@ def _value_rows(texts: list[str]) -> CSR:
     widths = {text.count(",") + 1 for text in texts}
     if len(widths) > 1 or max(widths) > MOST_COLUMNS:
         raise InputError(
-            f"every node must have the same number of values, at most "
-            f"{MOST_COLUMNS:,}. Got {min(widths)} to {max(widths)}."
+            "every node must have the same number of values, at most "
+            f"{MOST_COLUMNS:,}, got {min(widths)} to {max(widths)}"
         )
     rows = [CSR(np.array([text.split(",")], dtype=np.float64)) for text in texts]
     x = CSR(sp.vstack(rows))
@@ -169,8 +169,9 @@ def _mask(archive: Archive, key: str, n_nodes: int) -> NDArray[Any]:
         raise InputError(f"'{key}' is missing.")
     if mask.shape != (n_nodes,) or mask.dtype.kind not in "biuf":
         raise InputError(
-            f"'{key}' must be [{n_nodes}], numbers. "
-            f"Got shape {mask.shape} and dtype {mask.dtype}."
+            f"must be [{n_nodes}], numbers, got shape {mask.shape} and dtype "
+            f"{mask.dtype}",
+            param=key,
         )
     return mask > 0
 
@@ -213,13 +214,13 @@ def _read_features_and_labels(
     ):
         if len(labels) != matrix.shape[0] or not labels.shape[1]:
             raise InputError(
-                f"{file(part)}: must be [{matrix.shape[0]}, classes]. "
-                f"Got shape {labels.shape}."
+                f"{file(part)}: must be [{matrix.shape[0]}, classes], got shape "
+                f"{labels.shape}"
             )
     if placed.shape[1] != known.shape[1]:
         raise InputError(
-            f"{file('tx')}: must have {known.shape[1]} columns, as allx has. "
-            f"Got {placed.shape[1]}."
+            f"{file('tx')}: must have {known.shape[1]} columns, as allx has, got "
+            f"{placed.shape[1]}"
         )
     test = _read_test_nodes(file("test.index"), known.shape[0], placed.shape[0])
     n = int(test.max()) + 1
@@ -250,7 +251,7 @@ def _read_test_nodes(path: Path, first: int, count: int) -> NDArray[np.int64]:
         ):
             raise InputError(
                 f"it must hold the {count} nodes of tx, each once, in {first} to "
-                f"{last}. Got {len(test)} nodes."
+                f"{last}, got {len(test)} nodes"
             )
     return test
 
@@ -301,7 +302,7 @@ class _Type(_Blank):
         name = self.arguments[0] if self.arguments else None
         order = "=" if self.state is None else self.state[1]
         if not isinstance(name, str) or not _NUMBERS.fullmatch(name):
-            raise InputError(f"an array must hold numbers. Got type {str(name)[:80]}.")
+            raise InputError(f"an array must hold numbers, got type {str(name)[:80]}")
         if not isinstance(order, str) or order not in ("<", ">", "=", "|"):
             raise InputError("the byte order of an array must be <, >, = or |.")
         return np.dtype(name).newbyteorder(order)  # type: ignore[arg-type]
@@ -323,8 +324,8 @@ class _Array(_Blank):
             raise InputError("it must be an array of objects.")
         if _sizes(shape) != (len(content),):
             raise InputError(
-                f"an array of shape {_sizes(shape)} must hold as many objects. "
-                f"Got {len(content):,}."
+                f"an array of shape {_sizes(shape)} must hold as many objects, got "
+                f"{len(content):,}"
             )
         return content
 
@@ -344,8 +345,8 @@ class _Array(_Blank):
             wanted *= size
         if wanted != len(content):
             raise InputError(
-                f"an array of shape {sizes} takes {wanted:,} bytes. "
-                f"Got {len(content):,}."
+                f"an array of shape {sizes} takes {wanted:,} bytes, got "
+                f"{len(content):,}"
             )
         flat = np.frombuffer(content, dtype=dtype)
         array = flat.reshape(sizes, order="F" if by_columns else "C")
@@ -380,8 +381,8 @@ class _Tensor(_Blank):
         (length,) = _sizes(sizes)
         if type(first) is not int or not 0 <= first <= len(numbers) - length:
             raise InputError(
-                f"a tensor must lie inside of its numbers. Got {length:,} of "
-                f"{len(numbers):,}, from {str(first)[:20]} on."
+                f"a tensor must lie inside of its numbers, got {length:,} of "
+                f"{len(numbers):,}, from {str(first)[:20]} on"
             )
         return numbers[first : first + length].copy()
 
@@ -404,15 +405,15 @@ class _Matrix(_Blank):
         shape = _sizes(parts.get("_shape", parts.get("shape")))
         if len(shape) != 2 or shape[1] > MOST_COLUMNS:
             raise InputError(
-                f"a matrix must have two sides, and at most {MOST_COLUMNS:,} columns. "
-                f"Got shape {shape}."
+                f"a matrix must have two sides, and at most {MOST_COLUMNS:,} "
+                f"columns, got shape {shape}"
             )
         if not indices.dtype.kind == indptr.dtype.kind == "i":
             raise InputError("the indices of a matrix must be integers.")
         if shape[0] + 1 != len(indptr):
             raise InputError(
-                f"a matrix of {shape[0]:,} rows has {shape[0] + 1:,} pointers to rows. "
-                f"Got {len(indptr):,}."
+                f"a matrix of {shape[0]:,} rows has {shape[0] + 1:,} pointers to "
+                f"rows, got {len(indptr):,}"
             )
         matrix = sp.csr_matrix((data, indices, indptr), shape=shape)
         matrix.check_format(full_check=True)
@@ -520,10 +521,10 @@ def read_split_list(path: Path, n_nodes: int) -> tuple[Split, ...]:
         file = io.BytesIO(content)
         version = np.lib.format.read_magic(file)
         if version != (1, 0):
-            raise InputError(f"it must be of numpy's version 1.0. Got {version}.")
+            raise InputError(f"it must be of numpy's version 1.0, got {version}")
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         if not dtype.hasobject or len(shape) != 1:
-            raise InputError(f"it must hold a list of splits. Got {shape} of {dtype}.")
+            raise InputError(f"it must hold a list of splits, got {shape} of {dtype}")
         check_split_count(shape[0])
         read = _unpickled(file.read())
         things = read.things() if isinstance(read, _Array) else None
@@ -549,8 +550,8 @@ def _split_of(thing: Any, n_nodes: int) -> Split:
             raise InputError(f"a split must hold '{name}', numbers of nodes.")
         if index.size and not 0 <= index.min() <= index.max() < n_nodes:
             raise InputError(
-                f"the nodes of a split must lie in 0 … {n_nodes - 1}. "
-                f"Got {index.min()} to {index.max()} in '{name}'."
+                f"the nodes of a split must lie in 0 … {n_nodes - 1}, got "
+                f"{index.min()} to {index.max()} in '{name}'"
             )
         parts.append(np.sort(index))
     return Split(*parts)

@@ -115,11 +115,14 @@ def read_facebook(folder: Path, file: str, *, splits: str | None = None) -> Grap
         found = _variables(path, ("A", "local_info"))
         matrix, info = found["A"], _whole("local_info", found["local_info"])
         if not _is_sparse(matrix) or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(f"'A' must be a sparse square. Got shape {matrix.shape}.")
+            raise InputError(
+                f"must be a sparse square, got shape {matrix.shape}", param="A"
+            )
         n = matrix.shape[0]
         if info.shape != (n, 1 + len(_FACEBOOK)):
             raise InputError(
-                f"'local_info' must be [{n}, 7], whole numbers. Got shape {info.shape}."
+                f"must be [{n}, 7], whole numbers, got shape {info.shape}",
+                param="local_info",
             )
         ends: Any = sp.coo_array(matrix)
         there = ends.data != 0
@@ -199,7 +202,7 @@ def read_matlab(
         n = x.shape[0]
         values = found[key]
         if _is_sparse(values) or values.size != n:
-            raise InputError(f"'{key}' must have {n:,} values.")
+            raise InputError(f"must have {n:,} values", param=key)
         y = (
             quantile_classes(values.ravel(), YEARS)
             if years
@@ -207,7 +210,9 @@ def read_matlab(
         )
         ends = _whole("edge_index", found.pop("edge_index"))
         if ends.ndim != 2 or len(ends) != 2:
-            raise InputError(f"'edge_index' must be [2, m]. Got shape {ends.shape}.")
+            raise InputError(
+                f"must be [2, m], got shape {ends.shape}", param="edge_index"
+            )
         adj, directed, record = adjacency_from_edges(ends[0], ends[1], n)
         del ends
         x = fit_layout(x)
@@ -346,7 +351,7 @@ def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
                     raise InputError(f"'{name}' is missing. Variables: {have}.")
                 shape, kind = there[name]
                 if kind not in _NUMBERS:
-                    raise InputError(f"'{name}' must hold numbers. Got {kind}.")
+                    raise InputError(f"must hold numbers, got {kind}", param=name)
                 if kind != "sparse":
                     what = f"'{name}', of shape {shape},"
                     check_room(what, 2 * 8 * math.prod(shape))
@@ -364,7 +369,7 @@ def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
         else:
             raise InputError(f"'{name}' cannot be read.")
         if numbers.dtype.kind not in "biuf":
-            raise InputError(f"'{name}' must hold numbers. Got {numbers.dtype}.")
+            raise InputError(f"must hold numbers, got {numbers.dtype}", param=name)
     return read
 
 
@@ -376,14 +381,14 @@ def _is_sparse(value: Any) -> bool:
 def _whole(name: str, values: Any) -> NDArray[np.int64]:
     """Return what should be whole numbers as such, or raise."""
     if _is_sparse(values):
-        raise InputError(f"'{name}' must be dense.")
+        raise InputError("must be dense", param=name)
     numbers = np.asarray(values)
     if numbers.dtype.kind in "biu" and numbers.dtype != np.uint64:
         return numbers.astype(np.int64, copy=False)
     if not (np.abs(numbers.astype(np.float64)) < 2**53).all() or np.any(
         numbers != np.rint(numbers)
     ):
-        raise InputError(f"'{name}' must hold whole numbers.")
+        raise InputError("must hold whole numbers", param=name)
     return numbers.astype(np.int64)
 
 
@@ -483,7 +488,7 @@ def _first_two(path: Path) -> list[str]:
     with reading(path), path.open("rb") as file:
         names = _names(file.readline(20 * MOST_COLUMNS))
         if len(names) < 2:
-            raise InputError(f"it must have two columns. Got {len(names)}.")
+            raise InputError(f"it must have two columns, got {len(names)}")
         return names[:2]
 
 
@@ -516,7 +521,7 @@ def _table(
         table[done - len(block) : done] = block
     if done != n_rows:
         got = "more" if done > n_rows else f"{done:,}"
-        raise InputError(f"{path}: it must have {n_rows:,} rows. Got {got}.")
+        raise InputError(f"{path}: it must have {n_rows:,} rows, got {got}")
     return table
 
 
@@ -554,16 +559,16 @@ def _edges(
         ends, done = np.empty((2, 0), dtype=kind), 0
         for block in csv_blocks(path, "int64", columns):
             if block.shape[1] != 2:
-                raise InputError(f"an edge has two ends. Got {block.shape[1]}.")
+                raise InputError(f"an edge has two ends, got {block.shape[1]}")
             if not 0 <= block.min() <= block.max() < n_nodes:
                 wrong = block.min() if block.min() < 0 else block.max()
                 raise InputError(
                     f"the ends of edges must lie in 0 … {n_nodes - 1}, as there are "
-                    f"{n_nodes} nodes. Got {wrong}."
+                    f"{n_nodes} nodes, got {wrong}"
                 )
             first, done = done, done + len(block)
             if n_edges is not None and done > n_edges:
-                raise InputError(f"it must have {n_edges:,} edges. Got more.")
+                raise InputError(f"it must have {n_edges:,} edges, got more")
             if done > ends.shape[1]:  # at once where their number is known
                 held = max(done, 2 * first) if n_edges is None else n_edges
                 check_room(f"a list of {held:,} edges", 2 * ends.itemsize * held)
@@ -572,7 +577,7 @@ def _edges(
                 ends = longer
             ends[:, first:done] = block.T
         if n_edges is not None and done < n_edges:
-            raise InputError(f"it must have {n_edges:,} edges. Got {done:,}.")
+            raise InputError(f"it must have {n_edges:,} edges, got {done:,}")
         return adjacency_from_edges(
             ends[0, :done], ends[1, :done], n_nodes, directed=directed
         )
@@ -612,7 +617,7 @@ def read_ogb(
     labels = "node-label" if years is None else "node_year"
     y = _table(path := raw / f"{labels}.csv.gz", n, "int64")
     if y.shape != (n, 1):
-        raise InputError(f"{path}: a node has one label. Got {y.shape[1]}.")
+        raise InputError(f"{path}: a node has one label, got {y.shape[1]}")
     if years is None:
         parts = (
             _index(folder / "split" / split / f"{part}.csv.gz", n)
@@ -651,8 +656,8 @@ def _index(path: Path, n_nodes: int) -> NDArray[np.int64]:
                 raise InputError(f"it must list nodes, at most {n_nodes:,}, one a row.")
             if not 0 <= block.min() <= block.max() < n_nodes:
                 raise InputError(
-                    f"its nodes must lie in 0 … {n_nodes - 1}. "
-                    f"Got {block.min()} to {block.max()}."
+                    f"its nodes must lie in 0 … {n_nodes - 1}, got {block.min()} to "
+                    f"{block.max()}"
                 )
             blocks.append(block[:, 0])
         nodes: NDArray[np.int64] = np.sort(np.concatenate(blocks))
@@ -700,7 +705,7 @@ def read_twitch_gamers(folder: Path, *, splits: str) -> Graph:
         )
         y = found.pop("mature")[order]
         if n and not 0 <= y.min() <= y.max() <= 1:
-            raise InputError("'mature' must be 0 or 1.")
+            raise InputError("must be 0 or 1", param="mature")
         names = [name for name in _GAMERS if name in found]
         x = np.stack([found[name][order] for name in names], axis=1)
     ends = folder / "twitch-gamer_edges.csv"

@@ -19,7 +19,6 @@ from h2gcn._validation import (
     check_path,
     check_type,
     nearest,
-    quoted,
 )
 from h2gcn.datasets.formats import read_geom_gcn, read_planetoid
 from h2gcn.datasets.later_formats import (
@@ -40,7 +39,7 @@ from h2gcn.datasets.raw_files import (
     reading,
     telling,
 )
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import InputError, short_repr
 from h2gcn.graph import Graph, stratified_split
 from h2gcn.io import cannot_read, listed, read_npz
 
@@ -598,18 +597,18 @@ def load_dataset(
         give none they are drawn, as `DatasetInfo.draws` and `shares` say, and the
         graph's record tells it; one of 25/25/50 for syn-cora.
     """
-    check_type("load_dataset", "name", name, str, "a text")
-    check_callable("load_dataset", "progress", progress)
-    base = data_root() if root is None else check_path("load_dataset", "root", root)
+    check_type("name", name, str, "a text")
+    check_callable("progress", progress)
+    base = data_root() if root is None else check_path("root", root)
     if trust_data is None:
         trust_data = os.environ.get("H2GCN_TRUST_DATA") == "1"
-    trust_data = check_bool("load_dataset", "trust_data", trust_data)
+    trust_data = check_bool("trust_data", trust_data)
     if name in SYN_CORA:
         return _load_syn_cora(base, name, trust_data)
     if name not in DATASETS:
         known = [*DATASETS, *SYN_CORA]
         raise InputError(
-            f"there is no dataset {quoted(name)}.{nearest(name, known)} "
+            f"there is no dataset {short_repr(name)}.{nearest(name, known)} "
             "h2gcn.datasets.DATASETS names them; others are syn-cora/hX.XX-rN."
         )
     info = DATASETS[name]

@@ -235,8 +235,7 @@ def _check_size(path: Path, most_bytes: int | None) -> None:
         raise cannot_read(path, error) from None
     if size > most:
         raise InputError(
-            f"{path}: no file of a benchmark has more than {most:,} bytes. "
-            f"Got {size:,}."
+            f"{path}: no file of a benchmark has more than {most:,} bytes, got {size:,}"
         )
 
 
@@ -355,8 +354,8 @@ def _unpack(
                 info = packed.getinfo(member)
                 if info.file_size > most_bytes:
                     raise InputError(
-                        f"no file of a benchmark has more than {most_bytes:,} bytes. "
-                        f"Got {info.file_size:,} of {member}."
+                        f"no file of a benchmark has more than {most_bytes:,} "
+                        f"bytes, got {info.file_size:,} of {member}"
                     )
                 (root / place).parent.mkdir(parents=True, exist_ok=True)
                 title = f"unpacking {Path(place).name}"

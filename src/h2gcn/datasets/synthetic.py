@@ -84,10 +84,9 @@ class GaussianFeatures:
     kinds: int = 1
 
     def __post_init__(self) -> None:
-        owner = type(self).__name__
-        check_integer(owner, "n_features", self.n_features, 1)
-        check_real(owner, "separation", self.separation, "[0, inf)")
-        check_integer(owner, "kinds", self.kinds, 1)
+        check_integer("n_features", self.n_features, 1)
+        check_real("separation", self.separation, "[0, inf)")
+        check_integer("kinds", self.kinds, 1)
 
     def draw(
         self, y: NDArray[np.int64], rng: np.random.Generator
@@ -331,34 +330,37 @@ def generate_graph(
 1490 labelled)
     """
     owner = "generate_graph"
-    n_classes = check_integer(owner, "n_classes", n_classes, 2)
-    homophily = check_real(owner, "homophily", homophily, "[0, 1]")
+    n_classes = check_integer("n_classes", n_classes, 2)
+    homophily = check_real("homophily", homophily, "[0, 1]")
     check_room(f"{owner}: a matrix of {n_classes:,} classes", 24 * n_classes**2)
     if compatibility is None:
         h = circular_compatibility(n_classes, homophily)
     else:
-        h = _check_compatibility(owner, compatibility, n_classes)
-    m = check_integer(owner, "edges_per_node", edges_per_node, 1)
+        h = _check_compatibility(compatibility, n_classes)
+    m = check_integer("edges_per_node", edges_per_node, 1)
     start = m * n_classes if start_nodes is None else start_nodes
-    start = check_integer(owner, "start_nodes", start, 1)
-    n = check_integer(owner, "n_nodes", n_nodes, 1)
+    start = check_integer("start_nodes", start, 1)
+    n = check_integer("n_nodes", n_nodes, 1)
     if n < max(start, m * n_classes):
         raise InputError(
-            f"The 'n_nodes' parameter of {owner} must be at least start_nodes = {start}"
-            f" and edges_per_node · n_classes = {m * n_classes}. Got {n} instead."
+            f"must be at least start_nodes = {start} and edges_per_node · n_classes = "
+            f"{m * n_classes}",
+            param="n_nodes",
+            value=n,
         )
     source = GaussianFeatures() if features is None else features
     if not isinstance(source, FeatureSource):
         raise InputError(
-            f"The 'features' parameter of {owner} must be a FeatureSource, such as "
-            f"GaussianFeatures(). Got {features!r} instead."
+            "must be a FeatureSource, such as GaussianFeatures()",
+            param="features",
+            value=features,
         )
     # Features are drawn, shifted and copied; others are lent, and as many as there are.
     numbers = source.n_features if isinstance(source, GaussianFeatures) else 0
     need = (2 * EDGE * m + NODE + 12 * numbers) * n
     check_room(f"{owner}: a graph of {n:,} nodes", need)
     # One stream for each purpose, so that none shifts when another draws more.
-    seeds = np.random.SeedSequence(check_integer(owner, "seed", seed, 0)).spawn(5)
+    seeds = np.random.SeedSequence(check_integer("seed", seed, 0)).spawn(5)
     y = np.random.default_rng(seeds[0]).permutation(np.arange(n) % n_classes)
     arrivals = _arrival_order(y, m, np.random.default_rng(seeds[1]))
     edges = arrivals[
@@ -431,9 +433,8 @@ def circular_compatibility(n_classes: int, homophily: float) -> NDArray[np.float
            [0.1, 0.2, 0.5, 0.2],
            [0.2, 0.1, 0.2, 0.5]])
     """
-    owner = "circular_compatibility"
-    n_classes = check_integer(owner, "n_classes", n_classes, 2)
-    homophily = check_real(owner, "homophily", homophily, "[0, 1]")
+    n_classes = check_integer("n_classes", n_classes, 2)
+    homophily = check_real("homophily", homophily, "[0, 1]")
     classes = np.arange(n_classes)
     steps = np.abs(classes[:, None] - classes)
     distance = np.minimum(steps, n_classes - steps)
@@ -487,19 +488,19 @@ def generate_edges(
     >>> sorted(edges.tolist())  # all the earlier nodes of the other class
     [[2, 1], [3, 0], [3, 2], [4, 0], [4, 2]]
     """
-    owner = "generate_edges"
-    h = _check_compatibility(owner, compatibility)
+    h = _check_compatibility(compatibility)
     y = np.asarray(labels)
     known = y.ndim == 1 and y.dtype.kind in "iu" and y.size > 0
     if not known or y.min() < 0 or y.max() >= len(h):
         raise InputError(
-            f"The 'labels' parameter of {owner} must be rows of 'compatibility', "
-            f"integers from 0 to {len(h) - 1}. Got {labels!r} instead."
+            f"must be rows of 'compatibility', integers from 0 to {len(h) - 1}",
+            param="labels",
+            value=labels,
         )
-    m = check_integer(owner, "edges_per_node", edges_per_node, 1)
-    start_nodes = check_integer(owner, "start_nodes", start_nodes, 1, len(y))
+    m = check_integer("edges_per_node", edges_per_node, 1)
+    start_nodes = check_integer("start_nodes", start_nodes, 1, len(y))
     if not isinstance(seed, np.random.SeedSequence):
-        seed = check_integer(owner, "seed", seed, 0)
+        seed = check_integer("seed", seed, 0)
     urns = _Urns(y.tolist(), h, _uniforms(np.random.default_rng(seed), 3 * m * len(y)))
     chained = bool((h > 0).all())
     found, n_found = array("q"), array("q")
@@ -603,26 +604,26 @@ def _uniforms(rng: np.random.Generator, about: int) -> Callable[[], float]:
 
 
 def _check_compatibility(
-    owner: str, matrix: ArrayLike, n_classes: int | None = None
+    matrix: ArrayLike, n_classes: int | None = None
 ) -> NDArray[np.float64]:
     """Return the matrix with rows that sum to 1."""
-    must = f"The 'compatibility' parameter of {owner} must"
+    name = "compatibility"
     try:
         h = np.array(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{must} be a matrix of numbers ({error}).") from None
+        raise InputError(f"must be a matrix of numbers ({error})", param=name) from None
     size = len(h) if h.ndim and n_classes is None else n_classes
     if h.shape != (size, size):
         rule = "be square" if n_classes is None else f"have the shape {(size, size)}"
-        raise InputError(f"{must} {rule}. Got shape {h.shape} instead.")
+        raise InputError(f"must {rule}, got shape {h.shape}", param=name)
     wrong = h[~(h >= 0) | np.isinf(h)]
     if wrong.size:
-        raise InputError(
-            f"{must} hold finite numbers, at least 0. Got {wrong[0]} instead."
-        )
+        rule = "must hold finite numbers, at least 0"
+        raise InputError(rule, param=name, value=float(wrong[0]))
     sums: NDArray[np.float64] = h.sum(axis=1, keepdims=True)
     if not sums.all():
         raise InputError(
-            f"{must} have a positive sum in each row. Row {sums.argmin()} is all zero."
+            f"must have a positive sum in each row; row {sums.argmin()} is all zero",
+            param=name,
         )
     return np.divide(h, sums)

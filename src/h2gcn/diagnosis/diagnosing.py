@@ -166,8 +166,8 @@ def diagnose(
     >>> found.verdict.kind, [ring.homophily for ring in found.rings]
     ('heterophilous', [0.0, 1.0])
     """
-    check_integer("diagnose", "hops", hops, 1)
-    check_integer("diagnose", "max_ring_entries", max_ring_entries, 0)
+    check_integer("hops", hops, 1)
+    check_integer("max_ring_entries", max_ring_entries, 0)
     measures, undefined = {}, {}
     for key in MEASURES:
         measures[key], reason = _measure(getattr(homophily, key), graph)

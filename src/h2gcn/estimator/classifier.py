@@ -27,7 +27,6 @@ from h2gcn._validation import (
     check_real,
     check_type,
     nearest,
-    quoted,
 )
 from h2gcn.auto import Contest, Leaderboard, Progress
 from h2gcn.estimator.automatic import Answering, find_answer, fit_on_all, mean_blocks
@@ -110,7 +109,12 @@ from h2gcn.estimator.saved_model import (
     write_model,
 )
 from h2gcn.estimator.showing import fitted_card, outcome, watch
-from h2gcn.exceptions import H2GCNWarning, InputError, UndefinedMeasureWarning
+from h2gcn.exceptions import (
+    H2GCNWarning,
+    InputError,
+    UndefinedMeasureWarning,
+    short_repr,
+)
 from h2gcn.graph import Graph, Split, check_is_graph, html_card
 from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
@@ -341,11 +345,11 @@ class NodeClassifier(Estimator):
         checkpoint_minutes
             How often the state is saved; 0 is after every epoch.
         """
-        check_bool("fit", "resume", resume)
-        check_callable("fit", "on_epoch", on_epoch)
-        check_callable("fit", "on_progress", on_progress)
+        check_bool("resume", resume)
+        check_callable("on_epoch", on_epoch)
+        check_callable("on_progress", on_progress)
         if checkpoint is not None:
-            check_path("fit", "checkpoint", checkpoint)
+            check_path("checkpoint", checkpoint)
         if resume and checkpoint is None:
             raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
         checked = check_fit(self.get_params(), graph, split)
@@ -620,7 +624,7 @@ class NodeClassifier(Estimator):
         check_fitted(self)
         if not self.members_:
             raise InputError("'fit_on_all' is for model 'auto'.")
-        check_is_graph("fit_on_all", graph)
+        check_is_graph(graph)
         alike = graph.feature_names == tuple(self.feature_names_in_) and np.array_equal(
             graph.classes, self.classes_
         )
@@ -685,7 +689,7 @@ class NodeClassifier(Estimator):
         n_classes
             Number of classes, which some options must fit.
         """
-        check_integer("check_params", "n_classes", n_classes, 0, 2**31 - 1)
+        check_integer("n_classes", n_classes, 0, 2**31 - 1)
         return check_params(self.get_params(), n_classes)
 
     def resolved_params(self) -> dict[str, Any]:
@@ -711,7 +715,7 @@ class NodeClassifier(Estimator):
             Of `decide` or `DecisionRule.from_costs`, by the probabilities; None says
             the class with the largest logit, as training went for.
         """
-        _check_decision("predict", decision)
+        _check_decision(decision)
         logits = self.predict_logits(graph, nodes)
         if decision is None:
             labels: NDArray[Any] = self.classes_of(logits)
@@ -751,7 +755,7 @@ class NodeClassifier(Estimator):
             the graph was read from (else `node`), `label`, and `p_<class>` for each
             class: what `h2gcn predict` writes.
         """
-        _check_decision("predict_table", decision)
+        _check_decision(decision)
         logits = self.predict_logits(graph, nodes)
         index = slice(None) if nodes is None else check_nodes(graph, nodes)
         shares = self.probabilities_of(logits)
@@ -767,7 +771,7 @@ class NodeClassifier(Estimator):
     def probabilities_of(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the probabilities of logits such as those of `predict_blocks`."""
         check_fitted(self)
-        logits = self._as_scores("probabilities_of", "logits", logits)
+        logits = self._as_scores("logits", logits)
         if self.calibration_ is None:
             return probabilities(logits)
         return self.calibration_(logits)
@@ -805,9 +809,9 @@ class NodeClassifier(Estimator):
             more is covered than was asked for. False puts the likeliest class there.
         """
         check_fitted(self)
-        check_is_graph("predict_set", graph)
-        check_real("predict_set", "alpha", alpha, "(0, 1)")
-        check_bool("predict_set", "allow_empty", allow_empty)
+        check_is_graph(graph)
+        check_real("alpha", alpha, "(0, 1)")
+        check_bool("allow_empty", allow_empty)
         if calibration is None and not (self.seen_ and self.seen_.is_of(graph)):
             raise InputError(
                 f"{graph.name}: not the graph of fit, so that its sets would cover "
@@ -829,7 +833,7 @@ class NodeClassifier(Estimator):
     def coverage_words(self, alpha: float = 0.1) -> str:
         """Return in a sentence how well the coverage of `predict_set` is known."""
         check_fitted(self)
-        check_real("coverage_words", "alpha", alpha, "(0, 1)")
+        check_real("alpha", alpha, "(0, 1)")
         return coverage_words(len(self._held_out(None, None)[2]), alpha)
 
     def decide(
@@ -867,9 +871,9 @@ class NodeClassifier(Estimator):
         >>> labels = clf.predict(graph, decision=clf.decide("macro_f1"))
         """
         check_fitted(self)
-        check_choice("decide", "kind", kind, DECISIONS)
+        check_choice("kind", kind, DECISIONS)
         if graph is not None:
-            check_is_graph("decide", graph)
+            check_is_graph(graph)
         if (graph is None) != (nodes is None):
             raise InputError("'graph' and 'nodes' go together: nodes of that graph.")
         shares = np.zeros((0, len(self.classes_)), dtype=np.float32)
@@ -885,10 +889,10 @@ class NodeClassifier(Estimator):
         try:
             text = str(label)
         except Exception:  # of an object that has none
-            text = quoted(label)
+            text = short_repr(label)
         if text not in names:
             raise InputError(
-                f"there is no class {quoted(text)}.{nearest(text, names)} "
+                f"there is no class {short_repr(text)}.{nearest(text, names)} "
                 f"The model knows {', '.join(names[:10])}"
                 f"{' and others' if len(names) > 10 else ''}."
             )
@@ -922,7 +926,7 @@ class NodeClassifier(Estimator):
         more of it is computed than they need; `Graph.with_nodes` adds new ones.
         """
         check_fitted(self)
-        check_is_graph("predict", graph)
+        check_is_graph(graph)
         index = None if nodes is None else check_nodes(graph, nodes)
         count = graph.n_nodes if index is None else len(index)
         blocks = self.predict_blocks(graph, index)
@@ -956,11 +960,11 @@ class NodeClassifier(Estimator):
             less memory, and for many nodes more time. None is where that takes less.
         """
         check_fitted(self)
-        check_is_graph("predict_blocks", graph)
+        check_is_graph(graph)
         if block_size is not None:
-            check_integer("predict_blocks", "block_size", block_size, 1)
+            check_integer("block_size", block_size, 1)
         if alone is not None:
-            check_bool("predict_blocks", "alone", alone)
+            check_bool("alone", alone)
         index = None if nodes is None else check_nodes(graph, nodes)
         if index is not None:
             known = self.remembered(graph, index)
@@ -1044,7 +1048,7 @@ class NodeClassifier(Estimator):
             The graph of `fit`, or another.
         """
         check_fitted(self)
-        check_is_graph("can_predict_alone", graph)
+        check_is_graph(graph)
         if self.members_:
             return all(one.classifier.can_predict_alone(graph) for one in self.members_)
         assert self.module_ is not None
@@ -1064,7 +1068,7 @@ class NodeClassifier(Estimator):
             The graph of `fit`, or another.
         """
         check_fitted(self)
-        check_is_graph("prepare", graph)
+        check_is_graph(graph)
         for one in self.members_:
             one.classifier.prepare(graph)
         if not self.members_:
@@ -1075,17 +1079,18 @@ class NodeClassifier(Estimator):
     def classes_of(self, scores: NDArray[np.float32]) -> NDArray[Any]:
         """Return the label with the largest score in each row of [n, C]."""
         check_fitted(self)
-        found = self._as_scores("classes_of", "scores", scores)
+        found = self._as_scores("scores", scores)
         return np.asarray(self.classes_[found.argmax(axis=1)])
 
-    def _as_scores(self, owner: str, name: str, scores: Any) -> NDArray[np.float32]:
+    def _as_scores(self, name: str, scores: Any) -> NDArray[np.float32]:
         """Return a number for each node and class, or raise, [n, C]."""
-        found = as_array(owner, name, scores)
+        found = as_array(name, scores)
         width = len(self.classes_)
         if found.ndim != 2 or found.shape[1] != width or found.dtype.kind not in "biuf":
             raise InputError(
-                f"The '{name}' parameter of {owner} must be numbers, [n, {width}]. Got "
-                f"shape {found.shape} and dtype {found.dtype} instead."
+                f"must be numbers, [n, {width}], got shape {found.shape} and dtype "
+                f"{found.dtype}",
+                param=name,
             )
         return found
 
@@ -1104,7 +1109,7 @@ class NodeClassifier(Estimator):
             those whose ids training saw. A saved model knows them too.
         """
         check_fitted(self)
-        check_is_graph("score", graph)
+        check_is_graph(graph)
         index, *_ = nodes_to_score(self.seen_, graph, nodes)
         y = match_labels(graph, index, self.classes_)
         metric = self.params_["metric"]
@@ -1159,8 +1164,8 @@ class NodeClassifier(Estimator):
         ('test', 150, 0.2)
         """
         check_fitted(self)
-        check_is_graph("evaluate", graph)
-        check_bool("evaluate", "all_nodes", all_nodes)
+        check_is_graph(graph)
+        check_bool("all_nodes", all_nodes)
         found = nodes_to_score(self.seen_, graph, nodes, all_nodes=all_nodes)
         return score_model(
             self,
@@ -1200,8 +1205,8 @@ class NodeClassifier(Estimator):
         True
         """
         check_fitted(self)
-        check_is_graph("explain", graph)
-        index = check_integer("explain", "node", node, 0, graph.n_nodes - 1)
+        check_is_graph(graph)
+        index = check_integer("node", node, 0, graph.n_nodes - 1)
         wanted = None if label is None else self._index_of(label)
         with threads_for([graph], small=is_small(graph)):
             return explain_node(self, graph, index, wanted)
@@ -1237,16 +1242,16 @@ class NodeClassifier(Estimator):
             Called after each permutation with how many are done, and of how many.
         """
         check_fitted(self)
-        check_is_graph("importance", graph)
-        check_integer("importance", "repeats", repeats, 1, 1000)
-        check_integer("importance", "columns", columns, 0)
-        check_integer("importance", "random_state", random_state, 0, 2**32 - 1)
-        check_callable("importance", "on_step", on_step)
+        check_is_graph(graph)
+        check_integer("repeats", repeats, 1, 1000)
+        check_integer("columns", columns, 0)
+        check_integer("random_state", random_state, 0, 2**32 - 1)
+        check_callable("on_step", on_step)
         index, *_ = nodes_to_score(self.seen_, graph, nodes)
         if len(index) < 2:
             raise InputError(
                 f"{graph.name}: importance needs two or more held-out nodes with "
-                f"labels, to change places. Got {len(index)} instead."
+                f"labels, to change places, got {len(index)}"
             )
         with threads_for([graph], small=is_small(graph)):
             return measure_importance(
@@ -1266,18 +1271,18 @@ class NodeClassifier(Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write the classifier to a folder: safetensors and JSON, no pickle."""
-        save_bundle(self, check_path("save", "path", path))
+        save_bundle(self, check_path("path", path))
 
     @classmethod
     def load(cls, path: str | Path) -> NodeClassifier:
         """Read a classifier that `save` wrote."""
-        return load_bundle(check_path("load", "path", path))
+        return load_bundle(check_path("path", path))
 
 
-def _check_decision(owner: str, decision: object) -> None:
+def _check_decision(decision: object) -> None:
     if decision is not None:
         rule = "a DecisionRule, as 'decide' returns it"
-        check_type(owner, "decision", decision, DecisionRule, rule)
+        check_type("decision", decision, DecisionRule, rule)
 
 
 def save_bundle(

@@ -206,14 +206,14 @@ def cross_validate(
     >>> len(found.folds), found.predictions.shape
     (3, (300,))
     """
-    check_is_graph("cross_validate", graph)
+    check_is_graph(graph)
     estimator = NodeClassifier() if estimator is None else estimator
     rule = "a NodeClassifier, or None"
-    check_type("cross_validate", "estimator", estimator, NodeClassifier, rule)
-    check_integer("cross_validate", "folds", folds, 2)
-    check_integer("cross_validate", "repeats", repeats, 1)
-    check_integer("cross_validate", "seed", seed, 0, 2**31)
-    check_callable("cross_validate", "on_fold", on_fold)
+    check_type("estimator", estimator, NodeClassifier, rule)
+    check_integer("folds", folds, 2)
+    check_integer("repeats", repeats, 1)
+    check_integer("seed", seed, 0, 2**31)
+    check_callable("on_fold", on_fold)
     if groups is None and graph.groups is not None:
         groups = groups_of_one(graph.groups)
     names = None if groups is None else _check_groups(graph, groups, folds)
@@ -276,19 +276,17 @@ def _check_classes(graph: Graph, folds: int) -> None:
 
 def _check_groups(graph: Graph, groups: ArrayLike, folds: int) -> NDArray[np.int64]:
     """Return the number of the group of each node, [n], or raise."""
-    given = as_array("cross_validate", "groups", groups)
+    given = as_array("groups", groups)
     if given.shape != (graph.n_nodes,):
         raise InputError(
-            "The 'groups' parameter of cross_validate must have an entry for each of "
-            f"the {graph.n_nodes:,} nodes of {graph.name}. Got shape {given.shape} "
-            "instead."
+            f"must have an entry for each of the {graph.n_nodes:,} nodes of "
+            f"{graph.name}, got shape {given.shape}",
+            param="groups",
         )
     try:
         texts = given.astype(str)
     except Exception:  # of an object that has no text
-        raise InputError(
-            "The 'groups' parameter of cross_validate must be names or numbers."
-        ) from None
+        raise InputError("must be names or numbers", param="groups") from None
     _, found = np.unique(texts, return_inverse=True)
     count, least = len(np.unique(found[graph.labelled])), max(folds, 3)
     if graph.labelled.size and count < least:

@@ -377,8 +377,9 @@ def nodes_to_score(
         index = check_nodes(graph, nodes)
         if len(np.unique(index)) < len(index):
             raise InputError(
-                "'nodes' must name each node once, to score by. The labels are the "
-                "graph's own, and are not given."
+                "must name each node once, to score by. The labels are the graph's "
+                "own, and are not given",
+                param="nodes",
             )
         found = index, "named", "the nodes that were named"
     elif all_nodes:
@@ -462,10 +463,10 @@ def score_model(
     """
     nodes, rule, why = found
     when = None if times is None else _check_times(graph, times)
-    check_real("evaluate", "alpha", alpha, "(0, 1)")
-    check_integer("evaluate", "seed", seed, 0)
+    check_real("alpha", alpha, "(0, 1)")
+    check_integer("seed", seed, 0)
     if resamples is not None:
-        check_integer("evaluate", "resamples", resamples, 1)
+        check_integer("resamples", resamples, 1)
     nodes, y, never_seen = _known_classes(graph, nodes, classifier.classes_)
     n_classes, m = len(classifier.classes_), len(nodes)
     logits = join_blocks(classifier.predict_blocks(graph, nodes), m, n_classes)
@@ -644,16 +645,16 @@ def _coverage(
 
 def _check_times(graph: Graph, times: ArrayLike) -> NDArray[Any]:
     """Return times as dates or numbers, [n], or raise."""
-    given = as_array("evaluate", "times", times)
+    given = as_array("times", times)
     if given.shape != (graph.n_nodes,):
         raise InputError(
-            f"The 'times' parameter of evaluate must have an entry for each of the "
-            f"{graph.n_nodes:,} nodes of {graph.name}. Got shape {given.shape} instead."
+            f"must have an entry for each of the {graph.n_nodes:,} nodes of "
+            f"{graph.name}, got shape {given.shape}",
+            param="times",
         )
     if given.dtype.kind not in "iufM":
         raise InputError(
-            "The 'times' parameter of evaluate must be dates (datetime64) or numbers. "
-            f"Got {given.dtype} instead."
+            f"must be dates (datetime64) or numbers, got {given.dtype}", param="times"
         )
     return given
 

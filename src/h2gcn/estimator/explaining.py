@@ -28,7 +28,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn._validation import nearest, quoted
+from h2gcn._validation import nearest
 from h2gcn.estimator.automatic import TINY, Answering
 from h2gcn.estimator.inputs import (
     align_features,
@@ -38,7 +38,7 @@ from h2gcn.estimator.inputs import (
 )
 from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ExactSum, NodeModule, Summand, find_model
 from h2gcn.ring_table import Input, TableInput, block_group, block_words
@@ -359,8 +359,8 @@ def find_node(graph: Graph, name: str) -> int:
     if ids.count(name) > 1:
         raise InputError(f"{graph.name}: {ids.count(name)} nodes have the id {name}")
     if name not in ids:
-        hint = nearest(name, ids) or f" Its ids are such as {quoted(ids[0])}."
-        raise InputError(f"{graph.name}: there is no node {quoted(name)}.{hint}")
+        hint = nearest(name, ids) or f" Its ids are such as {short_repr(ids[0])}."
+        raise InputError(f"{graph.name}: there is no node {short_repr(name)}.{hint}")
     return ids.index(name)
 
 

@@ -508,7 +508,7 @@ def _blocks(x: Features) -> Iterator[Features]:
 
 def fit_scaler(kind: str, x: Features, train: NDArray[np.int64]) -> Scaler:
     """Fit a scaling of the given kind on the rows `train` of x, [n, F]."""
-    check_choice("NodeClassifier", "scaling", kind, SCALINGS)
+    check_choice("scaling", kind, SCALINGS)
     if kind == "auto":
         kind = choose_scaling(x)
     if kind != "standard":

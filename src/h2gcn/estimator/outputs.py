@@ -373,14 +373,17 @@ class DecisionRule:
         try:
             matrix = np.array(costs, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError("'costs' must be a square table of numbers.") from None
+            raise InputError(
+                "must be a square table of numbers", param="costs"
+            ) from None
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise InputError(
-                "'costs' must be a square table, a row for each true class and a "
-                f"column for each that is said. Got shape {matrix.shape} instead."
+                "must be a square table, a row for each true class and a column for "
+                f"each that is said, got shape {matrix.shape}",
+                param="costs",
             )
         if not np.isfinite(matrix).all():
-            raise InputError("'costs' must be finite numbers.")
+            raise InputError("must be finite numbers", param="costs")
         return cls("costs", -matrix)
 
     @property
@@ -399,8 +402,8 @@ class DecisionRule:
         n_classes = len(self.gains)
         if probabilities.ndim != 2 or probabilities.shape[1] != n_classes:
             raise InputError(
-                f"the decision is for {n_classes} classes. Got probabilities of shape "
-                f"{probabilities.shape} instead."
+                f"the decision is for {n_classes} classes, got probabilities of "
+                f"shape {probabilities.shape}"
             )
         worth = probabilities.astype(np.float64) @ self.gains
         if self.singled is None:
@@ -441,19 +444,20 @@ def choose_decision(
     index, k, costs
         What the kind asks for, and no other.
     """
-    check_choice("choose_decision", "kind", kind, DECISIONS)
+    check_choice("kind", kind, DECISIONS)
     _check_asked(kind, {"a class": index, "'k'": k, "'costs'": costs})
     n_classes = probabilities.shape[1]
     if kind == "costs":
         decision = DecisionRule.from_costs(costs)  # type: ignore[arg-type]
         if len(decision.gains) != n_classes:
             raise InputError(
-                f"'costs' must have a row and a column for each of the {n_classes} "
-                f"classes. Got {len(decision.gains)} instead."
+                f"must have a row and a column for each of the {n_classes} classes",
+                param="costs",
+                value=len(decision.gains),
             )
         return decision
     if kind == "top":
-        top = check_integer("choose_decision", "k", k, 1)
+        top = check_integer("k", k, 1)
         return DecisionRule("top", np.eye(n_classes), index, top=top)
     if not len(y):
         raise InputError(f"there is no held-out node to choose for {kind} by")

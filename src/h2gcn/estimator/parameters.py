@@ -29,10 +29,9 @@ from h2gcn._validation import (
     check_path,
     check_real,
     nearest,
-    quoted,
 )
 from h2gcn.diagnosis import misleading
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.graph import (
     Features,
     Graph,
@@ -116,8 +115,8 @@ class Estimator:
             if name not in known:
                 owner = type(self).__name__
                 raise InputError(
-                    f"{owner} has no parameter {quoted(name)}.{nearest(name, known)} "
-                    f"Parameters: {', '.join(known)}."
+                    f"{owner} has no parameter {short_repr(name)}."
+                    f"{nearest(name, known)} Parameters: {', '.join(known)}."
                 )
         for name, value in params.items():
             setattr(self, name, value)
@@ -200,7 +199,7 @@ def _options(params: Params) -> Mapping[str, Any]:
     """Return the options that were given, {} for None, or raise."""
     if params["options"] is None:
         return {}
-    check_names("NodeClassifier", "options", params["options"])
+    check_names("options", params["options"])
     given: Mapping[str, Any] = params["options"]
     return given
 
@@ -230,8 +229,8 @@ def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
             continue
         if named[name] is not None:
             raise InputError(
-                f"The '{name}' parameter of NodeClassifier is given twice: "
-                f"{named[name]!r}, and {options[name]!r} in 'options'."
+                f"is given twice: {named[name]!r}, and {options[name]!r} in 'options'",
+                param=name,
             )
         named[name] = options.pop(name)
     return named, options
@@ -262,8 +261,8 @@ def train_config(params: Params) -> TrainConfig:
     spec = find_model(params["model"])
     if params["class_weight"] is not None and not spec.trained:
         raise InputError(
-            "The 'class_weight' parameter of NodeClassifier does not go with model "
-            f"{params['model']!r}: it has no epochs."
+            f"does not go with model {params['model']!r}: it has no epochs",
+            param="class_weight",
         )
     rate, l2 = params["learning_rate"], params["l2"]
     return TrainConfig(
@@ -276,42 +275,40 @@ def train_config(params: Params) -> TrainConfig:
         params["stopping"],
         params["batch_size"],
         params["class_weight"],
-        owner="NodeClassifier",
     )
 
 
 def check_rings(params: Params) -> None:
     """Raise where a parameter about rings is out of range, or has no ring to act on."""
-    owner, name = "NodeClassifier", params["model"]
+    name = params["model"]
     cap, store, limit = (
         params[key] for key in ("ring_cap", "ring_store", "memory_limit")
     )
     check_cap(cap)
     if store is not None and not _may_be_folder(store):
-        raise InputError(
-            f"The 'ring_store' parameter of {owner} must be a folder. Got "
-            f"{quoted(store)} instead."
-        )
+        raise InputError("must be a folder", param="ring_store", value=store)
     if limit is not None:
-        check_real(owner, "memory_limit", limit, "(0, inf)")
+        check_real("memory_limit", limit, "(0, inf)")
     drawn = cap is not None and not isinstance(cap, str)
     if drawn and store is not None:
         raise InputError(
-            f"The 'ring_cap' and 'ring_store' parameters of {owner}: one or the other; "
-            "a capped ring is small, and stays in memory."
+            "does not go with 'ring_store': a capped ring stays in memory",
+            param="ring_cap",
+            hint="set one of the two",
         )
     spec = spec_of(params)
     asked = {"ring_cap": drawn, "ring_store": store is not None}
     for key in (key for key, is_given in asked.items() if is_given):
         if spec.rings and spec.directed:
             raise InputError(
-                f"The '{key}' parameter of {owner} does not go with the option "
-                "'directed': rings along directions are exact, and stay in memory."
+                "does not go with the option 'directed': rings along directions are "
+                "exact, and stay in memory",
+                param=key,
             )
         if (far_hops(params) if key == "ring_cap" else operator_hops(spec)) < 2:
             raise InputError(
-                f"The '{key}' parameter of {owner} is for models with a 2-hop ring, "
-                f"such as h2gcn-1. {name!r} has none."
+                f"is for models with a 2-hop ring, such as h2gcn-1; {name!r} has none",
+                param=key,
             )
 
 
@@ -322,9 +319,9 @@ CAPS_BY_NAME = ("auto", "exact")
 def check_cap(cap: object) -> None:
     """Raise where `ring_cap` is nothing that it can be."""
     if isinstance(cap, str):
-        check_choice("NodeClassifier", "ring_cap", cap, CAPS_BY_NAME)
+        check_choice("ring_cap", cap, CAPS_BY_NAME)
     elif cap is not None:
-        check_integer("NodeClassifier", "ring_cap", cap, 1, MAX_CAP)
+        check_integer("ring_cap", cap, 1, MAX_CAP)
 
 
 def operator_hops(spec: ModelSpec) -> int:
@@ -354,7 +351,7 @@ def _may_be_folder(path: object) -> bool:
     """Return whether a path is one of a folder, or of nothing yet."""
     if not isinstance(path, str | Path) or not str(path):
         return False
-    return not check_path("NodeClassifier", "ring_store", path).is_file()
+    return not check_path("ring_store", path).is_file()
 
 
 def check_batches(params: Params, module: NodeModule) -> None:
@@ -370,10 +367,7 @@ def check_batches(params: Params, module: NodeModule) -> None:
         why = "it learns from all nodes of the graph"
     else:
         return
-    raise InputError(
-        f"The 'batch_size' parameter of NodeClassifier does not go with model {name!r}:"
-        f" {why}."
-    )
+    raise InputError(f"does not go with model {name!r}: {why}", param="batch_size")
 
 
 def check_auto(params: Params) -> None:
@@ -387,12 +381,13 @@ def check_auto(params: Params) -> None:
     for name, default in _ITS_OWN.items():
         if not _same(params[name], default):
             raise InputError(
-                f"The '{name}' parameter of NodeClassifier does not go with model "
-                "'auto': each of its members has its own. Name one model to set it."
+                "does not go with model 'auto': each member has its own",
+                param=name,
+                hint="name one model to set it",
             )
     check_cap(params["ring_cap"])
     if params["time_limit"] is not None:
-        check_real("NodeClassifier", "time_limit", params["time_limit"], "(0, inf)")
+        check_real("time_limit", params["time_limit"], "(0, inf)")
 
 
 def _same(value: object, default: object) -> bool:
@@ -471,7 +466,7 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     graph, split
         As of `NodeClassifier.fit`.
     """
-    check_is_graph("fit", graph)
+    check_is_graph(graph)
     config, device = check_params(params, graph.n_classes)
     check_batch_size(graph, params["batch_size"])
     seed = resolve_seed(params["random_state"])
@@ -504,8 +499,8 @@ def check_spread(checked: CheckedFit) -> CheckedFit:
     for name in ("batch_size", "ring_store"):
         if params[name] is not None:
             raise InputError(
-                f"The '{name}' parameter of NodeClassifier is for one process: workers "
-                "hold their own rows of the rings."
+                "is for one process: workers hold their own rows of the rings",
+                param=name,
             )
     if graph.edge_weight is not None:
         raise InputError(
@@ -530,19 +525,17 @@ def check_params(params: Params, n_classes: int) -> tuple[TrainConfig, torch.dev
     auto = isinstance(params["model"], str) and params["model"] == AUTO
     if not auto:
         find_model(params["model"])
-    check_choice("NodeClassifier", "scaling", params["scaling"], SCALINGS)
+    check_choice("scaling", params["scaling"], SCALINGS)
     for name in ("calibrate", "refit", "verbose"):
-        check_bool("NodeClassifier", name, params.get(name, False))
+        check_bool(name, params.get(name, False))
     if auto:
         check_auto(params)
-        config = TrainConfig(metric=params["metric"], owner="NodeClassifier")
+        config = TrainConfig(metric=params["metric"])
         return config, resolve_device(params["device"])
     given = {"time_limit": params["time_limit"] is not None, "refit": params["refit"]}
     for name, is_given in given.items():
         if is_given:
-            raise InputError(
-                f"The '{name}' parameter of NodeClassifier is for model 'auto'."
-            )
+            raise InputError("is for model 'auto'", param=name)
     config = train_config(params)
     check_rings(params)
     device = resolve_device(params["device"])
@@ -566,23 +559,22 @@ def resolve_seed(random_state: Any) -> int:
             drawing = np.random.RandomState(int(random_state))
     if drawing is None:
         raise InputError(
-            "The 'random_state' parameter of NodeClassifier must be None, an integer "
-            "from 0 to 2**32 - 1, or a numpy RandomState. Got "
-            f"{quoted(random_state)} instead."
+            "must be None, an integer from 0 to 2**32 - 1, or a numpy RandomState",
+            param="random_state",
+            value=random_state,
         )
     return int(drawing.randint(np.iinfo(np.int32).max))
 
 
 def resolve_device(name: str) -> torch.device:
     """Return the device that a name stands for, or say that it is not there."""
-    check_choice("NodeClassifier", "device", name, DEVICES)
+    check_choice("device", name, DEVICES)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     backends = {"cuda": torch.cuda, "mps": torch.backends.mps}
     if name in backends and not backends[name].is_available():
         raise InputError(
-            f"The 'device' parameter of NodeClassifier is {name!r}, but torch finds "
-            "no such device here."
+            f"is {name!r}, but torch finds no such device here", param="device"
         )
     return torch.device(name)
 
@@ -607,8 +599,9 @@ def check_graph(graph: Graph, params: Params) -> None:
     """Refuse a graph that a model, or a metric, can do nothing with."""
     if params["metric"] in OF_TWO_CLASSES and graph.n_classes != 2:
         raise InputError(
-            f"The 'metric' parameter of NodeClassifier can be '{params['metric']}' "
-            f"only for two classes. {graph.name} has {graph.n_classes}."
+            f"can be '{params['metric']}' only for two classes; {graph.name} has "
+            f"{graph.n_classes}",
+            param="metric",
         )
     if graph.adj.nnz:
         if graph.edge_weight is not None and params["model"] != AUTO:
@@ -652,8 +645,8 @@ def check_batch_size(graph: Graph, batch_size: int | None) -> None:
     """Refuse a batch of more nodes than there are."""
     if batch_size is not None and batch_size > graph.n_nodes:
         raise InputError(
-            "The 'batch_size' parameter of NodeClassifier must be at most the graph's "
-            f"{graph.n_nodes:,} nodes. Got {batch_size:,} instead."
+            f"must be at most the graph's {graph.n_nodes:,} nodes, got {batch_size:,}",
+            param="batch_size",
         )
 
 
@@ -674,8 +667,10 @@ def resolve_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
     elif not isinstance(split, Split):
         if not isinstance(split, Integral):
             raise InputError(
-                "'split' must be a Split, or the number of one of the graph's own; "
-                f"labels are the graph's. Got {type(split).__name__} instead."
+                "must be a Split, or the number of one of the graph's own; labels are "
+                "the graph's",
+                param="split",
+                value=type(split).__name__,
             )
         if not 0 <= split < len(graph.splits):
             raise InputError(

@@ -388,24 +388,25 @@ def check_nodes(
     try:
         given = np.asarray(nodes).reshape(-1)
     except ValueError:  # rows of different lengths
-        raise InputError(f"'{name}' must be one list of indices, or a mask.") from None
+        raise InputError("must be one list of indices, or a mask", param=name) from None
     if given.dtype == bool:
         if len(given) != n:
             raise InputError(
-                f"'{name}' must have an entry for each of the {n:,} nodes of "
-                f"{graph.name}, as it is a mask. Got {len(given):,} instead."
+                f"must have an entry for each of the {n:,} nodes of {graph.name}, as "
+                f"it is a mask, got {len(given):,}",
+                param=name,
             )
         return np.flatnonzero(given)
     if given.size == 0:
         return np.zeros(0, dtype=np.int64)
     if given.dtype.kind not in "iu":
         raise InputError(
-            f"'{name}' must be indices (integers) or a mask. Got {given.dtype} instead."
+            f"must be indices (integers) or a mask, got {given.dtype}", param=name
         )
     if not 0 <= given.min() <= given.max() < n:
         raise InputError(
-            f"'{name}' must be indices from 0 to {n - 1}. "
-            f"Got {given.min()} to {given.max()} instead."
+            f"must be indices from 0 to {n - 1}, got {given.min()} to {given.max()}",
+            param=name,
         )
     return given.astype(np.int64)
 

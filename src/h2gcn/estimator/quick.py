@@ -77,7 +77,7 @@ def quick_fit(
     >>> found.best.uses_graph, found.nodes, found.metric
     (True, 32, 'accuracy')
     """
-    check_real("quick_fit", "time_limit", time_limit, "(0, inf)")
+    check_real("time_limit", time_limit, "(0, inf)")
     start = time.perf_counter()
     if not graph.labelled.size:
         nothing = "nothing is labelled"

@@ -23,7 +23,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from h2gcn._validation import nearest
+from h2gcn._validation import check_choice, nearest
 from h2gcn.datasets import DATASETS
 from h2gcn.estimator import NodeClassifier
 from h2gcn.exceptions import InputError
@@ -159,12 +159,7 @@ PROTOCOLS = {
 
 def find_protocol(name: str) -> Protocol:
     """Return a protocol by its name."""
-    if name not in PROTOCOLS:
-        raise InputError(
-            "The 'protocol' parameter of find_protocol must be "
-            f"{', '.join(PROTOCOLS)}. Got {name!r}.{nearest(name, PROTOCOLS)}"
-        )
-    return PROTOCOLS[name]
+    return PROTOCOLS[check_choice("protocol", name, PROTOCOLS)]
 
 
 # -------------------------------------------------------------------------- experiments
@@ -367,8 +362,7 @@ def find_benchmarks(
     """Return the real benchmarks that are asked for, checked."""
     if not {"real", "ranks"} & {*experiments}:
         raise InputError(
-            "The 'only' parameter of find_benchmarks names real benchmarks; "
-            f"{experiments[0]} has none"
+            f"names real benchmarks; {experiments[0]} has none", param="only"
         )
     known = EXPERIMENTS["real"].shown(protocol)
     for name in only:

@@ -193,7 +193,7 @@ class LocalPool:
         self, jobs: int | None = None, *, work: Callable[[Run], Record] = work
     ) -> None:
         jobs = _cores() if jobs is None else jobs
-        self.size = check_integer("LocalPool", "jobs", jobs, 1)
+        self.size = check_integer("jobs", jobs, 1)
         self._work = work
         self._workers: list[_Worker] = []
         self._deaths: Counter[str] = Counter()

@@ -54,8 +54,9 @@ def check_protocol(out: Path, names: Iterable[str], protocol: str) -> None:
         found = read_result(file).protocol
         if found != protocol:
             raise InputError(
-                f"{file}: holds results of the {found} protocol; give those of the "
-                f"{protocol} protocol a folder of their own, by out=…"
+                f"holds results of the {found} protocol; give those of the {protocol} "
+                "protocol a folder of their own, by out=…",
+                where=str(file),
             )
 
 
@@ -98,18 +99,20 @@ def read_results(folder: str | Path) -> list[Result]:
     root = usable_path(folder)
     if not root.exists():
         raise InputError(
-            f"{folder}: there is no such folder; h2gcn reproduce makes one"
+            "there is no such folder; h2gcn reproduce makes one", where=str(folder)
         )
     if not root.is_dir():
-        raise InputError(f"{folder}: not a folder; results are in a folder")
+        raise InputError("not a folder; results are in a folder", where=str(folder))
     try:
         files = sorted(root.glob("*/result.json"))
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+        raise InputError(
+            f"cannot be read ({error.strerror})", where=str(folder)
+        ) from None
     if not files:
         raise InputError(
-            f"{folder}: no results here (EXPERIMENT/result.json); h2gcn reproduce "
-            "makes them"
+            "no results here (EXPERIMENT/result.json); h2gcn reproduce makes them",
+            where=str(folder),
         )
     results = [read_result(file) for file in files]
     return sorted(results, key=lambda result: _place(result.experiment))

@@ -75,7 +75,7 @@ def theory_result(protocol: str) -> Result:
     protocol
         "quick", "standard" or "paper": how many random graphs and pairs are drawn.
     """
-    protocol = check_choice("theory_result", "protocol", protocol, GRAPHS)
+    protocol = check_choice("protocol", protocol, GRAPHS)
     two_hop_tables, two_hop_figure, by_class = two_hop_entries(GRAPHS[protocol])
     spectrum_table, spectrum_figures = spectrum_entries(PAIRS[protocol])
     return Result(

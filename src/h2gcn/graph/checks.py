@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import as_array, quoted, shortened
-from h2gcn.exceptions import InputError
+from h2gcn._validation import as_array
+from h2gcn.exceptions import InputError, shorten
 
 __all__ = [
     "CSR",
@@ -50,7 +50,7 @@ def tidy(matrix: Any) -> CSR:
     try:
         copied = CSR(matrix, dtype=np.float32, copy=True)
     except (TypeError, ValueError) as error:
-        raise InputError(f"Graph: 'adj' must hold numbers ({error}).") from None
+        raise InputError(f"must hold numbers ({error})", param="adj") from None
     copied.sum_duplicates()
     if max(copied.nnz, *copied.shape) <= np.iinfo(np.int32).max:
         copied.indices = copied.indices.astype(np.int32, copy=False)
@@ -66,19 +66,18 @@ def as_matrix(name: str, matrix: Any) -> CSR:
         found = None
     if found is None or found.ndim != 2:
         raise InputError(
-            f"Graph: '{name}' must be a matrix of numbers, dense or scipy sparse. Got "
-            f"{quoted(matrix)} instead."
+            "must be a matrix of numbers, dense or scipy sparse",
+            param=name,
+            value=matrix,
         )
     return found
 
 
 def as_list(name: str, values: Any) -> NDArray[Any]:
     """Return a copy of an array that has one dimension, or raise, [n]."""
-    found = as_array("Graph", name, values)
+    found = as_array(name, values)
     if found.ndim != 1:
-        raise InputError(
-            f"Graph: '{name}' must be 1-D. Got shape {found.shape} instead."
-        )
+        raise InputError(f"must be 1-D, got shape {found.shape}", param=name)
     return found.copy()
 
 
@@ -86,20 +85,20 @@ def check_adjacency(adj: Any) -> CSR:
     """Return a symmetric, binary matrix without loops, or raise, [n, n]."""
     matrix = as_matrix("adj", adj)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"Graph: 'adj' must be square. Got shape {matrix.shape}.")
+        raise InputError(f"must be square, got shape {matrix.shape}", param="adj")
     matrix.eliminate_zeros()
-    way_out = "; h2gcn.io.from_scipy turns any matrix into such a graph."
+    hint = "h2gcn.io.from_scipy turns any matrix into such a graph"
     if matrix.nnz and not (matrix.data == 1).all():
-        raise InputError(f"Graph: 'adj' must hold only 0 and 1{way_out}")
+        raise InputError("must hold only 0 and 1", param="adj", hint=hint)
     if matrix.diagonal().any():
-        raise InputError(f"Graph: 'adj' must not have self-loops{way_out}")
+        raise InputError("must not have self-loops", param="adj", hint=hint)
     transposed = CSR(matrix.T)
     transposed.sort_indices()
     if not (
         np.array_equal(matrix.indptr, transposed.indptr)
         and np.array_equal(matrix.indices, transposed.indices)
     ):
-        raise InputError(f"Graph: 'adj' must be symmetric{way_out}")
+        raise InputError("must be symmetric", param="adj", hint=hint)
     return matrix
 
 
@@ -113,17 +112,19 @@ def check_features(x: Any, n: int) -> Features:
     features: Features = x if mapped else _copy_features(x)
     if features.ndim != 2 or features.shape[0] != n:
         raise InputError(
-            f"Graph: 'x' must have a row for each of the {n} nodes of 'adj'. "
-            f"Got shape {features.shape} instead."
+            f"must have a row for each of the {n} nodes of 'adj', got shape "
+            f"{features.shape}",
+            param="x",
         )
     if features.shape[1] == 0:
-        raise InputError("Graph: 'x' must have at least one feature column.")
+        raise InputError("must have at least one feature column", param="x")
     found = first_not_finite(features)
     if found is not None:
         row, column = found
         raise InputError(
-            f"Graph: 'x' must be finite. Got {features[row, column]} in row {row}, "
-            f"column {column}."
+            f"must be finite, got {features[row, column]} in row {row}, column "
+            f"{column}",
+            param="x",
         )
     return features
 
@@ -131,7 +132,7 @@ def check_features(x: Any, n: int) -> Features:
 def _copy_features(x: Any) -> Features:
     dense = not sp.issparse(x)
     if getattr(getattr(x, "dtype", None), "kind", "") == "c":
-        raise InputError(f"Graph: 'x' must hold real numbers. Got dtype {x.dtype}.")
+        raise InputError(f"must hold real numbers, got dtype {x.dtype}", param="x")
     try:
         # What 32 bits cannot hold becomes infinite, and is told as such.
         with np.errstate(over="ignore"):
@@ -140,7 +141,7 @@ def _copy_features(x: Any) -> Features:
             return CSR(x, dtype=np.float32, copy=True)
     except (OverflowError, RecursionError, TypeError, ValueError) as error:
         raise InputError(
-            f"Graph: 'x' must hold numbers ({shortened(str(error))})."
+            f"must hold numbers ({shorten(str(error))})", param="x"
         ) from None
 
 
@@ -167,18 +168,19 @@ def first_beyond(features: Features, limit: float) -> tuple[int, int] | None:
 
 def check_labels(y: Any, n: int) -> NDArray[np.int64]:
     """Return class indices, -1 for unlabelled, or raise, [n]."""
-    labels = np.full(n, -1) if y is None else as_array("Graph", "y", y)
+    labels = np.full(n, -1) if y is None else as_array("y", y)
     if labels.dtype.kind not in "iu":
         raise InputError(
-            f"Graph: 'y' must hold class indices (integers, -1 for unlabelled). "
-            f"Got dtype {labels.dtype} instead."
+            "must hold class indices (integers, -1 for unlabelled), got dtype "
+            f"{labels.dtype}",
+            param="y",
         )
     if labels.ndim != 1:
-        raise InputError(f"Graph: 'y' must be 1-D. Got shape {labels.shape} instead.")
+        raise InputError(f"must be 1-D, got shape {labels.shape}", param="y")
     labels = labels.astype(np.int64)
     check_length("y", labels, n)
     if labels.size and labels.min() < -1:
-        raise InputError(f"Graph: 'y' must be at least -1. Got {labels.min()} instead.")
+        raise InputError("must be at least -1", param="y", value=int(labels.min()))
     return labels
 
 
@@ -187,7 +189,7 @@ def check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
     n_classes = int(y.max(initial=-1)) + 1
     if classes is None and n_classes > MAX_CLASSES:
         raise InputError(
-            f"Graph: 'y' must hold class indices, 0 to C - 1. Got {n_classes - 1}."
+            "must hold class indices, 0 to C - 1", param="y", value=int(n_classes - 1)
         )
     known = as_list("classes", np.arange(n_classes) if classes is None else classes)
     if len(known) < n_classes:
@@ -200,27 +202,26 @@ def check_classes(classes: Any, y: NDArray[np.int64]) -> NDArray[Any]:
 def check_length(name: str, values: Any, n: int) -> Any:
     """Return the values if there are n of them, else raise."""
     if len(values) != n:
-        raise InputError(f"Graph: '{name}' must have {n} entries. Got {len(values)}.")
+        raise InputError(f"must have {n} entries", param=name, value=len(values))
     return values
 
 
-def check_times(owner: str, times: Any, n: int) -> NDArray[Any]:
+def check_times(times: Any, n: int) -> NDArray[Any]:
     """Return dates (of microseconds) or numbers, or raise, [n]; NaT and NaN are none.
 
     Parameters
     ----------
-    owner
-        Whose times they are, for messages.
     times
         As they were given.
     n
         How many there must be.
     """
-    found = as_array(owner, "times", times)
+    found = as_array("times", times)
     if found.shape != (n,) or found.dtype.kind not in "Miuf":
         raise InputError(
-            f"{owner}: 'times' must be {n} dates (datetime64) or numbers, 1-D. Got "
-            f"shape {found.shape} and dtype {found.dtype} instead."
+            f"must be {n} dates (datetime64) or numbers, 1-D, got shape {found.shape} "
+            f"and dtype {found.dtype}",
+            param="times",
         )
     kind = "datetime64[us]" if found.dtype.kind == "M" else np.float64
     return found.astype(kind)
@@ -229,9 +230,7 @@ def check_times(owner: str, times: Any, n: int) -> NDArray[Any]:
 def check_split_count(count: int) -> None:
     """Raise where a graph comes with more splits than can be meant."""
     if count > MAX_SPLITS:
-        raise InputError(
-            f"a graph has at most {MAX_SPLITS:,} splits. Got {count:,} instead."
-        )
+        raise InputError(f"a graph has at most {MAX_SPLITS:,} splits, got {count:,}")
 
 
 def slices(count: int, size: int) -> Iterator[slice]:

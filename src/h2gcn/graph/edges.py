@@ -73,8 +73,9 @@ class EdgeColumns:
             settle(end, _ends(end, getattr(self, end)))
         if len(self.source) != len(self.target):
             raise InputError(
-                "EdgeColumns: 'source' and 'target' must have the same length. Got "
-                f"{len(self.source)} and {len(self.target)} instead."
+                f"must have as many entries as source, {len(self.source)}",
+                param="target",
+                value=len(self.target),
             )
         loops = np.flatnonzero(self.source == self.target)
         if loops.size:
@@ -95,7 +96,7 @@ class EdgeColumns:
         settle("categories", tuple(map(str, found)))
         self._check_categories()
         if self.times is not None:
-            settle("times", check_times("EdgeColumns", self.times, len(self.source)))
+            settle("times", check_times(self.times, len(self.source)))
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -119,21 +120,21 @@ class EdgeColumns:
             with np.errstate(over="ignore"):  # what overflows is refused below
                 numbers = np.array(values, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise InputError(
-                f"EdgeColumns: 'values' must hold numbers ({error})."
-            ) from None
+            raise InputError(f"must hold numbers ({error})", param="values") from None
         shape = (len(self.source), len(self.names))
         if numbers.shape != shape:
             raise InputError(
-                f"EdgeColumns: 'values' must have a row for each of {shape[0]} edges "
-                f"and a column for each of {shape[1]} names. Got shape {numbers.shape}."
+                f"must have a row for each of {shape[0]} edges and a column for each "
+                f"of {shape[1]} names, got shape {numbers.shape}",
+                param="values",
             )
         found = first_not_finite(numbers)
         if found is not None:
             row, column = found
             raise InputError(
-                f"EdgeColumns: 'values' must be finite. Got {numbers[row, column]} in "
-                f"row {row}, column {self.names[column]!r}."
+                f"must be finite, got {numbers[row, column]} in row {row}, column "
+                f"{self.names[column]!r}",
+                param="values",
             )
         return numbers
 
@@ -148,8 +149,9 @@ class EdgeColumns:
             other = column[(column != 0) & (column != 1)]
             if other.size:
                 raise InputError(
-                    f"EdgeColumns: column {name!r} is a category and must hold 0 and 1 "
-                    f"only. Got {other[0]:g}; 'categories' says which columns are."
+                    f"EdgeColumns: column {name!r} is a category and must hold 0 "
+                    f"and 1 only, got {other[0]:g}; 'categories' says which columns "
+                    "are"
                 )
 
 
@@ -166,8 +168,9 @@ def _ends(name: str, given: Any) -> NDArray[np.int64]:
     index = np.asarray(given)
     if index.ndim != 1 or (index.size and index.dtype.kind not in "iu"):
         raise InputError(
-            f"EdgeColumns: '{name}' must be node indices, 1-D. Got shape {index.shape} "
-            f"and dtype {index.dtype} instead."
+            f"must be node indices, 1-D, got shape {index.shape} and dtype "
+            f"{index.dtype}",
+            param=name,
         )
     if index.size and index.min() < 0:
         raise InputError(f"EdgeColumns: '{name}' holds a negative node index.")

@@ -24,7 +24,6 @@ from h2gcn._validation import (
     check_list,
     check_type,
     import_extra,
-    quoted,
 )
 from h2gcn.exceptions import InputError
 from h2gcn.graph.card import alike, html_bars, html_card
@@ -86,11 +85,12 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "val", "test"):
-            given = as_array("Split", part, getattr(self, part))
+            given = as_array(part, getattr(self, part))
             if given.ndim != 1 or (given.size and given.dtype.kind not in "biu"):
                 raise InputError(
-                    f"Split: '{part}' must be node indices or a mask, 1-D. Got shape "
-                    f"{given.shape} and dtype {given.dtype} instead."
+                    f"must be node indices or a mask, 1-D, got shape {given.shape} "
+                    f"and dtype {given.dtype}",
+                    param=part,
                 )
             index = np.flatnonzero(given) if given.dtype == bool else given
             index = index.astype(np.int64)
@@ -211,8 +211,8 @@ class Graph:
         def settle(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        check_type("Graph", "name", self.name, str, "a text")
-        check_type("Graph", "record", self.record, ReadRecord, "a ReadRecord")
+        check_type("name", self.name, str, "a text")
+        check_type("record", self.record, ReadRecord, "a ReadRecord")
         settle("adj", check_adjacency(self.adj))
         settle("x", check_features(self.x, self.adj.shape[0]))
         n, n_features = self.x.shape
@@ -220,8 +220,9 @@ class Graph:
             directed = as_matrix("directed", self.directed)
             if directed.shape != self.adj.shape:
                 raise InputError(
-                    f"Graph: 'directed' must have the shape of 'adj', {self.adj.shape}."
-                    f" Got {directed.shape} instead."
+                    f"must have the shape of 'adj', {self.adj.shape}",
+                    param="directed",
+                    value=directed.shape,
                 )
             settle("directed", directed)
         settle("y", check_labels(self.y, n))
@@ -231,9 +232,9 @@ class Graph:
         names = range(n_features) if self.feature_names is None else self.feature_names
         settle("feature_names", _as_texts("feature_names", names))
         check_length("feature_names", self.feature_names, n_features)
-        settle("splits", tuple(check_list("Graph", "splits", self.splits, "Splits")))
+        settle("splits", tuple(check_list("splits", self.splits, "Splits")))
         for split in self.splits:
-            check_type("Graph", "splits", split, Split, "a tuple of Splits")
+            check_type("splits", split, Split, "a tuple of Splits")
         for number, split in enumerate(self.splits):
             for part, index in split.parts.items():
                 if index.size and index.max() >= n:
@@ -246,7 +247,7 @@ class Graph:
         if self.edge_weight is not None:
             check_edge_weight(self.edge_weight, self.edge_columns)
         if self.times is not None:
-            settle("times", check_times("Graph", self.times, n))
+            settle("times", check_times(self.times, n))
         if self.groups is not None:
             settle("groups", _check_groups(self.groups, n))
 
@@ -375,7 +376,7 @@ class Graph:
         check_classes(known, labels)
         if not np.array_equal(known[: self.n_classes], self.classes):
             raise InputError(
-                "Graph.with_nodes: 'classes' must begin with the classes of the graph."
+                "must begin with the classes of the graph", param="classes"
             )
         ids = self._new_ids(node_ids, k)
         carried = self._new_edge_columns(source, target, edge_values)
@@ -405,12 +406,12 @@ class Graph:
 
     def _new_features(self, x: Any) -> Features:
         """Return features of further nodes, or raise, [k, F]."""
-        given: Any = x if sp.issparse(x) else as_array("Graph.with_nodes", "x", x)
+        given: Any = x if sp.issparse(x) else as_array("x", x)
         if given.ndim != 2 or given.shape[1] != self.n_features:
             raise InputError(
-                f"Graph.with_nodes: 'x' must have a row for each new node and the "
-                f"{self.n_features} feature columns of the graph. Got shape "
-                f"{given.shape} instead."
+                f"must have a row for each new node and the {self.n_features} feature "
+                f"columns of the graph, got shape {given.shape}",
+                param="x",
             )
         return check_features(given, given.shape[0])
 
@@ -421,8 +422,7 @@ class Graph:
             return np.arange(n, n + k, dtype=self.node_ids.dtype)
         if node_ids is None:
             raise InputError(
-                "Graph.with_nodes: 'node_ids' must be given, as the nodes of the graph "
-                "have ids."
+                "must be given, as the nodes of the graph have ids", param="node_ids"
             )
         ids = check_length("node_ids", as_list("node_ids", node_ids), k)
         texts = list(map(str, ids.tolist()))
@@ -446,14 +446,15 @@ class Graph:
         if old is None:
             if values is not None:
                 raise InputError(
-                    "Graph.with_nodes: 'edge_values' has no meaning, as the edges of "
-                    "the graph carry nothing."
+                    "has no meaning, as the edges of the graph carry nothing",
+                    param="edge_values",
                 )
             return None
         if values is None and old.names and len(source):
             raise InputError(
-                "Graph.with_nodes: 'edge_values' must be given, as the edges of the "
-                f"graph carry {', '.join(map(repr, old.names[:5]))}."
+                "must be given, as the edges of the graph carry "
+                f"{', '.join(map(repr, old.names[:5]))}",
+                param="edge_values",
             )
         given: Any = values
         if values is None:
@@ -586,21 +587,20 @@ def _new_ends(edges: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     """Return where edges lead from and to, or raise, [m] each."""
     if edges is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    given = as_array("Graph.with_nodes", "edges", edges)
+    given = as_array("edges", edges)
     if (
         given.ndim != 2
         or len(given) != 2
         or (given.size and given.dtype.kind not in "iu")
     ):
         raise InputError(
-            "Graph.with_nodes: 'edges' must be numbers of nodes, [2, m]. Got shape "
-            f"{given.shape} and dtype {given.dtype} instead."
+            f"must be numbers of nodes, [2, m], got shape {given.shape} and dtype "
+            f"{given.dtype}",
+            param="edges",
         )
     if given.size and not 0 <= given.min() <= given.max() < n:
         wrong = given.min() if given.min() < 0 else given.max()
-        raise InputError(
-            f"Graph.with_nodes: 'edges' names node {wrong}, but there are {n} nodes."
-        )
+        raise InputError(f"names node {wrong}, but there are {n} nodes", param="edges")
     loops = np.flatnonzero(given[0] == given[1])
     if loops.size:
         raise InputError(
@@ -611,18 +611,18 @@ def _new_ends(edges: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return source, target
 
 
-def check_is_graph(owner: str, graph: object) -> None:
+def check_is_graph(graph: object) -> None:
     """Raise where what should be a graph is none, with how to make one."""
     rule = "a Graph; h2gcn.read_graph makes one of files, of PyG and networkx objects"
-    check_type(owner, "graph", graph, Graph, rule)
+    check_type("graph", graph, Graph, rule)
 
 
 def _as_texts(name: str, values: Any) -> tuple[str, ...]:
-    given = check_list("Graph", name, values, "names")
+    given = check_list(name, values, "names")
     try:
         return tuple(map(str, given))
     except Exception:  # of an object that has no text
-        raise InputError(f"Graph: '{name}' must be a list of names.") from None
+        raise InputError("must be a list of names", param=name) from None
 
 
 def check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
@@ -631,8 +631,9 @@ def check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
     if not isinstance(name, str) or columns is None or name not in have:
         known = ", ".join(map(repr, have[:10])) or "none"
         raise InputError(
-            "Graph: 'edge_weight' must name a column of numbers that the edges carry: "
-            f"{known}. Got {quoted(name)} instead."
+            f"must name a column of numbers that the edges carry: {known}",
+            param="edge_weight",
+            value=name,
         )
     values = columns.values[:, columns.names.index(name)]
     if values.size and values.min() < 0:
@@ -650,8 +651,9 @@ def _check_groups(groups: Any, n: int) -> NDArray[np.int64]:
     found = as_list("groups", groups)
     if found.size and found.dtype.kind not in "iu":
         raise InputError(
-            "Graph: 'groups' must be numbers of groups (integers, -1 for none). Got "
-            f"dtype {found.dtype} instead."
+            "must be numbers of groups (integers, -1 for none), got dtype "
+            f"{found.dtype}",
+            param="groups",
         )
     return np.asarray(check_length("groups", found, n)).astype(np.int64)
 
@@ -660,8 +662,7 @@ def _check_edge_columns(columns: Any, n: int) -> None:
     """Raise where edges join nodes that are not among the n of the graph."""
     if not isinstance(columns, EdgeColumns):
         raise InputError(
-            "Graph: 'edge_columns' must be EdgeColumns. "
-            f"Got {type(columns).__name__!r} instead."
+            "must be EdgeColumns", param="edge_columns", value=type(columns).__name__
         )
     for name, end in (("source", columns.source), ("target", columns.target)):
         if end.size and end.max() >= n:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from h2gcn._validation import as_array, check_integer, check_real, quoted
+from h2gcn._validation import as_array, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph.checks import CSR, check_adjacency
 from h2gcn.graph.edges import STRUCTURAL, EdgeColumns, structural_features
@@ -75,7 +75,7 @@ def stratified_split(
     """
     shares = _check_fractions(fractions)
     if not isinstance(seed, np.random.SeedSequence):
-        seed = check_integer("stratified_split", "seed", seed, 0)
+        seed = check_integer("seed", seed, 0)
     labels = np.asarray(y)
     nodes = np.flatnonzero(labels >= 0)
     if not nodes.size:
@@ -166,11 +166,11 @@ def groups_of_one(groups: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _group_numbers(groups: Any, n: int) -> NDArray[np.int64]:
     """Return the number of each node's group, [n], -1 for none."""
-    given = as_array("stratified_split", "groups", groups)
+    given = as_array("groups", groups)
     if given.shape != (n,):
         raise InputError(
-            "The 'groups' parameter of stratified_split must have an entry for each of "
-            f"the {n} nodes. Got shape {given.shape} instead."
+            f"must have an entry for each of the {n} nodes, got shape {given.shape}",
+            param="groups",
         )
     if given.dtype.kind in "iuf":
         alone = ~(given >= 0)
@@ -179,9 +179,7 @@ def _group_numbers(groups: Any, n: int) -> NDArray[np.int64]:
             nothing = [bool(name is None or name != name) for name in given.tolist()]
             given = given.astype(str)
         except Exception:  # of an object that has no text
-            raise InputError(
-                "The 'groups' parameter of stratified_split must be names or numbers."
-            ) from None
+            raise InputError("must be names or numbers", param="groups") from None
         alone = np.array(nothing, dtype=bool) | (given == "")
     _, numbers = np.unique(given, return_inverse=True)
     return np.where(alone, -1, numbers)
@@ -257,17 +255,16 @@ def _give_to_val(sizes: NDArray[np.int64], count: int) -> None:
 
 
 def _check_fractions(fractions: Sequence[float]) -> NDArray[np.float64]:
-    must = "The 'fractions' parameter of stratified_split must"
     if np.shape(fractions) != (3,):
-        raise InputError(f"{must} be three numbers. Got {fractions!r} instead.")
+        raise InputError("must be three numbers", param="fractions", value=fractions)
     shares = [
-        check_real("stratified_split", "fractions", share, interval)
+        check_real("fractions", share, interval)
         for share, interval in zip(
             fractions, ("(0, 1]", "(0, 1]", "[0, 1]"), strict=True
         )
     ]
     if sum(shares) > 1 + 1e-9:
-        raise InputError(f"{must} sum to at most 1. Got {fractions!r} instead.")
+        raise InputError("must sum to at most 1", param="fractions", value=fractions)
     return np.array(shares)
 
 
@@ -314,8 +311,7 @@ def moment(name: str, time: Any, times: NDArray[Any]) -> Any:
             number = np.nan
         if not np.isfinite(number):
             raise InputError(
-                f"'{name}' must be a number, as the times are numbers. Got "
-                f"{quoted(time)} instead."
+                "must be a number, as the times are numbers", param=name, value=time
             )
         return number
     found = None
@@ -326,8 +322,10 @@ def moment(name: str, time: Any, times: NDArray[Any]) -> Any:
         found = _parse(str(time))
     if found is None:
         raise InputError(
-            f"'{name}' must be a date such as 2024-06-01, or 2024-06-01 12:30, as the "
-            f"times are dates. Got {quoted(time)} instead."
+            "must be a date such as 2024-06-01, or 2024-06-01 12:30, as the times are "
+            "dates",
+            param=name,
+            value=time,
         )
     return found
 
@@ -417,7 +415,7 @@ def until(graph: Graph, time: Any) -> Graph:
     >>> until(graph, "2024-02-01").node_ids.tolist()
     ['a', 'c']
     """
-    check_is_graph("until", graph)
+    check_is_graph(graph)
     if graph.times is None:
         raise InputError(
             f"until: {graph.name!r} has no times; Graph(times=…) or "

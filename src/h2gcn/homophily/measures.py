@@ -84,12 +84,13 @@ def edge_ends(matrix: CSR, graph: Graph) -> NDArray[np.int64]:
     array([[2, 1],
            [1, 0]])
     """
-    check_is_graph("edge_ends", graph)
-    check_type("edge_ends", "matrix", matrix, CSR, "a csr_array of scipy's")
+    check_is_graph(graph)
+    check_type("matrix", matrix, CSR, "a csr_array of scipy's")
     if matrix.shape != graph.adj.shape:
         raise InputError(
-            f"The 'matrix' parameter of edge_ends must be {graph.adj.shape}, as the "
-            f"graph's own. Got {matrix.shape} instead."
+            f"must be {graph.adj.shape}, as the graph's own",
+            param="matrix",
+            value=matrix.shape,
         )
     # The unlabelled get a row and a column of their own, cut off at the end: cheaper
     # than selecting entries. Blocks of rows keep the memory flat where a ring is large.
@@ -152,7 +153,7 @@ def informativeness_of(ends: NDArray[np.int64]) -> float:
     >>> informativeness_of(np.array([[0, 3], [5, 0]]))
     1.0
     """
-    ends = _check_ends("informativeness_of", ends)
+    ends = _check_ends(ends)
     own, other = ends.sum(axis=1), ends.sum(axis=0)
     if np.count_nonzero(own) < 2:
         return float("nan")
@@ -183,8 +184,8 @@ def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> flo
     >>> round(informativeness_by_chance(ends, directed=True), 5)
     0.00361
     """
-    ends = _check_ends("informativeness_by_chance", ends)
-    check_bool("informativeness_by_chance", "directed", directed)
+    ends = _check_ends(ends)
+    check_bool("directed", directed)
     own, other = ends.sum(axis=1), ends.sum(axis=0)
     rows, columns = np.count_nonzero(own), np.count_nonzero(other)
     if rows < 2:
@@ -197,14 +198,15 @@ def informativeness_by_chance(ends: NDArray[np.int64], *, directed: bool) -> flo
     return float(min(mean / _entropy(own), 1.0))
 
 
-def _check_ends(owner: str, ends: object) -> NDArray[Any]:
+def _check_ends(ends: object) -> NDArray[Any]:
     """Return a table of counts, or raise, [C, C]."""
-    found = as_array(owner, "ends", ends)
+    found = as_array("ends", ends)
     square = found.ndim == 2 and found.shape[0] == found.shape[1]
     if not square or found.dtype.kind not in "iuf" or not (found >= 0).all():
         raise InputError(
-            f"The 'ends' parameter of {owner} must be [C, C] counts, none negative. "
-            f"Got shape {found.shape} and dtype {found.dtype} instead."
+            f"must be [C, C] counts, none negative, got shape {found.shape} and dtype "
+            f"{found.dtype}",
+            param="ends",
         )
     return found
 
@@ -243,7 +245,7 @@ def edge_homophily(graph: Graph) -> float:
     >>> edge_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
     0.5
     """
-    check_is_graph("edge_homophily", graph)
+    check_is_graph(graph)
     ends = edge_ends(graph.adj, graph)
     if not ends.any():
         return undefined("edge homophily", graph, NO_EDGE)
@@ -263,7 +265,7 @@ def homophily_with_loops(graph: Graph) -> float:
     >>> homophily_with_loops(Graph(x=path, adj=path, y=[0, 0, 1], record=record))
     0.5
     """
-    check_is_graph("homophily_with_loops", graph)
+    check_is_graph(graph)
     ends = edge_ends(graph.adj, graph)
     loops = graph.record.loops_dropped if graph.labelled.size else 0
     edges = int(ends.sum()) // 2 + loops
@@ -284,7 +286,7 @@ def node_homophily(graph: Graph) -> float:
     >>> node_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))  # 1, 1/2 and 0
     0.5
     """
-    check_is_graph("node_homophily", graph)
+    check_is_graph(graph)
     same, degree = neighbour_counts(graph)
     has = degree > 0
     if not has.any():
@@ -304,7 +306,7 @@ def class_insensitive_homophily(graph: Graph) -> float:
     >>> class_insensitive_homophily(Graph(x=pairs, adj=pairs, y=[0, 0, 1, 1]))
     1.0
     """
-    check_is_graph("class_insensitive_homophily", graph)
+    check_is_graph(graph)
     measure = "class-insensitive homophily"
     ends = edge_ends(graph.adj, graph)
     if not ends.any():
@@ -331,7 +333,7 @@ def adjusted_homophily(graph: Graph) -> float:
     >>> adjusted_homophily(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     -1.0
     """
-    check_is_graph("adjusted_homophily", graph)
+    check_is_graph(graph)
     ends = edge_ends(graph.adj, graph)
     if reason := _no_mixing(ends):
         return undefined("adjusted homophily", graph, reason)
@@ -351,7 +353,7 @@ def label_informativeness(graph: Graph) -> float:
     >>> label_informativeness(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     1.0
     """
-    check_is_graph("label_informativeness", graph)
+    check_is_graph(graph)
     ends = edge_ends(graph.adj, graph)
     if reason := _no_mixing(ends):
         return undefined("label informativeness", graph, reason)
@@ -370,7 +372,7 @@ def label_smoothness(graph: Graph) -> float:
     >>> label_smoothness(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
     0.5
     """
-    check_is_graph("label_smoothness", graph)
+    check_is_graph(graph)
     ends = edge_ends(graph.adj, graph)
     if not ends.any():
         return undefined("label smoothness", graph, NO_EDGE)
@@ -396,7 +398,7 @@ def feature_smoothness(graph: Graph) -> float:
     >>> feature_smoothness(Graph(x=[[3.0, 7], [3, 7], [5, 7]], adj=path))
     0.5
     """
-    check_is_graph("feature_smoothness", graph)
+    check_is_graph(graph)
     if not graph.n_edges:
         return undefined("feature smoothness", graph, "there is no edge")
     x, total = graph.x, 0.0
@@ -465,7 +467,7 @@ def compatibility_matrix(graph: Graph) -> NDArray[np.float64]:
     array([[0.66666667, 0.33333333],
            [1.        , 0.        ]])
     """
-    check_is_graph("compatibility_matrix", graph)
+    check_is_graph(graph)
     return _shares(graph, "compatibility matrix")
 
 
@@ -478,7 +480,7 @@ def class_homophily(graph: Graph) -> NDArray[np.float64]:
     >>> class_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))
     array([0.66666667, 0.        ])
     """
-    check_is_graph("class_homophily", graph)
+    check_is_graph(graph)
     return _shares(graph, "class homophily").diagonal().copy()
 
 
@@ -525,8 +527,8 @@ def ring_homophily(graph: Graph, hops: int = 2) -> list[float]:
     >>> ring_homophily(Graph(x=np.eye(3), adj=path, y=[0, 1, 0]))
     [0.0, 1.0]
     """
-    check_is_graph("ring_homophily", graph)
-    hops = check_integer("ring_homophily", "hops", hops, 1, MAX_HOPS)
+    check_is_graph(graph)
+    hops = check_integer("hops", hops, 1, MAX_HOPS)
     shares = []
     for hop in range(1, hops + 1):
         _, ends = ring_ends(graph, hop)
@@ -558,16 +560,15 @@ def degree_homophily(
     >>> degree_homophily(Graph(x=np.eye(3), adj=path, y=[0, 0, 1]))[1]
     DegreeRange(low=2, high=3, nodes=1, homophily=0.5)
     """
-    check_is_graph("degree_homophily", graph)
+    check_is_graph(graph)
     same, degree = neighbour_counts(graph)
     if edges is None:
         edges = [2**i for i in range(int(degree.max(initial=1)).bit_length() + 1)]
-    given = check_list("degree_homophily", "edges", edges, "integers")
-    bounds = [check_integer("degree_homophily", "edges", edge, 1) for edge in given]
+    given = check_list("edges", edges, "integers")
+    bounds = [check_integer("edges", edge, 1) for edge in given]
     if sorted(set(bounds)) != bounds or len(bounds) < 2:
         raise InputError(
-            "The 'edges' parameter of degree_homophily must be at least two "
-            f"increasing integers. Got {bounds!r} instead."
+            "must be at least two increasing integers", param="edges", value=bounds
         )
     ranges = []
     for low, high in pairwise(bounds):
@@ -612,7 +613,7 @@ def graph_card(graph: Graph) -> dict[str, object]:
     >>> card["edges"], card["h"], card["label_informativeness"], card["split_sizes"]
     (1, 0.0, 1.0, None)
     """
-    check_is_graph("graph_card", graph)
+    check_is_graph(graph)
     degrees = graph.degrees
     return {
         "name": graph.name,
@@ -722,9 +723,9 @@ def ring_shares(
     >>> [ring.homophily for ring in ring_shares(graph, forecast_ring(graph.adj), 9)]
     [0.0, 1.0]
     """
-    check_is_graph("ring_shares", graph)
-    check_type("ring_shares", "forecast", forecast, RingForecast, "a RingForecast")
-    check_real("ring_shares", "max_entries", max_entries, "[0, inf]")
+    check_is_graph(graph)
+    check_type("forecast", forecast, RingForecast, "a RingForecast")
+    check_real("max_entries", max_entries, "[0, inf]")
     reasons = _not_built(graph, forecast, max_entries)
     build = next((hop for hop, reason in enumerate(reasons) if reason), len(reasons))
     shares = [_ring_share(hop, *ring_ends(graph, hop)) for hop in range(1, build + 1)]
@@ -828,7 +829,7 @@ def direction_shares(graph: Graph) -> list[DirectionShare]:
     >>> [(share.path, share.homophily) for share in direction_shares(graph)][:3]
     [('out', 0.5), ('in', 0.5), ('out-out', 0.0)]
     """
-    check_is_graph("direction_shares", graph)
+    check_is_graph(graph)
     if graph.directed is None:
         return []
     return [_direction_share(path, walk_ends(graph, path)) for path in DIRECTION_PATHS]
@@ -855,8 +856,8 @@ def walk_ends(graph: Graph, path: str) -> NDArray[np.int64]:
     array([[0, 1],
            [0, 0]])
     """
-    check_is_graph("walk_ends", graph)
-    check_choice("walk_ends", "path", path, DIRECTION_PATHS)
+    check_is_graph(graph)
+    check_choice("path", path, DIRECTION_PATHS)
     along = _binary(graph.directed if graph.directed is not None else graph.adj)
     against = CSR(along.T)
     steps = [along if step == "out" else against for step in path.split("-")]

@@ -96,7 +96,7 @@ def convert(
         )
     check_target(target, overwrite=False)
     if memory_limit is not None:
-        check_real("convert", "memory_limit", memory_limit, "(0, inf)")
+        check_real("memory_limit", memory_limit, "(0, inf)")
     with room_within(memory_limit):
         graph = read_graph(
             source, nodes=nodes, edges=edges, options=options, features=features

@@ -67,13 +67,13 @@ def read_graph(
     for name, table in {"nodes": nodes, "edges": edges}.items():
         if table is not None and not is_frame(table):
             rule = "a path, a query, a frame with __arrow_c_stream__ or None"
-            check_type("read_graph", name, table, (str, Path), rule)
+            check_type(name, table, (str, Path), rule)
     if features is not None:
-        check_type("read_graph", "features", features, (str, Path), "a path, or None")
+        check_type("features", features, (str, Path), "a path, or None")
         if is_database(features):
             raise InputError("Features are a .npy file. Got a query instead.")
     options = TableOptions() if options is None else options
-    check_type("read_graph", "options", options, TableOptions, "a TableOptions")
+    check_type("options", options, TableOptions, "a TableOptions")
     if source is None:
         if nodes is None or edges is None:
             raise InputError(

@@ -20,8 +20,7 @@ from typing import IO, Annotated, Any, NoReturn, TypeVar
 import msgspec
 import numpy as np
 
-from h2gcn._validation import shortened
-from h2gcn.exceptions import InputError
+from h2gcn.exceptions import InputError, shorten
 from h2gcn.io.mistakes import one_line
 
 __all__ = [
@@ -92,7 +91,7 @@ def usable_path(path: str | Path) -> Path:
     except OSError as error:
         # Only the end of a name that is too long for a message as well.
         name = str(path) if len(str(path)) <= 200 else "…" + str(path)[-60:]
-        raise InputError(f"{name}: cannot be read ({error.strerror}).") from None
+        raise InputError(f"cannot be read ({error.strerror}).", where=name) from None
     except (RuntimeError, ValueError) as error:  # no such home; a null character
         raise InputError(f"{str(path)!r} is no path ({one_line(error)}).") from None
     return found
@@ -108,7 +107,7 @@ def plain_path(path: str | Path) -> Path:
         kind = stat.S_IFMT(file.stat().st_mode)
         if kind != stat.S_IFREG:
             what = _OTHER_KINDS.get(kind, "something else")
-            raise InputError(f"{file}: this is {what}, not a file.")
+            raise InputError(f"this is {what}, not a file.", where=str(file))
     return file
 
 
@@ -117,13 +116,13 @@ def existing_file(path: str | Path) -> Path:
     file = plain_path(path)
     try:
         if not file.exists():
-            raise InputError(f"{file}: there is no such file.")
+            raise InputError("there is no such file.", where=str(file))
         with file.open("rb") as handle:
             if not handle.read(1):
-                raise InputError(f"{file}: the file is empty.")
+                raise InputError("the file is empty.", where=str(file))
     except OSError as error:
         raise InputError(
-            f"{file}: the file cannot be read ({error.strerror})."
+            f"the file cannot be read ({error.strerror}).", where=str(file)
         ) from None
     return file
 
@@ -147,13 +146,15 @@ def check_folder(path: Path, what: str, is_own: Callable[[str], object]) -> None
     except OSError as error:
         raise cannot_read(path, error) from None
     if not around:
-        raise InputError(f"{path}: the folder {path.parent} does not exist")
+        raise InputError(f"the folder {path.parent} does not exist", where=str(path))
     if path.name in ("", ".."):
-        raise InputError(f"{path}: {what} needs a folder of its own")
+        raise InputError(f"{what} needs a folder of its own", where=str(path))
     if there and names is None:
-        raise InputError(f"{path}: is a file; {what} is saved as a folder")
+        raise InputError(f"is a file; {what} is saved as a folder", where=str(path))
     if not all(is_own(name) for name in names or ()):
-        raise InputError(f"{path}: holds other files; {what} needs a folder of its own")
+        raise InputError(
+            f"holds other files; {what} needs a folder of its own", where=str(path)
+        )
 
 
 def check_not_stdout(path: str | Path, rule: str) -> None:
@@ -177,7 +178,7 @@ def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     check_not_stdout(path, rule)
     if suffix not in suffixes:
         found = repr(suffix) if suffix else "no ending"
-        raise InputError(f"{path}: {rule} Got {found} instead.")
+        raise InputError(f"{rule} Got {found} instead.", where=str(path))
     return suffix
 
 
@@ -198,7 +199,9 @@ def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
             path.mkdir(parents=parents, exist_ok=True)
         except OSError as error:
             why = error.strerror or error
-            raise InputError(f"{path}: cannot make this folder ({why})") from None
+            raise InputError(
+                f"cannot make this folder ({why})", where=str(path)
+            ) from None
         yield path
     except BaseException:
         for folder in missing:
@@ -223,7 +226,9 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     target = usable_path(path)
     try:
         if target.is_dir():
-            raise InputError(f"{target}: this is a folder; a file name is needed.")
+            raise InputError(
+                "this is a folder; a file name is needed.", where=str(target)
+            )
         # Made here, and not by the writer, so that the message is ours.
         beside, held = _make_beside(target, *_hidden(target))
     except OSError as error:
@@ -439,12 +444,12 @@ def sync_folder(folder: Path) -> None:
 
 def cannot_read(path: Path, error: OSError) -> InputError:
     """Return the error of a place that cannot be read."""
-    return InputError(f"{path}: cannot be read ({error.strerror or error})")
+    return InputError(f"cannot be read ({error.strerror or error})", where=str(path))
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:
     """Return the error of a place that cannot be written to."""
-    return InputError(f"{path}: cannot be written ({error.strerror or error})")
+    return InputError(f"cannot be written ({error.strerror or error})", where=str(path))
 
 
 def lock(handle: int, path: Path) -> None:
@@ -463,8 +468,8 @@ def lock(handle: int, path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(
-            f"{path}: another program is writing to it; wait for it, or "
-            "write to another place"
+            "another program is writing to it; wait for it, or write to another place",
+            where=str(path),
         ) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
@@ -537,7 +542,9 @@ def read_own(file: Path, limit: int = LARGEST) -> bytes:
     try:
         size = file.stat().st_size
         if size > limit:
-            raise InputError(f"{file}: has {size:,} bytes; at most {limit:,} are read")
+            raise InputError(
+                f"has {size:,} bytes; at most {limit:,} are read", where=str(file)
+            )
         with file.open("rb") as stream:
             return stream.read()
     except OSError as error:
@@ -673,7 +680,7 @@ def _rule(field: str, told: str, found: Any) -> str:
         return f"{field or 'it'} has no field {shown(unknown[1])}"
     rule = re.search(r"Expected `([^`]*)`(.*?)(?:, got .*)?$", told)
     if rule is None:  # a rule of the schema's own, or a value that is none of a few
-        told = shortened(told)
+        told = shorten(told)
         return f"{field}: {told}" if field else told
     kinds = [_WORDS.get(name, name) for name in rule[1].split(" | ")]
     what = f"{' or '.join(kinds)}{rule[2]}"

@@ -386,15 +386,15 @@ def _endpoints(name: str, values: ArrayLike, n_nodes: int) -> NDArray[np.integer
     index = np.asarray(values).reshape(-1)
     if index.size and index.dtype.kind not in "iu":
         raise InputError(
-            f"'{name}' must hold node indices (integers). "
-            f"Got dtype {index.dtype} instead."
+            f"must hold node indices (integers), got dtype {index.dtype}", param=name
         )
     outside = (index < 0) | (index >= n_nodes)
     if outside.any():
         edge = int(np.argmax(outside))
         raise InputError(
-            f"'{name}' must lie in 0 … {n_nodes - 1}, as there are {n_nodes} nodes. "
-            f"Got {index[edge]} at edge {edge} instead."
+            f"must lie in 0 … {n_nodes - 1}, as there are {n_nodes} nodes, got "
+            f"{index[edge]} at edge {edge}",
+            param=name,
         )
     fits = n_nodes <= np.iinfo(np.int32).max
     return index.astype(np.int32 if fits else np.int64, copy=False)
@@ -449,12 +449,14 @@ def from_scipy(
     try:
         matrix = sp.coo_array(adj)
     except (TypeError, ValueError) as error:
-        raise InputError(f"'adj' must be a matrix of numbers ({error}).") from None
+        raise InputError(
+            f"must be a matrix of numbers ({error})", param="adj"
+        ) from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"'adj' must be square. Got shape {matrix.shape} instead.")
+        raise InputError(f"must be square, got shape {matrix.shape}", param="adj")
     weights = np.asarray(matrix.data)
     if weights.dtype.kind not in "biuf" or np.isnan(weights).any():
-        raise InputError("'adj' must hold numbers; it holds NaN or other values.")
+        raise InputError("must hold numbers; it holds NaN or other values", param="adj")
     there = weights != 0
     edges, one_way, record = adjacency_from_edges(
         matrix.coords[0][there],

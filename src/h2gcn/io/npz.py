@@ -128,9 +128,11 @@ def _from_edge_list(archive: Archive) -> Graph:
         check_features_room(shape)
     x, edges = archive["node_features"], archive["edges"]
     if x.ndim != 2 or x.dtype.kind not in "biuf":
-        raise InputError(f"'node_features' must be numbers, [n, F]. Got {_told(x)}.")
+        raise InputError(
+            "must be numbers, [n, F]", param="node_features", value=_told(x)
+        )
     if edges.ndim != 2 or edges.shape[1] != 2:
-        raise InputError(f"'edges' must be [m, 2]. Got {_told(edges)}.")
+        raise InputError("must be [m, 2]", param="edges", value=_told(edges))
     adj, _, record = adjacency_from_edges(
         edges[:, 0], edges[:, 1], x.shape[0], directed=False
     )
@@ -158,7 +160,7 @@ def _from_csr(archive: Archive) -> Graph:
         x = archive.csr("attr").astype(np.float32)
     names, classes = archive.get("feature_names"), archive.get("classes")
     if classes is not None and classes.ndim != 1:
-        raise InputError(f"'classes' must be 1-D. Got {_told(classes)}.")
+        raise InputError("must be 1-D", param="classes", value=_told(classes))
     graph = from_scipy(
         archive.csr("adj"),
         # Our own files say how it was; others have what suits them.
@@ -376,7 +378,7 @@ class Archive:
         """Raise where an array is there that is not [count], before it is read."""
         if key in self.keys and self.shape(key) != (count,):
             raise InputError(
-                f"'{key}' must have {count:,} entries. Got shape {self.shape(key)}."
+                f"must have {count:,} entries, got shape {self.shape(key)}", param=key
             )
 
     def flag(self, key: str) -> bool | None:
@@ -384,7 +386,7 @@ class Archive:
         if key not in self.keys:
             return None
         if math.prod(self.shape(key)) != 1 or self[key].dtype != bool:
-            raise InputError(f"'{key}' must be one truth value.")
+            raise InputError("must be one truth value", param=key)
         return bool(self[key].all())
 
     def __getitem__(self, key: str) -> NDArray[Any]:
@@ -461,7 +463,7 @@ class Archive:
             told = f"{sizes}"
         else:
             told = f"shape {self.shape(key)}"
-        raise InputError(f"'{key}' must be two sizes, whole numbers. Got {told}.")
+        raise InputError("must be two sizes, whole numbers", param=key, value=told)
 
     def csr(self, prefix: str, shape: tuple[int, ...] | None = None) -> CSR:
         """Return the matrix `<prefix>_*` once nothing of it is taken on trust.

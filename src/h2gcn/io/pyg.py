@@ -58,7 +58,7 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
     if ends is None:
         raise InputError("The PyG data must have an 'edge_index'. It has none.")
     if ends.ndim != 2 or ends.shape[0] != 2:
-        raise InputError(f"'edge_index' must be [2, m]. Got shape {ends.shape}.")
+        raise InputError(f"must be [2, m], got shape {ends.shape}", param="edge_index")
     try:
         adj, one_way, record = adjacency_from_edges(ends[0], ends[1], x.shape[0])
     except InputError as error:
@@ -68,7 +68,7 @@ def from_pyg(data: Data | Mapping[str, Any], name: str = "graph") -> Graph:
     if y is not None and y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y is not None and y.ndim == 1 and len(y) != x.shape[0]:
-        raise InputError(f"'y' must have {x.shape[0]} entries. Got {len(y)}.")
+        raise InputError(f"must have {x.shape[0]} entries", param="y", value=len(y))
     labels, classes = (None, None) if y is None else encode_labels(y)
     return Graph(
         x=x,
@@ -128,7 +128,9 @@ class _Fields:
             dense = np.asarray(self.array("x"))
             value = dense[:, None] if dense.ndim == 1 else dense
         if value.ndim != 2:
-            raise InputError(f"'x' must be [n, F]. Got shape {tuple(value.shape)}.")
+            raise InputError(
+                f"must be [n, F], got shape {tuple(value.shape)}", param="x"
+            )
         return fit_layout(value)
 
     def edge_columns(

@@ -334,8 +334,8 @@ def write_store(graph: Graph, folder: str | Path, *, overwrite: bool = False) ->
     overwrite
         Whether to replace a store.
     """
-    check_is_graph("write_store", graph)
-    check_type("write_store", "overwrite", overwrite, bool, "True or False")
+    check_is_graph(graph)
+    check_type("overwrite", overwrite, bool, "True or False")
     target = usable_path(folder).resolve()
     check_target(target, overwrite=overwrite)
     with replaced_folder(target, _remove_store) as beside:
@@ -499,7 +499,7 @@ def _arrays(graph: Graph) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def _csr(prefix: str, matrix: CSR) -> Iterator[tuple[str, NDArray[Any]]]:
     if matrix.data.size and prefix != "features_" and not np.all(matrix.data == 1):
-        raise InputError(f"write_store: '{prefix}' must hold only ones.")
+        raise InputError("must hold only ones", param=prefix)
     yield f"{prefix}indptr", matrix.indptr
     yield f"{prefix}indices", matrix.indices
 
@@ -567,7 +567,7 @@ def open_store(
     """
     for option, given in {"verify": verify, "mapped": mapped}.items():
         rule = "True, False or None"
-        check_type("open_store", option, given, (bool, type(None)), rule)
+        check_type(option, given, (bool, type(None)), rule)
     target = usable_path(folder)
     recover_store(target)
     manifest = read_manifest(target)

@@ -79,9 +79,9 @@ class ACMGCN(NodeModule):
         dropout: float = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("ACMGCN", in_channels, out_channels, hidden_channels)
-        self.relu = check_choice("ACMGCN", "relu", relu, RELU)
-        self.dropout = check_real("ACMGCN", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.relu = check_choice("relu", relu, RELU)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         sizes = (in_channels, hidden_channels), (hidden_channels, out_channels)
         self.maps = nn.ParameterList(torch.empty(CHANNELS, *size) for size in sizes)
         self.scores = nn.ParameterList(torch.empty(CHANNELS, b) for _, b in sizes)

@@ -704,13 +704,11 @@ SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 """What σ makes of a gradient, which it overwrites, given its result; by its name."""
 
 
-def check_sizes(
-    owner: str, in_channels: int, out_channels: int, hidden_channels: int
-) -> None:
+def check_sizes(in_channels: int, out_channels: int, hidden_channels: int) -> None:
     """Raise where the width of a layer is not a sensible number."""
-    check_integer(owner, "in_channels", in_channels, 1)
-    check_integer(owner, "out_channels", out_channels, 1)
-    check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
+    check_integer("in_channels", in_channels, 1)
+    check_integer("out_channels", out_channels, 1)
+    check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
 
 
 def drop(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn._validation import check_bool, check_integer, check_real, quoted
+from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
@@ -56,31 +56,30 @@ SMOOTHING = 0.01
 """Weight of the evenly spread edges that `from_edges` adds to those it counts."""
 
 
-def row_normalised(owner: str, matrix: ArrayLike, n_classes: int) -> Tensor:
+def row_normalised(matrix: ArrayLike, n_classes: int) -> Tensor:
     """Return a given compatibility matrix with rows that sum to one, else raise.
 
     Parameters
     ----------
-    owner
-        Whose parameter 'compatibility' it is, for the message.
     matrix
         [C, C].
     n_classes
         Number of classes C.
     """
+    name = "compatibility"
     rule = (
-        f"The 'compatibility' parameter of {owner} must be {n_classes} x {n_classes} "
-        "numbers, finite and not negative, with a positive one in each row. Got "
+        f"must be {n_classes} x {n_classes} numbers, finite and not negative, with a "
+        "positive one in each row"
     )
     try:
         numbers = np.asarray(matrix, dtype=np.float64)
     except (OverflowError, RecursionError, TypeError, ValueError):
-        raise InputError(f"{rule}{quoted(matrix)} instead.") from None
+        raise InputError(rule, param=name, value=matrix) from None
     if numbers.shape != (n_classes, n_classes):
-        raise InputError(f"{rule}the shape {numbers.shape} instead.")
+        raise InputError(f"{rule}, got shape {numbers.shape}", param=name)
     sums = numbers.sum(axis=1, keepdims=True)
     if not (np.isfinite(numbers).all() and (numbers >= 0).all() and (sums > 0).all()):
-        raise InputError(f"{rule}{str(numbers.tolist())[:200]} instead.")
+        raise InputError(rule, param=name, value=numbers.tolist())
     return torch.from_numpy((numbers / sums).astype(np.float32))
 
 
@@ -347,9 +346,9 @@ class _WithClassPrior(_Coupled):
     class_shares: Tensor
     class_prior: float
 
-    def _take_class_prior(self, owner: str, class_prior: float) -> None:
+    def _take_class_prior(self, class_prior: float) -> None:
         """Check how much of the shares is taken, and make room for them."""
-        self.class_prior = check_real(owner, "class_prior", class_prior, "[0, 1]")
+        self.class_prior = check_real("class_prior", class_prior, "[0, 1]")
         self.register_buffer("class_shares", self._equal_shares())
 
     def _equal_shares(self) -> Tensor:
@@ -388,14 +387,14 @@ class _WithClassPrior(_Coupled):
         return self.class_prior * (self.class_shares - 1 / self.out_channels)
 
 
-def _symmetric(owner: str, matrix: ArrayLike | None, n_classes: int) -> Tensor | None:
+def _symmetric(matrix: ArrayLike | None, n_classes: int) -> Tensor | None:
     """Return a given compatibility matrix made symmetric and doubly stochastic.
 
     An edge has no direction, and a node that knows nothing shall say nothing.
     """
     if matrix is None:
         return None
-    rows = row_normalised(owner, matrix, n_classes)
+    rows = row_normalised(matrix, n_classes)
     return project(rows.clamp(min=FLOOR)).float()
 
 
@@ -464,14 +463,14 @@ class LinBP(_Coupled):
         steps: int = 10,
         echo: bool = True,
     ) -> None:
-        check_label_channels("LinBP", in_channels, out_channels)
+        check_label_channels(in_channels, out_channels)
         given = None
         if compatibility is not None:
-            given = row_normalised("LinBP", compatibility, out_channels)
+            given = row_normalised(compatibility, out_channels)
         super().__init__(in_channels, out_channels, given)
-        self.scale = check_real("LinBP", "scale", scale, "(0, 1)")
-        self.steps = check_integer("LinBP", "steps", steps, 1, MAX_STEPS)
-        self.echo = check_bool("LinBP", "echo", echo)
+        self.scale = check_real("scale", scale, "(0, 1)")
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.echo = check_bool("echo", echo)
 
     def forward(
         self,
@@ -652,13 +651,13 @@ class ZooBP(_WithClassPrior, LinBP):
         steps: int = 1000,
         tolerance: float = 1e-6,
     ) -> None:
-        check_label_channels("ZooBP", in_channels, out_channels)
-        matrix = _symmetric("ZooBP", compatibility, out_channels)
+        check_label_channels(in_channels, out_channels)
+        matrix = _symmetric(compatibility, out_channels)
         _Coupled.__init__(self, in_channels, out_channels, matrix)
-        self._take_class_prior("ZooBP", class_prior)
-        self.scale = check_real("ZooBP", "scale", scale, "(0, 1)")
-        self.steps = check_integer("ZooBP", "steps", steps, 1, MAX_STEPS)
-        self.tolerance = check_real("ZooBP", "tolerance", tolerance, "[0, 1)")
+        self._take_class_prior(class_prior)
+        self.scale = check_real("scale", scale, "(0, 1)")
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.tolerance = check_real("tolerance", tolerance, "[0, 1)")
         self.echo = True
 
     def forward(
@@ -818,16 +817,15 @@ class BeliefPropagation(_WithClassPrior):
         steps: int = 200,
         tolerance: float = 1e-6,
     ) -> None:
-        owner = "BeliefPropagation"
-        check_label_channels(owner, in_channels, out_channels)
-        matrix = _symmetric(owner, compatibility, out_channels)
+        check_label_channels(in_channels, out_channels)
+        matrix = _symmetric(compatibility, out_channels)
         super().__init__(in_channels, out_channels, matrix)
-        self.coupling = check_real(owner, "coupling", coupling, "(0, 1]")
-        self.prior = check_real(owner, "prior", prior, "(0, 1]")
-        self._take_class_prior(owner, class_prior)
-        self.damping = check_real(owner, "damping", damping, "[0, 1)")
-        self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
-        self.tolerance = check_real(owner, "tolerance", tolerance, "[0, 1)")
+        self.coupling = check_real("coupling", coupling, "(0, 1]")
+        self.prior = check_real("prior", prior, "(0, 1]")
+        self._take_class_prior(class_prior)
+        self.damping = check_real("damping", damping, "[0, 1)")
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.tolerance = check_real("tolerance", tolerance, "[0, 1)")
 
     def forward(
         self,

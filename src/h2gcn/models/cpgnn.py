@@ -81,10 +81,10 @@ class CPGNN(NodeModule):
         dropout: float = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("CPGNN", in_channels, out_channels, hidden_channels)
-        self.rounds = check_integer("CPGNN", "rounds", rounds, 1, MAX_STEPS)
-        check_choice("CPGNN", "activation", activation, ACTIVATIONS)
-        check_real("CPGNN", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.rounds = check_integer("rounds", rounds, 1, MAX_STEPS)
+        check_choice("activation", activation, ACTIVATIONS)
+        check_real("dropout", dropout, "[0, 1)")
         self.prior = H2GCN(
             in_channels,
             out_channels,

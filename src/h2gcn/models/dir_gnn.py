@@ -103,13 +103,13 @@ class DirGNN(NodeModule):
         dropout: float = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("DirGNN", in_channels, out_channels, hidden_channels)
-        self.layers = check_integer("DirGNN", "layers", layers, 1, MAX_LAYERS)
-        self.alpha = check_real("DirGNN", "alpha", alpha, "[0, 1]")
-        self.jumping = check_choice("DirGNN", "jumping", jumping, JUMPING)
-        self.normalise = check_bool("DirGNN", "normalise", normalise)
-        self.activation = check_choice("DirGNN", "activation", activation, ACTIVATIONS)
-        self.dropout = check_real("DirGNN", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.layers = check_integer("layers", layers, 1, MAX_LAYERS)
+        self.alpha = check_real("alpha", alpha, "[0, 1]")
+        self.jumping = check_choice("jumping", jumping, JUMPING)
+        self.normalise = check_bool("normalise", normalise)
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         widths = [in_channels] + [hidden_channels] * layers
         if jumping == "none":
             widths[-1] = out_channels

@@ -177,18 +177,18 @@ class GAM(NodeModule):
         uu: float = 0.05,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GAM", in_channels, out_channels, hidden_channels)
-        self.base = check_choice("GAM", "base", base, BASES)
-        check_choice("GAM", "activation", activation, ACTIVATIONS)
-        check_real("GAM", "dropout", dropout, "[0, 1)")
-        self.rounds = check_integer("GAM", "rounds", rounds, 1, MAX_STEPS)
-        self.added = check_integer("GAM", "added", added, 1)
-        self.confidence = check_real("GAM", "confidence", confidence, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.base = check_choice("base", base, BASES)
+        check_choice("activation", activation, ACTIVATIONS)
+        check_real("dropout", dropout, "[0, 1)")
+        self.rounds = check_integer("rounds", rounds, 1, MAX_STEPS)
+        self.added = check_integer("added", added, 1)
+        self.confidence = check_real("confidence", confidence, "[0, 1)")
         self.agreement_steps = check_integer(
-            "GAM", "agreement_steps", agreement_steps, 1, MAX_STEPS
+            "agreement_steps", agreement_steps, 1, MAX_STEPS
         )
         self.kinds = {
-            kind: check_real("GAM", kind, weight, "[0, inf)")
+            kind: check_real(kind, weight, "[0, inf)")
             for kind, weight in zip(KINDS, (ll, lu, uu), strict=True)
         }
         shared: dict[str, Any] = {

@@ -158,11 +158,11 @@ class GAT(NodeModule):
         dropout: float = 0.6,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GAT", in_channels, out_channels, hidden_channels)
-        check_integer("GAT", "heads", heads, 1, MAX_WIDTH)
-        check_integer("GAT", "out_heads", out_heads, 1, MAX_WIDTH)
-        check_choice("GAT", "activation", activation, ACTIVATIONS)
-        dropout = check_real("GAT", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        check_integer("heads", heads, 1, MAX_WIDTH)
+        check_integer("out_heads", out_heads, 1, MAX_WIDTH)
+        check_choice("activation", activation, ACTIVATIONS)
+        dropout = check_real("dropout", dropout, "[0, 1)")
         self.activation = activation
         self._by_hand = False
         width = heads * hidden_channels

@@ -94,11 +94,10 @@ class TwoConvolutions(NodeModule, ABC):
         terms: int | None = None,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = type(self).__name__
-        check_sizes(owner, in_channels, out_channels, hidden_channels)
-        self.activation = check_choice(owner, "activation", activation, ACTIVATIONS)
-        self.dropout = check_real(owner, "dropout", dropout, "[0, 1)")
-        self.jumping = check_bool(owner, "jumping", jumping)
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
+        self.jumping = check_bool("jumping", jumping)
         before, after = in_channels, out_channels
         if jumping:
             before = after = hidden_channels
@@ -260,9 +259,9 @@ class SGC(NodeModule):
 
     def __init__(self, in_channels: int, out_channels: int, *, power: int = 2) -> None:
         super().__init__(in_channels, out_channels)
-        check_integer("SGC", "in_channels", in_channels, 1)
-        check_integer("SGC", "out_channels", out_channels, 1)
-        self.power = check_integer("SGC", "power", power, 1, MAX_POWER)
+        check_integer("in_channels", in_channels, 1)
+        check_integer("out_channels", out_channels, 1)
+        self.power = check_integer("power", power, 1, MAX_POWER)
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
@@ -397,7 +396,7 @@ class ChebyGCN(TwoConvolutions):
         max_degree: int = 2,
         jumping: bool = False,
     ) -> None:
-        check_integer("ChebyGCN", "max_degree", max_degree, 0, MAX_DEGREE)
+        check_integer("max_degree", max_degree, 0, MAX_DEGREE)
         super().__init__(
             in_channels,
             out_channels,

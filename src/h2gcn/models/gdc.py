@@ -118,13 +118,13 @@ class Diffusion(OperatorMaker):
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_choice("Diffusion", "kernel", self.kernel, KERNELS)
-        check_real("Diffusion", "alpha", self.alpha, "(0, 1)")
-        check_real("Diffusion", "time", self.time, f"(0, {MAX_TIME:g}]")
-        check_choice("Diffusion", "sparsify", self.sparsify, SPARSIFIERS)
-        check_integer("Diffusion", "top", self.top, 1, MAX_TOP)
-        check_real("Diffusion", "threshold", self.threshold, "(0, 1)")
-        check_real("Diffusion", "tolerance", self.tolerance, "(0, 1)")
+        check_choice("kernel", self.kernel, KERNELS)
+        check_real("alpha", self.alpha, "(0, 1)")
+        check_real("time", self.time, f"(0, {MAX_TIME:g}]")
+        check_choice("sparsify", self.sparsify, SPARSIFIERS)
+        check_integer("top", self.top, 1, MAX_TOP)
+        check_real("threshold", self.threshold, "(0, 1)")
+        check_real("tolerance", self.tolerance, "(0, 1)")
 
     def __call__(self, adj: CSR) -> tuple[CSR, ...]:
         """Return what is kept, each row divided by its sum, as the only operator."""
@@ -249,9 +249,9 @@ def diffused(graph: Graph, by: Diffusion | None = None) -> Graph:
     >>> near.edge_columns.values[:3, 0].round(2)  # of 0 and 1, 0 and 2, 1 and 2
     array([0.3 , 0.09, 0.23], dtype=float32)
     """
-    check_is_graph("diffused", graph)
+    check_is_graph(graph)
     by = Diffusion() if by is None else by
-    check_type("diffused", "by", by, Diffusion, "a Diffusion")
+    check_type("by", by, Diffusion, "a Diffusion")
     kept = by.kept(graph.adj if graph.weights is None else graph.weights)
     # Of two values from below for one pair, the larger is nearer to the truth.
     pairs = sp.triu(kept.maximum(kept.T), 1, format="coo")

@@ -410,9 +410,9 @@ class GeomGCN(NodeModule):
         dropout: float = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GeomGCN", in_channels, out_channels, hidden_channels)
-        check_choice("GeomGCN", "activation", activation, ACTIVATIONS)
-        self.dropout = check_real("GeomGCN", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         self.activation = activation
         width = DIVISIONS * hidden_channels
         self.first = nn.Parameter(torch.empty(in_channels, width))

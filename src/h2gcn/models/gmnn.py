@@ -105,18 +105,14 @@ class GMNN(NodeModule):
         temperature: float = 0.1,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GMNN", in_channels, out_channels, hidden_channels)
-        self.activation = check_choice("GMNN", "activation", activation, ACTIVATIONS)
-        self.input_dropout = check_real(
-            "GMNN", "input_dropout", input_dropout, "[0, 1)"
-        )
-        self.dropout = check_real("GMNN", "dropout", dropout, "[0, 1)")
-        self.iterations = check_integer("GMNN", "iterations", iterations, 1, MAX_STEPS)
-        self.label_steps = check_integer(
-            "GMNN", "label_steps", label_steps, 1, MAX_STEPS
-        )
-        self.draw = check_choice("GMNN", "draw", draw, DRAWS)
-        self.temperature = check_real("GMNN", "temperature", temperature, "(0, inf)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.input_dropout = check_real("input_dropout", input_dropout, "[0, 1)")
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
+        self.iterations = check_integer("iterations", iterations, 1, MAX_STEPS)
+        self.label_steps = check_integer("label_steps", label_steps, 1, MAX_STEPS)
+        self.draw = check_choice("draw", draw, DRAWS)
+        self.temperature = check_real("temperature", temperature, "(0, inf)")
         self.q_first = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.q_second = nn.Parameter(torch.empty(hidden_channels, out_channels))
         self.p_first = nn.Parameter(torch.empty(out_channels, hidden_channels))

@@ -83,13 +83,13 @@ class GPRGNN(NodeModule):
         propagation_dropout: float = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GPRGNN", in_channels, out_channels, hidden_channels)
-        self.power = check_integer("GPRGNN", "power", power, 1, MAX_POWER)
-        self.alpha = check_real("GPRGNN", "alpha", alpha, "(0, 1)")
-        self.activation = check_choice("GPRGNN", "activation", activation, ACTIVATIONS)
-        self.dropout = check_real("GPRGNN", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.power = check_integer("power", power, 1, MAX_POWER)
+        self.alpha = check_real("alpha", alpha, "(0, 1)")
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         self.propagation_dropout = check_real(
-            "GPRGNN", "propagation_dropout", propagation_dropout, "[0, 1)"
+            "propagation_dropout", propagation_dropout, "[0, 1)"
         )
         self.first = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.first_bias = nn.Parameter(torch.empty(hidden_channels))

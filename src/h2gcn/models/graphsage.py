@@ -91,15 +91,13 @@ class GraphSAGE(NodeModule):
         jumping: bool = False,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("GraphSAGE", in_channels, out_channels, hidden_channels)
-        self.activation = check_choice(
-            "GraphSAGE", "activation", activation, ACTIVATIONS
-        )
-        self.dropout = check_real("GraphSAGE", "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         if sample is not None:
-            check_integer("GraphSAGE", "sample", sample, 1)
+            check_integer("sample", sample, 1)
         self.sample = sample
-        self.jumping = check_bool("GraphSAGE", "jumping", jumping)
+        self.jumping = check_bool("jumping", jumping)
         width = hidden_channels
         self.first = nn.Parameter(torch.empty(2 * in_channels, width))
         self.second = nn.Parameter(torch.empty(2 * width, width))

@@ -178,29 +178,31 @@ class H2GCN(NodeModule):
         widths = (in_channels,) if isinstance(in_channels, int) else tuple(in_channels)
         in_channels = widths[0]
         super().__init__(in_channels, out_channels)
-        self.labels = check_bool("H2GCN", "labels", labels)
-        check_sizes("H2GCN", in_channels, out_channels, hidden_channels)
-        check_integer("H2GCN", "rounds", rounds, 0)
-        check_choice("H2GCN", "activation", activation, ACTIVATIONS)
-        self.dropout = check_real("H2GCN", "dropout", dropout, "[0, 1)")
+        self.labels = check_bool("labels", labels)
+        check_sizes(in_channels, out_channels, hidden_channels)
+        check_integer("rounds", rounds, 0)
+        check_choice("activation", activation, ACTIVATIONS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         self.final = tuple(sorted(set(final)))
         if not self.final or self.final[0] < 0 or self.final[-1] > rounds:
             raise InputError(
-                f"The 'final' parameter of H2GCN must name rounds from 0 to {rounds}, "
-                f"at least one. Got {tuple(final)!r} instead."
+                f"must name rounds from 0 to {rounds}, at least one",
+                param="final",
+                value=tuple(final),
             )
         self.hops = tuple(hops)
         if self.final[-1] > 0 and (not self.hops or min(self.hops) < 1):
             raise InputError(
-                "The 'hops' parameter of H2GCN must name rings, 1 or larger, when "
-                f"there are rounds. Got {self.hops!r} instead."
+                "must name rings, 1 or larger, when there are rounds",
+                param="hops",
+                value=self.hops,
             )
         self.hidden_channels = hidden_channels
         self.rounds = rounds
-        self.self_loops = check_bool("H2GCN", "self_loops", self_loops)
+        self.self_loops = check_bool("self_loops", self_loops)
         self.activation = activation
-        self.nonlinear = check_bool("H2GCN", "nonlinear", nonlinear)
-        self.directed = check_bool("H2GCN", "directed", directed)
+        self.nonlinear = check_bool("nonlinear", nonlinear)
+        self.directed = check_bool("directed", directed)
         self._n_rings = n_rings = len(self.hops) * (2 if directed else 1)
         # Round k is n_rings^k embeddings wide, or one where every round embeds.
         self._widths = [1 if nonlinear else n_rings**k for k in self.final]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, quoted
+from h2gcn._validation import check_choice, check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split, check_is_graph
 from h2gcn.models.label_propagation import TIE
@@ -183,10 +183,9 @@ class IterativeClassification(TableModule):
         rounds: int = 10,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "IterativeClassification"
-        self.table = _check_table(owner, table)
-        check_choice(owner, "base", base, BASES)
-        self.rounds = check_integer(owner, "rounds", rounds, 0, MAX_ROUNDS)
+        self.table = _check_table(table)
+        check_choice("base", base, BASES)
+        self.rounds = check_integer("rounds", rounds, 0, MAX_ROUNDS)
         self.base = BASES[base](self.widths, out_channels)
 
     @property
@@ -222,15 +221,15 @@ class IterativeClassification(TableModule):
         return None if problem is None else f"base.{problem}"
 
 
-def _check_table(owner: str, table: str) -> str:
+def _check_table(table: str) -> str:
     """Return a recipe of own features and labels nearby, or raise."""
     blocks = check_recipe(table)
     labels = [block for block in blocks if block.startswith("labels.")]
     if not labels or set(blocks) - {"own", *labels}:
         raise InputError(
-            f"The 'table' parameter of {owner} must be labels nearby, such as "
-            "labels.ring1, with own features or without. Got "
-            f"{quoted(table)} instead."
+            "must be labels nearby, such as labels.ring1, with own features or without",
+            param="table",
+            value=table,
         )
     return table
 
@@ -321,19 +320,19 @@ def iterative_classification(
     """
     from sklearn.base import clone
 
-    owner = "iterative_classification"
-    check_is_graph(owner, graph)
-    _check_table(owner, table)
-    check_integer(owner, "rounds", rounds, 0, MAX_ROUNDS)
+    check_is_graph(graph)
+    _check_table(table)
+    check_integer("rounds", rounds, 0, MAX_ROUNDS)
     for method in ("fit", "predict_proba"):
         if isinstance(estimator, type) or not callable(
             getattr(estimator, method, None)
         ):
             raise InputError(
-                f"The 'estimator' parameter of {owner} must be a classifier of "
-                f"scikit-learn with '{method}'. Got {quoted(estimator)} instead."
+                f"must be a classifier of scikit-learn with '{method}'",
+                param="estimator",
+                value=estimator,
             )
-    train = _training_nodes(owner, graph, split)
+    train = _training_nodes(graph, split)
     known = np.zeros((graph.n_nodes, graph.n_classes), dtype=np.float32)
     known[train, graph.y[train]] = 1
     maker = TableMaker(graph)
@@ -356,17 +355,17 @@ def iterative_classification(
     return np.asarray(_iterate(predict, x, rounds).numpy())
 
 
-def _training_nodes(owner: str, graph: Graph, split: Split | int) -> NDArray[np.int64]:
+def _training_nodes(graph: Graph, split: Split | int) -> NDArray[np.int64]:
     """Return the training nodes of a split, all of which have labels, or raise."""
     if not isinstance(split, Split):
         last = len(graph.splits) - 1
         if last < 0:
             raise InputError(f"{graph.name} has no split of its own; give a Split.")
-        split = graph.splits[check_integer(owner, "split", split, 0, last)]
+        split = graph.splits[check_integer("split", split, 0, last)]
     train = split.train
     if not len(train) or train.max() >= graph.n_nodes or (graph.y[train] < 0).any():
         raise InputError(
-            f"The 'split' parameter of {owner} must have training nodes, and all of "
-            f"them labels in {graph.name}."
+            f"must have training nodes, and all of them labels in {graph.name}",
+            param="split",
         )
     return train

@@ -39,15 +39,16 @@ Processors add in different orders, with 32-bit floats, `steps` times.
 """
 
 
-def check_label_channels(owner: str, in_channels: int, out_channels: int) -> None:
+def check_label_channels(in_channels: int, out_channels: int) -> None:
     """Raise where the columns of `x` cannot be one for each class."""
-    check_integer(owner, "in_channels", in_channels, 1)
-    check_integer(owner, "out_channels", out_channels, 1)
+    check_integer("in_channels", in_channels, 1)
+    check_integer("out_channels", out_channels, 1)
     if in_channels != out_channels:
         raise InputError(
-            f"The 'in_channels' parameter of {owner} must be out_channels, "
-            f"{out_channels}: it takes labels, one column a class, not features. "
-            f"Got {in_channels} instead."
+            f"must be out_channels, {out_channels}: it takes labels, one column a "
+            "class, not features",
+            param="in_channels",
+            value=in_channels,
         )
 
 
@@ -161,10 +162,10 @@ class LabelPropagation(NodeModule):
         hops: int = 1,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_label_channels("LabelPropagation", in_channels, out_channels)
-        self.alpha = check_real("LabelPropagation", "alpha", alpha, "(0, 1)")
-        self.steps = check_integer("LabelPropagation", "steps", steps, 1, MAX_STEPS)
-        self.hops = check_integer("LabelPropagation", "hops", hops, 1, 2)
+        check_label_channels(in_channels, out_channels)
+        self.alpha = check_real("alpha", alpha, "(0, 1)")
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.hops = check_integer("hops", hops, 1, 2)
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""

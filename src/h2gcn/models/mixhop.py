@@ -9,7 +9,7 @@ from numbers import Integral
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_choice, check_integer, check_real, quoted
+from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -95,16 +95,14 @@ class MixHop(NodeModule):
         dropout: float = 0.9,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes("MixHop", in_channels, out_channels, hidden_channels)
+        check_sizes(in_channels, out_channels, hidden_channels)
         self.powers = _check_powers(powers)
         count = len(self.powers)
-        check_integer("MixHop", "hidden_channels", hidden_channels, count, MAX_WIDTH)
-        check_choice("MixHop", "activation", activation, ACTIVATIONS)
+        check_integer("hidden_channels", hidden_channels, count, MAX_WIDTH)
+        check_choice("activation", activation, ACTIVATIONS)
         self.activation = activation
-        self.input_dropout = check_real(
-            "MixHop", "input_dropout", input_dropout, "[0, 1)"
-        )
-        self.dropout = check_real("MixHop", "dropout", dropout, "[0, 1)")
+        self.input_dropout = check_real("input_dropout", input_dropout, "[0, 1)")
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         share, rest = divmod(hidden_channels, count)
         self.widths = [share] * (count - 1) + [share + rest]
         self.first = nn.Parameter(torch.empty(in_channels, hidden_channels))
@@ -202,7 +200,8 @@ def _check_powers(powers: object) -> tuple[int, ...]:
     ]
     if not valid or len(set(valid)) < len(given):
         raise InputError(
-            "The 'powers' parameter of MixHop must be distinct integers, 0 or larger, "
-            f"at least one. Got {quoted(powers)} instead."
+            "must be distinct integers, 0 or larger, at least one",
+            param="powers",
+            value=powers,
         )
     return tuple(sorted(valid))

@@ -5,8 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from h2gcn._validation import nearest, quoted
-from h2gcn.exceptions import InputError
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError, short_repr
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
@@ -491,7 +491,7 @@ def find_model(name: str) -> ModelSpec:
         known = [*MODELS, *ALIASES]
         given = name if isinstance(name, str) else ""
         raise InputError(
-            f"there is no model {quoted(name)}.{nearest(given, known)} "
+            f"there is no model {short_repr(name)}.{nearest(given, known)} "
             f"Models: {', '.join(MODELS)}."
         )
     return MODELS[key]

@@ -88,12 +88,11 @@ class ResidualGNN(NodeModule):
         dropout: float = 0.2,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "ResidualGNN"
-        check_sizes(owner, in_channels, out_channels, hidden_channels)
-        self.layers = check_integer(owner, "layers", layers, 1, MAX_LAYERS)
-        self.activation = check_choice(owner, "activation", activation, ACTIVATIONS)
-        self.norm = check_choice(owner, "norm", norm, NORMS)
-        self.dropout = check_real(owner, "dropout", dropout, "[0, 1)")
+        check_sizes(in_channels, out_channels, hidden_channels)
+        self.layers = check_integer("layers", layers, 1, MAX_LAYERS)
+        self.activation = check_choice("activation", activation, ACTIVATIONS)
+        self.norm = check_choice("norm", norm, NORMS)
+        self.dropout = check_real("dropout", dropout, "[0, 1)")
         width = hidden_channels
         before = [in_channels] + [width] * (layers - 1)
         self.neighbours = nn.ParameterList(torch.empty(w, width) for w in before)

@@ -112,11 +112,10 @@ class DecoupledSmoothing(NodeModule):
         tolerance: float = 1e-9,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "DecoupledSmoothing"
-        check_label_channels(owner, in_channels, out_channels)
-        self.variance = check_choice(owner, "variance", variance, VARIANCES)
-        self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
-        self.tolerance = check_real(owner, "tolerance", tolerance, "(0, 1)")
+        check_label_channels(in_channels, out_channels)
+        self.variance = check_choice("variance", variance, VARIANCES)
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.tolerance = check_real("tolerance", tolerance, "(0, 1)")
 
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""
@@ -354,22 +353,21 @@ class CorrectAndSmooth(TableModule):
         steps: int = 50,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "CorrectAndSmooth"
-        check_choice(owner, "base", base, BASES)
-        check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_integer(owner, "hidden_layers", hidden_layers, 1, 15)
-        check_choice(owner, "activation", activation, ACTIVATIONS)
-        check_real(owner, "dropout", dropout, "[0, 1)")
-        self.correction = check_choice(owner, "correction", correction, CORRECTIONS)
+        check_choice("base", base, BASES)
+        check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
+        check_integer("hidden_layers", hidden_layers, 1, 15)
+        check_choice("activation", activation, ACTIVATIONS)
+        check_real("dropout", dropout, "[0, 1)")
+        self.correction = check_choice("correction", correction, CORRECTIONS)
         self.correction_alpha, self.smoothing_alpha = (
-            check_real(owner, name, alpha, "(0, 1)")
+            check_real(name, alpha, "(0, 1)")
             for name, alpha in (
                 ("correction_alpha", correction_alpha),
                 ("smoothing_alpha", smoothing_alpha),
             )
         )
-        self.scale = check_real(owner, "scale", scale, "[0, inf)")
-        self.steps = check_integer(owner, "steps", steps, 1, MAX_STEPS)
+        self.scale = check_real("scale", scale, "[0, inf)")
+        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
         self.base: TableModule = (
             LinearTable(self.widths, out_channels)
             if base == "linear"

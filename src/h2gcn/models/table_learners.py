@@ -108,7 +108,7 @@ class LogisticTable(TableModule):
     ) -> None:
         super().__init__(in_channels, out_channels)
         check_recipe(table)
-        check_real("LogisticTable", "strength", strength, "[0, inf)")
+        check_real("strength", strength, "[0, inf)")
         self.table, self.strength = table, strength
         self.register_buffer("weight", torch.zeros(self.in_channels, out_channels))
         self.register_buffer("bias", torch.zeros(out_channels))
@@ -372,12 +372,11 @@ class BoostedTrees(TableModule):
         columns: int = 256,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "BoostedTrees"
         check_recipe(table)
-        check_integer(owner, "trees", trees, 1, 10_000)
-        check_integer(owner, "leaves", leaves, 2, 10_000)
-        check_real(owner, "shrinkage", shrinkage, "(0, 1]")
-        check_integer(owner, "columns", columns, 1)
+        check_integer("trees", trees, 1, 10_000)
+        check_integer("leaves", leaves, 2, 10_000)
+        check_real("shrinkage", shrinkage, "(0, 1]")
+        check_integer("columns", columns, 1)
         self.table, self.trees, self.leaves = table, trees, leaves
         self.shrinkage, self.columns = shrinkage, columns
         for name, kind in _ARRAYS.items():

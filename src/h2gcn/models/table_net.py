@@ -42,16 +42,14 @@ class TableModule(NodeModule):
     drops_input = False
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
-        owner = type(self).__name__
         if not isinstance(in_channels, Sequence) or not in_channels:
             raise InputError(
-                f"The 'in_channels' parameter of {owner} must be the number of columns "
-                f"of each block of a table. Got {in_channels!r} instead."
+                "must be the number of columns of each block of a table",
+                param="in_channels",
+                value=in_channels,
             )
-        widths = tuple(
-            check_integer(owner, "in_channels", width, 1) for width in in_channels
-        )
-        check_integer(owner, "out_channels", out_channels, 1)
+        widths = tuple(check_integer("in_channels", width, 1) for width in in_channels)
+        check_integer("out_channels", out_channels, 1)
         super().__init__(sum(widths), out_channels)
         self.widths = widths
 
@@ -150,21 +148,20 @@ class TableNet(TableModule):
         label_masking: float = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        owner = "TableNet"
         check_recipe(table)
-        check_bool(owner, "gate", gate)
-        check_bool(owner, "early", early)
-        check_integer(owner, "hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_integer(owner, "layers", layers, 1, 16)
-        check_choice(owner, "norm", norm, NORMS)
-        check_choice(owner, "join", join, JOINS)
-        check_choice(owner, "activation", activation, ACTIVATIONS)
+        check_bool("gate", gate)
+        check_bool("early", early)
+        check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
+        check_integer("layers", layers, 1, 16)
+        check_choice("norm", norm, NORMS)
+        check_choice("join", join, JOINS)
+        check_choice("activation", activation, ACTIVATIONS)
         for name, share in (
             ("input_dropout", input_dropout),
             ("dropout", dropout),
             ("label_masking", label_masking),
         ):
-            check_real(owner, name, share, "[0, 1)")
+            check_real(name, share, "[0, 1)")
         self.table, self.hidden_channels, self.norm = table, hidden_channels, norm
         self.join, self.activation, self.early = join, activation, early
         self.input_dropout, self.dropout = input_dropout, dropout

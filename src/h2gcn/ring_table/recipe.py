@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from h2gcn._validation import nearest, quoted
-from h2gcn.exceptions import InputError
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError, short_repr
 from h2gcn.io import conform
 from h2gcn.ring_table.neighbourhoods import DIRECTIONS, RINGS
 
@@ -59,16 +59,17 @@ def check_recipe(recipe: str) -> tuple[str, ...]:
     ('own', 'ring1', 'ring2')
     """
     names: list[str] = []
-    given = recipe if isinstance(recipe, str) else quoted(recipe)
+    given = recipe if isinstance(recipe, str) else short_repr(recipe)
     for name in given.split("+"):
         names += GROUPS.get(name, (name,))
     for name in names:
         if not _is_block(name):
             known = [*_ALONE, *_PLACES, *GROUPS, "power2", "loops2", "hop2.max"]
             raise InputError(
-                f"the ring table has no block {quoted(name)}.{nearest(name, known)} "
-                f"Blocks: {', '.join((*_ALONE[:3], *_PLACES, *GROUPS))}; RING.sum, "
-                ".max, .min; labels.RING; powerK, loopsK, hopK.max."
+                f"the ring table has no block {short_repr(name)}."
+                f"{nearest(name, known)} "
+                f"Blocks: {', '.join((*_ALONE[:3], *_PLACES, *GROUPS))}; "
+                "RING.sum, .max, .min; labels.RING; powerK, loopsK, hopK.max."
             )
     return tuple(dict.fromkeys(names))
 

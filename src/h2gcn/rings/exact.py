@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from h2gcn._validation import check_integer, quoted
+from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.sparse import (
@@ -91,15 +91,16 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
            [0., 0., 0.],
            [1., 0., 0.]], dtype=float32)
     """
-    check_integer("exact_rings", "hops", hops, 1, MAX_HOPS)
+    check_integer("hops", hops, 1, MAX_HOPS)
     try:
         first = _binary(adj)
     except (ArithmeticError, IndexError, RuntimeError, TypeError, ValueError):
         first = None
     if first is None or first.ndim != 2 or first.shape[0] != first.shape[1]:
         raise InputError(
-            "The 'adj' parameter of exact_rings must be a square matrix of numbers, "
-            f"dense or scipy sparse. Got {quoted(adj)} instead."
+            "must be a square matrix of numbers, dense or scipy sparse",
+            param="adj",
+            value=adj,
         )
     return [first, *(ring_rows(first, hop) for hop in range(2, hops + 1))]
 
@@ -437,7 +438,7 @@ def capped_ring(
     self_loops
         Whether each node is in its ring too; it does not count against the cap.
     """
-    check_integer("capped_ring", "cap", cap, 1)
+    check_integer("cap", cap, 1)
     n = adj.shape[0]
     columns, starts, sizes = _drawn(adj, cap, hop, seed)
     scale = ring_scale(sizes + self_loops)
@@ -468,7 +469,7 @@ def sampled_ring(adj: CSR, cap: int, *, hop: int = 2, seed: int = 0) -> CSR:
     seed
         Of the draw.
     """
-    check_integer("sampled_ring", "cap", cap, 1)
+    check_integer("cap", cap, 1)
     return sampled_rows(adj, cap, hop=hop, seed=seed)[0]
 
 

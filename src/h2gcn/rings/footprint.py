@@ -309,8 +309,8 @@ def forecast_ring(
     rows
         How many rows to count.
     """
-    check_integer("forecast_ring", "hops", hops, 1)
-    check_integer("forecast_ring", "rows", rows, 1)
+    check_integer("hops", hops, 1)
+    check_integer("rows", rows, 1)
     n = adj.shape[0]
     bound = np.diff(adj.indptr).astype(np.float64)
     bounds = []

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn import __version__
-from h2gcn._validation import nearest, quoted
+from h2gcn._validation import nearest
 from h2gcn.estimator import (
     NodeClassifier,
     aps_scores,
@@ -26,7 +26,7 @@ from h2gcn.estimator import (
     prediction_sets,
     quantile,
 )
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.graph import CSR, Graph, check_is_graph
 from h2gcn.io import TableOptions, listed, shown
 
@@ -501,7 +501,7 @@ class Answers:
         graph: Graph,
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        check_is_graph("Answers", graph)
+        check_is_graph(graph)
         self.classifier, self.graph = classifier, graph
         self._facts = dict(facts or {})
         self._classes = [str(label) for label in classifier.classes_]
@@ -511,7 +511,7 @@ class Answers:
             name, times = Counter(self._ids).most_common(1)[0]
             raise InputError(
                 f"{graph.name}: nodes are asked for by id, and {times} nodes have the "
-                f"id {quoted(name)}"
+                f"id {short_repr(name)}"
             )
         logits = classifier.predict_logits(graph)
         classifier.prepare(graph)  # for nodes that are new
@@ -562,7 +562,7 @@ class Answers:
             return
         if len(unknown) == 1:
             name = unknown[0]
-            told = f"there is no node {quoted(name)}.{self._nearest(name)}"
+            told = f"there is no node {short_repr(name)}.{self._nearest(name)}"
         else:
             told = f"there are no nodes {listed(unknown)}.{self._nearest(unknown[0])}"
         raise UnknownNode(f"{self.graph.name}: {told}")

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import msgspec
 
 from h2gcn import __version__
-from h2gcn._validation import import_extra, shortened
-from h2gcn.exceptions import InputError
+from h2gcn._validation import import_extra
+from h2gcn.exceptions import InputError, shorten
 from h2gcn.io import Finite, decode
 from h2gcn.serving.answers import (
     ALPHA,
@@ -256,7 +256,7 @@ async def _refuse_parameter(_: Any, error: Any) -> Any:
     rule = first["msg"].removeprefix("Input ")
     found = first.get("input")
     got = "" if found is None else f". Got {shown(str(found))} instead"
-    raise Refused(400, shortened(f"{name}: {rule}{got}"))
+    raise Refused(400, shorten(f"{name}: {rule}{got}"))
 
 
 # ------------------------------------------------------------------------ its own words

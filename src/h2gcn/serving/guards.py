@@ -22,8 +22,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from h2gcn._validation import check_integer, check_real, shortened
-from h2gcn.exceptions import InputError
+from h2gcn._validation import check_integer, check_real
+from h2gcn.exceptions import InputError, shorten
 from h2gcn.io import read_own
 
 __all__ = [
@@ -99,9 +99,9 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name == "seconds":
-                check_real("Limits", field.name, value, "(0, inf)")
+                check_real(field.name, value, "(0, inf)")
             else:
-                check_integer("Limits", field.name, value, 1)
+                check_integer(field.name, value, 1)
 
 
 class Refused(Exception):
@@ -437,7 +437,7 @@ class Guard:
         if isinstance(error, MemoryError):
             return Refused(503, "the machine has not enough memory for this")
         line = f"nobody foresaw this: {type(error).__name__}: {error}"
-        self._report(shortened(line), "".join(traceback.format_exception(error)))
+        self._report(shorten(line), "".join(traceback.format_exception(error)))
         return Refused(500, "nobody foresaw this; the server's log has more")
 
 
@@ -451,7 +451,7 @@ def _too_large(limit: int, found: int) -> str:
 
 
 async def _refuse(refused: Refused, send: Send) -> None:
-    body = json.dumps({"error": shortened(str(refused))}).encode()
+    body = json.dumps({"error": shorten(str(refused))}).encode()
     headers = {
         "content-type": "application/json",
         "content-length": str(len(body)),

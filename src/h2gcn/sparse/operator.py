@@ -734,7 +734,7 @@ class Operator:
 
     def sample(self, k: int) -> SampledOperator:
         """Return the operator with at most `k` entries of each row, drawn at random."""
-        check_integer("Operator.sample", "k", k, 1)
+        check_integer("k", k, 1)
         return SampledOperator(self, min(k, self.shape[1]))
 
 

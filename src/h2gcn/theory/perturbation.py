@@ -42,20 +42,18 @@ __all__ = [
 
 
 def neighbour_numbers(
-    owner: str, homophily: float, degree: float, n_classes: int
+    homophily: float, degree: float, n_classes: int
 ) -> tuple[float, float]:
     """Return a node's neighbours in its own class, hd, and in each other, ρd.
 
-    `owner` is whose parameters these are, for the message if one is out of bounds.
-
     Examples
     --------
-    >>> neighbour_numbers("example", 0.5, 4, 3)
+    >>> neighbour_numbers(0.5, 4, 3)
     (2.0, 1.0)
     """
-    h = check_real(owner, "homophily", homophily, "[0, 1]")
-    d = check_real(owner, "degree", degree, "(0, inf)")
-    c = check_integer(owner, "n_classes", n_classes, 2)
+    h = check_real("homophily", homophily, "[0, 1]")
+    d = check_real("degree", degree, "(0, inf)")
+    c = check_integer("n_classes", n_classes, 2)
     return h * d, (1 - h) * d / (c - 1)
 
 
@@ -74,7 +72,7 @@ def perturbation_needed(
     >>> perturbation_needed(1.0, 20, 5, self_loops=False)
     -20.0
     """
-    own, other = neighbour_numbers("perturbation_needed", homophily, degree, n_classes)
+    own, other = neighbour_numbers(homophily, degree, n_classes)
     return other - own - self_loops
 
 
@@ -104,7 +102,7 @@ def optimal_weights(
            [ 0.5, -0.5,  0.5],
            [ 0.5,  0.5, -0.5]])
     """
-    own, other = neighbour_numbers("optimal_weights", homophily, degree, n_classes)
+    own, other = neighbour_numbers(homophily, degree, n_classes)
     lead = own + self_loops - other
     if not lead:
         raise InputError(
@@ -146,7 +144,7 @@ def regular_graph(
     array([[2., 1., 1.],
            [1., 1., 2.]])
     """
-    numbers = neighbour_numbers("regular_graph", homophily, degree, n_classes)
+    numbers = neighbour_numbers(homophily, degree, n_classes)
     # 0.1 · 30 is not 3 to the last digit, and must not leave an edge of weight 4e-16.
     own, other = np.round(numbers, 12)
     size = 2 * int(np.ceil(degree / 2 + 1))

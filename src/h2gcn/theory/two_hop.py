@@ -54,9 +54,8 @@ def uniform_compatibility(n_classes: int, homophily: float) -> NDArray[np.float6
            [0.25, 0.5 , 0.25],
            [0.25, 0.25, 0.5 ]])
     """
-    owner = "uniform_compatibility"
-    c = check_integer(owner, "n_classes", n_classes, 2)
-    h = check_real(owner, "homophily", homophily, "[0, 1]")
+    c = check_integer("n_classes", n_classes, 2)
+    h = check_real("homophily", homophily, "[0, 1]")
     matrix = np.full((c, c), (1 - h) / (c - 1))
     np.fill_diagonal(matrix, h)
     return matrix
@@ -115,8 +114,8 @@ def broadcast_tree(
     >>> broadcast_tree(100, uniform_compatibility(3, 0.5))
     Graph('broadcast tree': 100 nodes, 99 edges, 1 features, 3 classes, 100 labelled)
     """
-    n = check_integer("broadcast_tree", "n_nodes", n_nodes, 2)
-    rng = np.random.default_rng(check_integer("broadcast_tree", "seed", seed, 0))
+    n = check_integer("n_nodes", n_nodes, 2)
+    rng = np.random.default_rng(check_integer("seed", seed, 0))
     n_classes = len(compatibility)
     parents = rng.integers(np.arange(1, n))
     bounds, chances = compatibility.cumsum(axis=1), rng.random(n)
@@ -252,14 +251,15 @@ def block_model_two_hop(
     (0.2821, 0.7179)
     """
     owner = "block_model_two_hop"
-    n = check_integer(owner, "nodes_per_class", nodes_per_class, 2)
+    n = check_integer("nodes_per_class", nodes_per_class, 2)
     matrix = uniform_compatibility(n_classes, homophily)
-    d = check_real(owner, "degree", degree, "(0, inf)")
+    d = check_real("degree", degree, "(0, inf)")
     p, q = matrix[0, 0] * d / (n - 1), matrix[0, 1] * d / n
     if max(p, q) > 1:
         raise InputError(
-            f"The 'degree' parameter of {owner} must leave room for all neighbours "
-            f"among {n} nodes a class. Got {degree!r} instead."
+            f"must leave room for all neighbours among {n} nodes a class",
+            param="degree",
+            value=degree,
         )
     # Third nodes: of the pair's own classes, and of all the others. Logarithms keep
     # what 1 − (1 − p²)^n would lose where p² is near the rounding of 1.

@@ -743,12 +743,9 @@ class Checkpoint:
         resume: bool = False,
     ) -> None:
         if not (isinstance(folder, str | os.PathLike) and str(folder)):
-            raise InputError(
-                "The 'checkpoint' parameter of NodeClassifier must be a folder. "
-                f"Got {folder!r} instead."
-            )
-        check_real("NodeClassifier", "checkpoint_minutes", minutes, "[0, inf)")
-        check_bool("NodeClassifier", "resume", resume)
+            raise InputError("must be a folder", param="checkpoint", value=folder)
+        check_real("checkpoint_minutes", minutes, "[0, inf)")
+        check_bool("resume", resume)
         self._folder, self._identity, self._epochs = Path(folder), identity, epochs
         self._minutes, self._resume = minutes, resume
         self._due = -math.inf

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import dataclass, replace
 from math import inf
 from threading import Lock, local
 
@@ -96,8 +96,6 @@ class TrainConfig:
         "balanced" gives each class the same weight in the loss, however few of the
         training nodes it has; None each node. Balanced classes make probabilities
         those of classes of equal size, far too high for rare ones.
-    owner
-        Whose parameters they are, for messages.
     """
 
     epochs: int = 2000
@@ -110,21 +108,19 @@ class TrainConfig:
     batch_size: int | None = None
     class_weight: str | None = None
 
-    owner: InitVar[str] = "TrainConfig"
-
-    def __post_init__(self, owner: str) -> None:
-        check_integer(owner, "epochs", self.epochs, 1)
+    def __post_init__(self) -> None:
+        check_integer("epochs", self.epochs, 1)
         if self.patience is not None:
-            check_integer(owner, "patience", self.patience, 1)
-        check_real(owner, "learning_rate", self.learning_rate, "(0, inf)")
-        check_real(owner, "l2", self.l2, "[0, inf)")
-        check_choice(owner, "metric", self.metric, METRICS)
-        check_choice(owner, "optimizer", self.optimizer, OPTIMIZERS)
-        check_choice(owner, "stopping", self.stopping, RULES)
+            check_integer("patience", self.patience, 1)
+        check_real("learning_rate", self.learning_rate, "(0, inf)")
+        check_real("l2", self.l2, "[0, inf)")
+        check_choice("metric", self.metric, METRICS)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("stopping", self.stopping, RULES)
         if self.batch_size is not None:
-            check_integer(owner, "batch_size", self.batch_size, 1)
+            check_integer("batch_size", self.batch_size, 1)
         if self.class_weight is not None:
-            check_choice(owner, "class_weight", self.class_weight, CLASS_WEIGHTS)
+            check_choice("class_weight", self.class_weight, CLASS_WEIGHTS)
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def convert_tables(
     target = usable_path(folder)
     check_new_store(target)
     if memory_limit is not None:
-        check_real("convert_tables", "memory_limit", memory_limit, "(0, inf)")
+        check_real("memory_limit", memory_limit, "(0, inf)")
     limit = available_memory() / 2e9 if memory_limit is None else memory_limit
     with room_within(limit):
         plan = _Plan(nodes, edges, options, features)

@@ -463,7 +463,7 @@ def extend_graph(
     >>> extend_graph(pair, new, links).adj.toarray().tolist()
     [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
     """
-    check_is_graph("extend_graph", graph)
+    check_is_graph(graph)
     if nodes is None and edges is None:
         raise InputError(
             "extend_graph: there is neither a node table nor an edge table"

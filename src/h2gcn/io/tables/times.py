@@ -412,8 +412,9 @@ def check_zone(times: Times, name: str, time: Any) -> None:
     parts = re.match(ISO_TIME, str(time))
     if times.are_dates and not times.zoned and parts is not None and parts["zone"]:
         raise InputError(
-            f"'{name}' must be without a time zone, as the times of the nodes are. Got "
-            f"{excerpt(time)} instead."
+            "must be without a time zone, as the times of the nodes are",
+            param=name,
+            value=excerpt(time),
         )
 
 

@@ -42,7 +42,10 @@ SAMPLE = 10_000
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread: those of small products mostly wait for each other."""
+    """Limit BLAS to one thread: those of small products mostly wait for each other.
+
+    The limit holds for the whole process; fits in several threads take turns.
+    """
     with threadpool_limits(1, user_api="blas"):
         yield
 

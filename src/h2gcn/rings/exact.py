@@ -509,7 +509,8 @@ def _drawn(
     chosen = _as_nodes(adj, nodes)
     if _is_first(hop):
         columns, ends = ring_pattern(adj, 1, chosen)
-        return *drawn_pattern(columns, ends, chosen, cap, seed), np.diff(ends)
+        drawn, rows = drawn_pattern(columns, ends, chosen.astype(np.int64), cap, seed)
+        return drawn, rows, np.diff(ends)
     starts, neighbours = _kernel_form(adj)
     walks = _walks(adj, chosen)
     most = np.minimum(walks if hop == 2 else float(adj.shape[1]), cap)

@@ -272,9 +272,13 @@ _TURN = RLock()
 
 
 def _renew() -> None:
-    """Forget whose turn it was: a forked process has none of the other threads."""
+    """Go on in a forked process, which has none of the other threads.
+
+    Nobody has the turn, and torch no longer waits for threads of its OpenMP.
+    """
     global _TURN
     _TURN = RLock()
+    torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):

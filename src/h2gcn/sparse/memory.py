@@ -52,8 +52,9 @@ def available_memory() -> int:
     import psutil
 
     free = int(psutil.virtual_memory().available)
-    groups = _own_cgroup()  # whose limits hold together with those around it
-    return max(0, min([free, *map(_room_in, [groups, *groups.parents])]))
+    group = _own_cgroup()  # the limits of the groups around it hold too
+    rooms = map(_room_in, [group, *group.parents])
+    return max(0, min([free, *(room for room in rooms if room is not None)]))
 
 
 def _own_cgroup() -> Path:
@@ -65,8 +66,8 @@ def _own_cgroup() -> Path:
     return Path()
 
 
-def _room_in(group: Path) -> float:
-    """Return the bytes that a cgroup may still take; infinity without a limit."""
+def _room_in(group: Path) -> int | None:
+    """Return the bytes that a cgroup may still take; None without a limit."""
     folder = CGROUP_ROOT / group
     try:
         limit = int((folder / "memory.max").read_text())  # "max" is no number
@@ -74,7 +75,7 @@ def _room_in(group: Path) -> float:
         stat = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
         return limit - used + int(stat.get("inactive_file", 0))
     except (OSError, ValueError):
-        return math.inf
+        return None
 
 
 def check_room(what: str, need: float) -> None:

@@ -63,7 +63,7 @@ lint: .venv/lint
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/codespell -D - -D .ci/spelling.txt
 	.venv/bin/validate-pyproject pyproject.toml
-	.venv/bin/sp-repo-review .
+	.venv/bin/sp-repo-review --show err .
 	.venv/bin/zizmor --quiet --offline .
 
 # Newest versions of everything but torch, which pyproject.toml chooses. CUDA's libraries

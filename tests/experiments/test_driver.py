@@ -262,9 +262,11 @@ def test_an_experiment_that_is_stopped_leaves_the_columns_it_finished(
 
 
 def test_runs_on_other_graphs_of_the_same_name_are_not_mixed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("degree", "--out", tmp_path, "--jobs", 1, "--quiet") == 0
+    with monkeypatch.context() as patch:
+        stop_after(99, patch)  # all of them, in this process
+        assert run("degree", "--out", tmp_path, "--jobs", 1, "--quiet") == 0
     kept = read_records(tmp_path / "runs.jsonl")
     first = next(one for one in kept if one["dataset"].endswith("-r1"))
     with Store(tmp_path / "runs.jsonl") as store:

@@ -225,7 +225,7 @@ class Programs:
             ],
             "h2gcn --help": [command, "--help"],
             "h2gcn train": [command, *train, "--out", model, "--force"],
-            "h2gcn predict": [command, *predict, "--out", out],
+            "h2gcn predict": [command, *predict, "--out", out, "--force"],
             "h2gcn demo": [command, "demo", "--quiet"],
         }
 

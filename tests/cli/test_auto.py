@@ -268,7 +268,7 @@ def model(run: Run, folder: Path, tmp_path: Path) -> Path:
 
 def predicted(run: Run, model: Path, folder: Path, *options: object) -> list[Any]:
     out = folder.with_name("predictions.csv")
-    code, _, err = run("predict", model, folder, "--out", out, *options)
+    code, _, err = run("predict", model, folder, "--out", out, "--force", *options)
     assert code == 0, err
     return list(csv.DictReader(out.read_text().splitlines()))
 

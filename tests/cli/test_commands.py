@@ -87,7 +87,7 @@ def test_from_tables_to_predictions(run: Run, folder: Path, tmp_path: Path) -> N
     assert "true class (row), predicted (column)" in said
     assert "one-way edges made symmetric" in notes
     assert "column 'plan' holds text and is not used" in notes
-    code, said, _ = run("predict", model, folder, "--out", out)
+    code, said, _ = run("predict", model, folder, "--out", out, "--force")
     assert code == 0
     assert "12 nodes written" in said
     assert "% of 48 known labels agree (any training nodes included)" in said
@@ -109,12 +109,12 @@ def test_predict_all_nodes_of_another_graph(
     lines = ["id,plan,income,age", "x,gold,5000,31", "y,platin,4000,39", "z,,1,35"]
     (other / "nodes.csv").write_text("\n".join(lines))
     (other / "edges.csv").write_text("source,target\nx,y\ny,z\n")
-    code, said, notes = run("predict", model, other, "--all", "--out", out)
+    code, said, notes = run("predict", model, other, "--all", "--out", out, "--force")
     assert code == 0, notes
     assert "3 nodes written" in said
     # A category that the model never saw is left out, aloud.
     assert "'plan=platin'" in notes
-    assert run("predict", model, other, "--all", "-q", "--out", out)[2] == ""
+    assert run("predict", model, other, "--all", "-q", "--out", out, "--force")[2] == ""
     import pyarrow.parquet as pq
 
     assert pq.read_table(out).column("id").to_pylist() == ["x", "y", "z"]
@@ -126,7 +126,10 @@ def test_predictions_call_the_ids_as_the_node_table_does(
     out = folder / "out.csv"
 
     def header(*source: object) -> str:
-        assert run("predict", model, *source, "--all", "-q", "--out", out)[0] == 0
+        assert (
+            run("predict", model, *source, "--all", "-q", "--out", out, "--force")[0]
+            == 0
+        )
         return out.read_text().splitlines()[0]
 
     assert header(folder) == "id,label,p_fraud,p_honest"
@@ -144,7 +147,7 @@ def test_an_id_column_that_is_called_label(run: Run, folder: Path) -> None:
     names = ("--id-column", "label", "--label-column", "y")
     model, out = folder.with_name("model"), folder / "out.csv"
     assert run("train", folder, *names, "--out", model, "-q", *QUICK)[0] == 0
-    assert run("predict", model, folder, "--out", out)[0] == 0
+    assert run("predict", model, folder, "--out", out, "--force")[0] == 0
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert list(rows[0]) == ["node", "label", "p_fraud", "p_honest"]
     assert rows[0]["node"] == "p00"
@@ -159,7 +162,7 @@ def test_ids_with_blanks_from_tables_to_predictions(
     model, out = tmp_path / "model", tmp_path / "out.csv"
     spread = ("--model", "label-propagation", "--out", model, "-q")
     assert run("train", folder, *spread)[0] == 0
-    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q", "--force")[0] == 0
     assert out.read_text().splitlines()[1].startswith(" p00,")
 
 
@@ -169,7 +172,7 @@ def test_a_model_of_0_1_0_knows_ids_without_blanks(
     model, out = tmp_path / "model", tmp_path / "out.csv"
     spread = ("--model", "label-propagation", "--out", model, "-q")
     assert run("train", folder, *spread)[0] == 0
-    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q", "--force")[0] == 0
     expected = out.read_text()
     manifest = json.loads((model / "bundle.json").read_text("utf-8"))
     del manifest["sha256"], manifest["seeds"]["trimmed"]
@@ -177,7 +180,7 @@ def test_a_model_of_0_1_0_knows_ids_without_blanks(
     for name in ("nodes.csv", "edges.csv"):
         text = (folder / name).read_text()
         (folder / name).write_text(text.replace("p", " p").replace(" plan", "plan"))
-    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q", "--force")[0] == 0
     head, *rows = expected.splitlines()
     assert out.read_text().splitlines() == [head, *(f" {row}" for row in rows)]
 
@@ -202,7 +205,7 @@ def test_missing_categories_from_training_to_prediction(
         assert (told in notes) == (source == folder)
     for source, other in ((folder, whole), (whole, folder)):
         out = tmp_path / "out.csv"
-        code, _, notes = run("predict", models[source], other, "--out", out)
+        code, _, notes = run("predict", models[source], other, "--out", out, "--force")
         assert code == 0, notes
         names = {"'plan=(missing)'", "'plan=free'"}
         assert all(name in notes for name in names)
@@ -284,7 +287,7 @@ def test_other_edges_are_read_as_those_of_the_model(
     assert tables["edge_features"] == ["fee"]
     assert tables["edge_categorical"] == ["code"]
     assert tables["edge_fill_values"] == {"fee": 12.0}
-    out = ("--out", tmp_path / "out.csv")
+    out = ("--out", tmp_path / "out.csv", "--force")
     code, _, notes = run("predict", model, paid, *out)
     assert code == 0
     kept = f"edge columns 'fee', 'code' (3 categories) are {KEPT}"
@@ -549,7 +552,7 @@ def model(run: Run, folder: Path, tmp_path: Path) -> Path:
 def test_labels_that_the_model_never_saw(run: Run, folder: Path, model: Path) -> None:
     change(folder, "nodes.csv", "honest", "saint")
     out = folder / "out.csv"
-    code, told, noted = run("predict", model, folder, "--out", out)
+    code, told, noted = run("predict", model, folder, "--out", out, "--force")
     assert code == 0
     assert "note: labels that the model never saw, and cannot predict: 'saint'" in noted
     assert "% of 47 known labels agree" in told
@@ -596,13 +599,13 @@ def test_missing_numbers_from_training_to_prediction(
     assert code == 0
     assert "2 empty cells filled, of 'age' (1), 'income' (1)" in noted
     # The model fills the cells of another table with the same numbers.
-    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q", "--force")[0] == 0
     before = out.read_text()
     manifest = json.loads((model / "bundle.json").read_text("utf-8"))
     ages = manifest["extra"]["tables"]["fill_values"]["age"]
     cells[3][1] = repr(ages)
     nodes.write_text("\n".join(map(",".join, cells)))
-    assert run("predict", model, folder, "--out", out, "-q")[0] == 0
+    assert run("predict", model, folder, "--out", out, "-q", "--force")[0] == 0
     assert out.read_text() == before
     assert run("diagnose", folder, "--fill-missing")[0] == 0
 
@@ -681,13 +684,19 @@ def test_a_tampered_or_truncated_model(run: Run, folder: Path, model: Path) -> N
     weights = model / "weights.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-8])
-    fails(run("predict", model, folder, "--out", out), "weights.safetensors")
+    fails(run("predict", model, folder, "--out", out, "--force"), "weights.safetensors")
     weights.write_bytes(whole)
     change(model, "bundle.json", '"fraud"', '"frand"')
-    fails(run("predict", model, folder, "--out", out), "bundle.json", "changed")
+    fails(
+        run("predict", model, folder, "--out", out, "--force"), "bundle.json", "changed"
+    )
     (model / "bundle.json").write_text("{")
-    fails(run("predict", model, folder, "--out", out), "bundle.json", "truncated")
-    fails(run("predict", folder, folder, "--out", out), "not a saved model")
+    fails(
+        run("predict", model, folder, "--out", out, "--force"),
+        "bundle.json",
+        "truncated",
+    )
+    fails(run("predict", folder, folder, "--out", out, "--force"), "not a saved model")
     assert not out.exists()
 
 
@@ -1144,7 +1153,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_labels_by_a_decision(run: Run, folder: Path, tmp_path: Path) -> None:
     model, out = tmp_path / "m", tmp_path / "p.csv"
     assert run("train", folder, "-q", "--out", model, *QUICK)[0] == 0
-    predict = ("predict", model, folder, "--all", "--out", out)
+    predict = ("predict", model, folder, "--all", "--out", out, "--force")
     assert run(*predict)[0] == 0
     plain = rows_of(out)
     one, other = (name[2:] for name in plain[0] if name.startswith("p_"))
@@ -1192,7 +1201,7 @@ def test_mistakes_in_decisions(run: Run, folder: Path, tmp_path: Path) -> None:
         ("x\n", "must have one column for each of the classes"),
         (f"x,{one},{other}\n{one},0,1\n", "must have one row for each"),
         (f"x,{one},{other}\n{one},0\n{other},0,1\n", f"row {one} has 1 costs, not 2"),
-        (f"x,{one},{other}\n{one},0,dear\n{other},0,1\n", "must be a number. Got"),
+        (f"x,{one},{other}\n{one},0,dear\n{other},0,1\n", "must be a number, got"),
         (f"x,{one},{other}\n{one},0,inf\n{other},0,1\n", "must be finite numbers"),
     ):
         costs.write_text(text)
@@ -1212,7 +1221,7 @@ def test_mistakes_in_decisions(run: Run, folder: Path, tmp_path: Path) -> None:
         ),
         (
             ("--settings", "s.json", "--epochs", 5),
-            "'l2' of --settings must be in [0, inf), got -1",
+            "s.json: l2 must be in [0, inf), got -1",
         ),
     ],
 )
@@ -1319,15 +1328,16 @@ def test_bad_options_of_checkpoints(run: Run, folder: Path, tmp_path: Path) -> N
 
 
 def test_a_checkpoint_of_something_else(run: Run, folder: Path, tmp_path: Path) -> None:
-    kept = ("--checkpoint", tmp_path / "c", "-q", "--epochs", 3)
-    assert run("train", folder, *kept)[0] == 0
+    kept = ("--checkpoint", tmp_path / "c", "-q")
+    assert run("train", folder, *kept, "--epochs", 3)[0] == 0
     resume = (*kept, "--resume")
-    result = run("train", folder, *resume, "--dropout", 0.25)
+    three = (*resume, "--epochs", 3)
+    result = run("train", folder, *three, "--dropout", 0.25)
     fails(result, "c/split-0: was made with dropout 0.5, not 0.25")
-    fails(run("train", folder, *resume, "--model", "gcn"), "model h2gcn-1, not gcn")
-    fails(run("train", folder, *resume, "--seed", 1), "was made with seed 0, not 1")
+    fails(run("train", folder, *three, "--model", "gcn"), "model h2gcn-1, not gcn")
+    fails(run("train", folder, *three, "--seed", 1), "was made with seed 0, not 1")
     assert run("train", folder, *resume, "--epochs", 4)[0] == 0
-    fails(run("train", folder, *resume), "is at epoch 4, beyond the 3 asked for")
+    fails(run("train", folder, *three), "is at epoch 4, beyond the 3 asked for")
     change(folder, "edges.csv", "p00,p01", "p00,p02")
     result = run("train", folder, *resume, "--epochs", 5)
     fails(result, "c/split-0: is of another graph (checksum")
@@ -1402,8 +1412,9 @@ def test_resume_replaces_the_model_that_it_goes_on_from(
             raise KeyboardInterrupt
         return score(*arguments)
 
-    kept = ("--checkpoint", tmp_path / "c", "--out", model, "-q", "--epochs", 6)
-    command = ("train", folder, *kept)
+    kept = ("--checkpoint", tmp_path / "c", "--out", model, "-q")
+    longer = ("train", folder, *kept, "--epochs")
+    command = (*longer, 6)
     with monkeypatch.context() as patch:
         patch.setattr(training, "score", interrupt)
         assert run(*command)[0] == 130
@@ -1412,7 +1423,7 @@ def test_resume_replaces_the_model_that_it_goes_on_from(
     assert run(*command, "--resume")[0] == 0
     assert saved_ending(model) == (False, "finished", 6)
     # It is finished: what goes on from here would be another model.
-    fails(run(*command, "--resume", "--epochs", 8), "holds a model already")
+    fails(run(*longer, 8, "--resume"), "holds a model already")
 
 
 def test_a_graph_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
@@ -1421,18 +1432,10 @@ def test_a_graph_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
         assert run(*command)[0] == 0
         before = (tmp_path / file).read_bytes()
         result = run(*command, "--seed", 1)
-        fails(result, f"{tmp_path / file}: is there already; --force replaces it")
+        fails(result, f"{tmp_path / file}: is already there; try --force")
         assert (tmp_path / file).read_bytes() == before
         assert run(*command, "--seed", 1, "--force")[0] == 0
         assert (tmp_path / file).read_bytes() != before
-
-
-def test_predictions_and_pages_are_replaced(
-    run: Run, folder: Path, model: Path, tmp_path: Path
-) -> None:
-    for _ in range(2):
-        assert run("predict", model, folder, "--out", tmp_path / "p.csv")[0] == 0
-        assert run("diagnose", folder, "--html", tmp_path / "g.html")[0] == 0
 
 
 def test_predictions_never_replace_what_they_are_made_of(
@@ -1478,7 +1481,7 @@ def test_predict_json_is_one_object(
         "version": __version__,
     }
     change(folder, "nodes.csv", "honest", "saint")
-    result = json.loads(run(*command, "-q")[1])
+    result = json.loads(run(*command, "-q", "--force")[1])
     assert (result["known"], result["unseen_labels"]) == (47, ["saint"])
 
 
@@ -1636,7 +1639,7 @@ def test_edges_weigh_what_a_column_says(run: Run, tmp_path: Path) -> None:
     code, _, noted = run(*train, "--edge-weight", "amount", "--out", model)
     assert code == 0, noted
     out = tmp_path / "said.csv"
-    assert run("predict", model, data, "--all", "--out", out)[0] == 0
+    assert run("predict", model, data, "--all", "--out", out, "--force")[0] == 0
     # Other amounts are other predictions: the model reads them as it was trained.
     other = (data / "edges.csv").read_text().replace(",1\n", ",90\n")
     (data / "edges.csv").write_text(other)
@@ -1681,9 +1684,11 @@ def test_new_nodes_are_predicted_by_themselves(
         assert ours.split(",")[:2] == theirs.split(",")[:2]
         shares = [[float(s) for s in row.split(",")[2:]] for row in (ours, theirs)]
         np.testing.assert_allclose(*shares, atol=1e-6)
-    code, told, _ = run("predict", model, folder, *added, "--all", "--out", out)
+    code, told, _ = run(
+        "predict", model, folder, *added, "--all", "--out", out, "--force"
+    )
     assert told.startswith("62 nodes written")
-    code, told, _ = run("predict", model, folder, *added, "--out", out)
+    code, told, _ = run("predict", model, folder, *added, "--out", out, "--force")
     assert told == f"2 new nodes written to {out}\n"
 
 

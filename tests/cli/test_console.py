@@ -247,7 +247,10 @@ def test_predictions_are_guarded_where_that_is_asked_for(
     assert as_they_are[1][0] == "=1+0"
     assert as_they_are[2][0] == "-21"
     assert (
-        run("predict", model, hostile, "--all", "--out", out, "--guard-cells")[0] == 0
+        run(
+            "predict", model, hostile, "--all", "--out", out, "--force", "--guard-cells"
+        )[0]
+        == 0
     )
     safe = cells()
     assert [row[0] for row in safe[:5]] == ["id", "'=1+0", "-21", "n2", "'@SUM3"]
@@ -278,8 +281,8 @@ def test_what_nobody_foresaw_is_a_line_too(
     assert run("models") == (
         70,
         "",
-        "h2gcn: error: nobody foresaw this: KeyError: 'a\\x1b\\nb' (H2GCN_DEBUG=1 "
-        "before the command shows where it is from; please report it)\n",
+        "h2gcn: error: internal error: KeyError: 'a\\x1b\\nb'. This is a bug; rerun "
+        "with H2GCN_DEBUG=1 and report the traceback.\n",
     )
 
 
@@ -292,7 +295,7 @@ def test_so_is_what_a_library_raises_past_all_nets(
     raising(Panic("index out of bounds"), monkeypatch)
     code, _, err = run("models")
     assert code == 70
-    assert err.startswith("h2gcn: error: nobody foresaw this: Panic: index out of b")
+    assert err.startswith("h2gcn: error: internal error: Panic: index out of bounds.")
     assert err.count("\n") == 1
 
 
@@ -306,7 +309,7 @@ def test_the_traceback_is_shown_to_who_asks_for_it(
     assert err.startswith("h2gcn: Traceback (most recent call last):\n")
     assert "test_console.py" in err
     assert "\x1b" not in err
-    assert err.splitlines()[-1].startswith("h2gcn: error: nobody foresaw this")
+    assert err.splitlines()[-1].startswith("h2gcn: error: internal error")
 
 
 @pytest.mark.parametrize(

@@ -44,14 +44,13 @@ def command(
     as_json: src.AsJson = False,
     html: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a page to this .html file, or replace it."
-        ),
+        typer.Option(metavar="FILE", help="Write a page to this .html file."),
     ] = None,
     no_fit: Annotated[
         bool,
         typer.Option("--no-fit", help="Measure only: no quick fit of cheap models."),
     ] = False,
+    force: src.Force = False,
     tables: src.Tables = src.Tables(),
 ) -> None:
     """Say what kind of graph SOURCE is, and what to do with it.
@@ -62,10 +61,9 @@ def command(
     across a split, classes too small, isolated nodes. Without labels only
     the structure can be told.
     """
-    from h2gcn.io import atomic_write, check_suffix
+    from h2gcn.io import atomic_write
 
-    if html is not None:
-        check_suffix(html, (".html", ".htm"))
+    src.check_page(html, force=force)
     options = tables.options()
     graph = src.load_source(source, tables, options)
     quick = None
@@ -77,7 +75,7 @@ def command(
     diagnosis = _in_options(words.diagnose(graph, quick=quick))
     if html is not None:
         page = words.render_html(diagnosis)
-        with atomic_write(html) as beside:
+        with atomic_write(html, force=force) as beside:
             beside.write_text(page, encoding="utf-8")
         say(f"wrote {html}")
     if as_json:

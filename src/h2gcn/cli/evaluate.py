@@ -65,6 +65,7 @@ def command(
             metavar="FILE", help="Write it as a page, .html.", show_default=False
         ),
     ] = None,
+    force: src.Force = False,
     as_json: src.AsJson = False,
     quiet: src.NoNotes = False,
     *,
@@ -88,8 +89,8 @@ def command(
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
+    src.check_page(page, force=force)
     if page is not None:
-        src.check_page(page)
         src.check_not_read(page, source, tables)
     io.usable_path(model_dir)
     classifier = estimator.load_bundle(model_dir)
@@ -107,7 +108,7 @@ def command(
         graph, all_nodes=all_nodes, times=times, alpha=alpha, seed=seed
     )
     if page is not None:
-        with io.atomic_write(page) as beside:
+        with io.atomic_write(page, force=force) as beside:
             beside.write_text(estimator.render_scores(card), encoding="utf-8")
     if as_json:
         more_facts = {"time_column": time_column, "notes": notes}

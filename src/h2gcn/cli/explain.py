@@ -72,10 +72,9 @@ def command(
     as_json: src.AsJson = False,
     page: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a page to this .html file, or replace it."
-        ),
+        typer.Option(metavar="FILE", help="Write a page to this .html file."),
     ] = None,
+    force: src.Force = False,
     quiet: src.NoNotes = False,
     *,
     tables: src.Tables,
@@ -99,7 +98,7 @@ def command(
     from h2gcn.cli.console import say
     from h2gcn.estimator import load_bundle
     from h2gcn.exceptions import H2GCNWarning, InputError
-    from h2gcn.io import atomic_write, check_suffix, usable_path
+    from h2gcn.io import atomic_write, usable_path
 
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
@@ -109,8 +108,7 @@ def command(
         raise InputError(f"{idle[0]} is for all nodes; it does not go with --node")
     if node is None and label is not None:
         raise InputError("--label is for one node; name it by --node")
-    if page is not None:
-        check_suffix(page, (".html", ".htm"))
+    src.check_page(page, force=force)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     classifier.move(device, **machine(ring_store, memory_limit))
@@ -130,7 +128,7 @@ def command(
         content, text, draw = found.to_json(), _show_all, _page_of_all
     if page is not None:
         drawn = draw(found, top)
-        with atomic_write(page) as beside:
+        with atomic_write(page, force=force) as beside:
             beside.write_text(drawn, encoding="utf-8")
         say(f"wrote {page}")
     if as_json:

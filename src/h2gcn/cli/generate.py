@@ -28,7 +28,7 @@ def command(
         ),
     ],
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a graph that is there already.")
+        bool, typer.Option("--force", help="Replace a graph that is already there.")
     ] = False,
     preset: Annotated[
         str | None, typer.Option(help="The paper's: syn-cora or syn-products.")
@@ -92,11 +92,11 @@ def command(
         load_dataset,
     )
     from h2gcn.homophily import graph_card
-    from h2gcn.io import write_npz, write_tables
+    from h2gcn.io import check_new, write_npz, write_tables
 
     check_out(out)
-    if not force:
-        _check_new(out)
+    for file in _files(out):
+        check_new(file, force=force)
     shape: dict[str, Any] = {}
     if preset is not None:
         check_choice("preset", preset, PRESETS)
@@ -131,10 +131,10 @@ def command(
 
         hidden = np.random.default_rng(seed).random(graph.n_nodes) < unlabelled
         graph = replace(graph, y=np.where(hidden, -1, graph.y), splits=())
-    if out.suffix.lower() == ".npz":
-        write_npz(graph, out)
+    if len(_files(out)) == 1:
+        write_npz(graph, out, force=force)
     else:
-        write_tables(graph, out)
+        write_tables(graph, out, force=force)
     if as_json:
         result = {"out": str(out), "seed": seed, "graph": graph_card(graph)}
         tell_json(result | {"version": __version__})
@@ -142,17 +142,11 @@ def command(
         tell(f"{graph!r} written to {out}")
 
 
-def _check_new(out: Path) -> None:
-    """Refuse to replace a graph: it may be somebody's data."""
-    from h2gcn.exceptions import InputError
-    from h2gcn.io import usable_path
-
-    files = [out] if out.suffix == ".npz" else [out / "nodes.csv", out / "edges.csv"]
-    for file in files:
-        if usable_path(file).is_file():
-            raise InputError(
-                f"{file}: is there already; --force replaces it, another --out keeps it"
-            )
+def _files(out: Path) -> list[Path]:
+    """Return the files that a graph becomes."""
+    if out.suffix.lower() == ".npz":
+        return [out]
+    return [out / "nodes.csv", out / "edges.csv"]
 
 
 def check_out(out: Path) -> None:

@@ -46,6 +46,7 @@ __all__ = [
     "Feature",
     "Features",
     "FillMissing",
+    "Force",
     "GroupColumn",
     "IdColumn",
     "LabelColumn",
@@ -164,6 +165,9 @@ ModelDir = Annotated[
 ]
 NoNotes = Annotated[bool, typer.Option("--quiet", "-q", help="No notes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files that are already there.")
+]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="No notes, no progress bar.")
 ]
@@ -862,13 +866,16 @@ def check_not_read(
         )
 
 
-def check_page(page: Path) -> None:
+def check_page(page: Path | None, *, force: bool) -> None:
     """Refuse a page that cannot be written, before the work is done."""
-    from h2gcn.io import check_suffix, usable_path
+    from h2gcn.io import check_new, check_suffix, usable_path
 
+    if page is None:
+        return
     check_suffix(page, (".html", ".htm"))
+    check_new(page, force=force)
     if not usable_path(page).parent.is_dir():
-        raise InputError(f"{page}: the folder {page.parent} does not exist")
+        raise InputError(f"the folder {page.parent} does not exist", where=str(page))
 
 
 def is_benchmark(source: str | None) -> bool:

@@ -43,7 +43,7 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The file to write or replace, .csv or .parquet (default: "
+            help="The file to write, .csv or .parquet (default: "
             "predictions.csv); with --cluster, the folder of the parts (default: "
             "predictions).",
             show_default=False,
@@ -70,6 +70,7 @@ def command(
             "formula (.csv).",
         ),
     ] = False,
+    force: src.Force = False,
     quiet: src.NoNotes = False,
     *,
     tables: src.Tables,
@@ -131,6 +132,7 @@ def command(
     from h2gcn import __version__
     from h2gcn.estimator import load_bundle, translate_labels
     from h2gcn.io import (
+        check_new,
         check_suffix,
         extend_graph,
         listed,
@@ -152,6 +154,7 @@ def command(
         _refuse_with_workers(here_alone)
         out = _check_out_of_workers(out, one_file=one_file)
     src.check_not_read(out, source, tables, new_nodes, new_edges)
+    check_new(out, force=force)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)
@@ -215,6 +218,7 @@ def command(
             source=mapped,
             memory_limit=memory_limit,
             one_file=one_file,
+            force=force,
             show=not (quiet or as_json),
         )
         agreed, n_known = made.agreed, made.known
@@ -227,6 +231,7 @@ def command(
             as_written(classifier.classes_),
             blocks(),
             id_column=id_column and str(as_written(np.array([id_column]))[0]),
+            force=force,
         )
     n_written = int(np.count_nonzero(wanted))
     if as_json:
@@ -314,6 +319,7 @@ def _predict_by_workers(
     nodes: NDArray[np.int64],
     *,
     one_file: bool,
+    force: bool,
     show: bool,
     **given: Any,
 ) -> Predicted:
@@ -329,6 +335,8 @@ def _predict_by_workers(
         A folder, or the file that the parts become.
     one_file
         Whether parts are joined.
+    force
+        Whether a file that is already there is replaced.
     show
         Whether to show how far it is.
     given
@@ -346,7 +354,7 @@ def _predict_by_workers(
             say(f"interrupted; the same command goes on from what is in {folder}")
             raise
     if one_file:
-        join_parts(made, out)
+        join_parts(made, out, force=force)
     return made
 
 

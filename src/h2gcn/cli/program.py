@@ -140,7 +140,7 @@ UNFORESEEN = 70
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code.
 
-    A user's mistake is one line and 2, a failure that nobody foresaw one line and 70;
+    A user's mistake is one line and 2, an internal error one line and 70;
     after Ctrl-C it is 130, after SIGTERM 143, where nobody reads on 141, as shells have
     it, whether the best so far was kept or nothing was done yet. $H2GCN_DEBUG shows
     the traceback of each failure.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from h2gcn.cli.console import say, tell, tell_json
-from h2gcn.cli.options import AsJson
+from h2gcn.cli.options import AsJson, Force, check_page
 
 __all__ = ["command"]
 
@@ -22,9 +22,10 @@ def command(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The .html file to write or replace; RESULTS/report.html if none.",
+            help="The .html file to write; RESULTS/report.html if none.",
         ),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Make one HTML page of all results in the folder RESULTS.
@@ -40,13 +41,14 @@ def command(
         summary_line,
         why_no_figures,
     )
-    from h2gcn.io import atomic_write, check_suffix
+    from h2gcn.io import atomic_write
 
     file = results / "report.html" if out is None else out
-    check_suffix(file, (".html", ".htm"))
+    if results.is_dir():
+        check_page(file, force=force)
     found = read_results(results)
     page = render_html(found)
-    with atomic_write(file) as beside:
+    with atomic_write(file, force=force) as beside:
         beside.write_text(page, encoding="utf-8")
     if why := why_no_figures():
         say(why)

@@ -84,7 +84,8 @@ def command(
         Path | None, typer.Option(help="Save the model to this folder.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a model that is there already.")
+        bool,
+        typer.Option("--force", help="Replace what is already there."),
     ] = False,
     model: Annotated[
         str | None,
@@ -227,8 +228,7 @@ def command(
             raise InputError("--checkpoint is for one model, and --model is auto.")
         if own:
             raise InputError("--option is for one model, and --model is auto.")
-        if page is not None:
-            src.check_page(page)
+        src.check_page(page, force=force)
     else:
         _check_for_auto(
             model, {"time-limit": time_limit, "refit": refit or None, "page": page}
@@ -236,8 +236,10 @@ def command(
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = tables.options()
+    goes_on = False
     if out is not None:
         estimator.check_target(out)
+        goes_on = resume and estimator.holds_model(out)
         if not force:
             _check_new(out, resume)
     checkpoints = _find_checkpoints(checkpoint, resume, checkpoint_minutes)
@@ -267,10 +269,11 @@ def command(
     interrupted = _interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        best.save(out, graph, interrupted, later)
+        out = _save(best, out, graph, interrupted, later, force=force or goes_on)
     if page is not None:
-        _write_page(page, graph, best)
+        _write_page(page, graph, best, force=force)
     result = _report(graph, model, runs) | {"interrupted": interrupted is not None}
+    result["out"] = None if out is None else str(out)
     if later is not None:
         result["time"] = later
     if team is not None:
@@ -317,6 +320,30 @@ def _check_for_auto(model: str, given: dict[str, object]) -> None:
             raise InputError(f"--{name} is for --model auto. This is {model}.")
 
 
+def _save(
+    run: SplitRun,
+    out: Path,
+    graph: Graph,
+    interrupted: str | None,
+    later: Mapping[str, Any] | None,
+    *,
+    force: bool,
+) -> Path:
+    """Save a run and return where: beside, if another training was faster."""
+    target, number = out, 1
+    while True:
+        try:
+            run.save(target, graph, interrupted, later, force=force and number == 1)
+        except io.AlreadyThere:
+            number += 1
+            target = out.with_name(f"{out.name}-{number}")
+        else:
+            break
+    if target != out:
+        say(f"note: {out} was taken during the training; saved to {target}")
+    return target
+
+
 def _check_new(out: Path, resume: bool) -> None:
     """Refuse to replace a model, unless it is one that `--resume` goes on from."""
     if not estimator.holds_model(out):
@@ -324,7 +351,8 @@ def _check_new(out: Path, resume: bool) -> None:
     if resume and estimator.read_manifest(out).extra.get("interrupted"):
         return
     raise InputError(
-        f"{out}: holds a model already; --force replaces it, another --out keeps it"
+        "holds a model already; --force replaces it, another --out keeps it",
+        where=str(out),
     )
 
 
@@ -377,6 +405,8 @@ class SplitRun:
         graph: Graph,
         interrupted: str | None = None,
         later: Mapping[str, Any] | None = None,
+        *,
+        force: bool = True,
     ) -> None:
         """Save the classifier with what it learned on and how well.
 
@@ -395,7 +425,7 @@ class SplitRun:
             "interrupted": interrupted is not None,
             "ending": interrupted or "finished",
         }
-        estimator.save_bundle(self.classifier, path, extra=extra)
+        estimator.save_bundle(self.classifier, path, extra=extra, force=force)
 
 
 def _judge_runs(runs: Sequence[SplitRun]) -> Judgement:
@@ -900,13 +930,13 @@ def _for_page(run: SplitRun) -> tuple[list[tuple[str, str]], str]:
     return shown, diagnosis.reliability_svg(found.bins)
 
 
-def _write_page(path: Path, graph: Graph, run: SplitRun) -> None:
+def _write_page(path: Path, graph: Graph, run: SplitRun, *, force: bool) -> None:
     """Write the leaderboard of a run of auto as a page."""
     board = run.classifier.leaderboard_
     assert board is not None
     facts, picture = _for_page(run)
     page = auto.render_leaderboard(board, graph.name, facts, picture)
-    with io.atomic_write(path) as beside:
+    with io.atomic_write(path, force=force) as beside:
         beside.write_text(page, encoding="utf-8")
 
 

@@ -281,7 +281,7 @@ def predict_parts(
     return Predicted(target, parts, before, known, time.perf_counter() - start)
 
 
-def join_parts(predicted: Predicted, path: str | Path) -> None:
+def join_parts(predicted: Predicted, path: str | Path, *, force: bool = True) -> None:
     """Write all parts as one file, and remove them.
 
     Parameters
@@ -290,9 +290,12 @@ def join_parts(predicted: Predicted, path: str | Path) -> None:
         What `predict_parts` returned.
     path
         A file name that ends in `.csv` or `.parquet`.
+    force
+        Whether a file that is already there is replaced.
     """
     folder = predicted.folder
-    join_predictions(path, [folder / part.file for part in predicted.parts])
+    parts = [folder / part.file for part in predicted.parts]
+    join_predictions(path, parts, force=force)
     try:
         for name in (MANIFEST, *(part.file for part in predicted.parts)):
             (folder / name).unlink(missing_ok=True)

@@ -1286,7 +1286,11 @@ def _check_decision(decision: object) -> None:
 
 
 def save_bundle(
-    classifier: NodeClassifier, path: Path, *, extra: dict[str, Any] | None = None
+    classifier: NodeClassifier,
+    path: Path,
+    *,
+    extra: dict[str, Any] | None = None,
+    force: bool = True,
 ) -> None:
     """Write a fitted classifier to a folder.
 
@@ -1298,10 +1302,12 @@ def save_bundle(
         The folder; one that is there is replaced only if it is a saved model.
     extra
         Further facts to keep with it (the card, the scores, …).
+    force
+        Whether a saved model that is already there is replaced.
     """
     check_fitted(classifier)
     facts = {"tables": classifier.tables_} | (extra or {})
-    write_model(path, _to_saved(classifier, facts))
+    write_model(path, _to_saved(classifier, facts), force=force)
 
 
 def _to_saved(classifier: NodeClassifier, extra: dict[str, Any]) -> SavedModel:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import shutil
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -25,6 +26,7 @@ from h2gcn.estimator.outputs import Calibration
 from h2gcn.estimator.parameters import SCALINGS
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
+    AlreadyThere,
     Count,
     TableOptions,
     cannot_read,
@@ -185,14 +187,15 @@ class SavedMember:
     model: SavedModel
 
 
-def write_model(path: Path, saved: SavedModel) -> None:
+def write_model(path: Path, saved: SavedModel, *, force: bool = True) -> None:
     """Write a model to a folder.
 
     It is written beside and then renamed, so that a folder of this name is always
-    whole. One that is already there is replaced only if it is a saved model.
+    whole. One that is already there is replaced only if it is a saved model, and only
+    by `force`.
     """
     check_target(path)
-    _replace(path, _files(saved))
+    _replace(path, _files(saved), force=force)
 
 
 def _files(saved: SavedModel) -> dict[str, bytes]:
@@ -254,7 +257,7 @@ def member_folder(number: int, name: str) -> str:
     return f"{MEMBERS}/{number}-{name}"
 
 
-def _replace(path: Path, files: dict[str, bytes]) -> None:
+def _replace(path: Path, files: dict[str, bytes], *, force: bool) -> None:
     """Write a folder beside, move an older one away, and take its name."""
     beside, held = _make_beside(path)
     older = beside.with_name(f"{beside.name}{OLDER}")
@@ -264,6 +267,9 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
                 (beside / name).parent.mkdir(parents=True, exist_ok=True)
                 (beside / name).write_bytes(content)
             beside.chmod(0o755)
+            if not force:
+                _name_anew(beside, path)
+                return
             if path.exists():
                 moved = keep(path)  # so that nobody takes it for one that was left
                 if moved is not None:
@@ -278,6 +284,18 @@ def _replace(path: Path, files: dict[str, bytes]) -> None:
                 older.rename(path)
             shutil.rmtree(beside, ignore_errors=True)
             shutil.rmtree(older, ignore_errors=True)
+
+
+def _name_anew(beside: Path, path: Path) -> None:
+    """Give a folder a name that nobody has, else raise."""
+    with suppress(OSError):
+        path.rmdir()  # only if it is empty
+    try:
+        beside.rename(path)
+    except OSError:
+        if os.path.lexists(path):
+            raise AlreadyThere.at_path(path) from None
+        raise
 
 
 def _make_beside(path: Path) -> tuple[Path, ExitStack]:

@@ -2,12 +2,14 @@ from .conversion import convert as convert
 from .dispatch import find_node_table as find_node_table, read_graph as read_graph
 from .edge_list import read_edge_list as read_edge_list
 from .files import (
+    AlreadyThere as AlreadyThere,
     Count as Count,
     Finite as Finite,
     atomic_write as atomic_write,
     cannot_read as cannot_read,
     cannot_write as cannot_write,
     check_folder as check_folder,
+    check_new as check_new,
     check_not_stdout as check_not_stdout,
     check_suffix as check_suffix,
     clear_beside as clear_beside,

@@ -24,12 +24,14 @@ from h2gcn.exceptions import InputError, shorten
 from h2gcn.io.mistakes import one_line
 
 __all__ = [
+    "AlreadyThere",
     "Count",
     "Finite",
     "atomic_write",
     "cannot_read",
     "cannot_write",
     "check_folder",
+    "check_new",
     "check_not_stdout",
     "check_suffix",
     "clear_beside",
@@ -182,6 +184,22 @@ def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     return suffix
 
 
+class AlreadyThere(InputError):
+    """A file or a folder that would be replaced."""
+
+    @classmethod
+    def at_path(cls, path: Path) -> AlreadyThere:
+        """Return the error of a path."""
+        return cls("is already there", where=str(path), hint={"force": True})
+
+
+def check_new(path: str | Path, *, force: bool) -> None:
+    """Refuse a file that is already there, unless it may be replaced."""
+    target = usable_path(path)
+    if not force and os.path.lexists(target) and not target.is_dir():
+        raise AlreadyThere.at_path(target)
+
+
 @contextmanager
 def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
     """Make a folder; if anything fails, leave none behind that is empty.
@@ -211,7 +229,7 @@ def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_write(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path, *, force: bool = True) -> Iterator[Path]:
     """Yield a path beside `path` to write to; it takes the name at the end.
 
     For writers that open their file by its name. Whoever reads `path` sees the old
@@ -222,8 +240,11 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
     ----------
     path
         The file to write; its folder must be there.
+    force
+        Whether a file that is already there, or appears meanwhile, is replaced.
     """
     target = usable_path(path)
+    check_new(target, force=force)
     try:
         if target.is_dir():
             raise InputError(
@@ -233,8 +254,10 @@ def atomic_write(path: str | Path) -> Iterator[Path]:
         beside, held = _make_beside(target, *_hidden(target))
     except OSError as error:
         why = error.strerror or error
-        raise InputError(f"{target.parent}: cannot write here ({why}).") from None
-    with _renamed(beside, target, held):
+        raise InputError(
+            f"cannot write here ({why}).", where=str(target.parent)
+        ) from None
+    with _renamed(beside, target, held, force=force):
         yield beside
 
 
@@ -412,18 +435,39 @@ def recover_folder(path: Path, remove: Callable[[Path], object]) -> None:
 
 
 @contextmanager
-def _renamed(beside: Path, target: Path, held: ExitStack) -> Iterator[None]:
+def _renamed(
+    beside: Path, target: Path, held: ExitStack, *, force: bool = True
+) -> Iterator[None]:
     """Give what was written beside a file its name; remove it if anything fails."""
     with held:
         try:
             yield
-            beside.replace(target)
+            if force:
+                beside.replace(target)
+            else:
+                _link(beside, target)
         except _ENDINGS as error:
             with suppress(OSError):
                 beside.unlink()
             if isinstance(error, OSError):
                 raise cannot_write(target, error) from None
             raise
+
+
+def _link(beside: Path, target: Path) -> None:
+    """Give a file a name that nobody has, else raise."""
+    try:
+        try:
+            os.link(beside, target)
+        except FileExistsError:
+            raise
+        except OSError:  # there are no hard links here
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            beside.replace(target)
+        else:
+            beside.unlink()
+    except FileExistsError:
+        raise AlreadyThere.at_path(target) from None
 
 
 def write_whole(file: Path, content: bytes) -> None:

@@ -81,7 +81,7 @@ def read_npz(path: str | Path) -> Graph:
     )
 
 
-def write_npz(graph: Graph, path: str | Path) -> None:
+def write_npz(graph: Graph, path: str | Path, *, force: bool = True) -> None:
     """Write a graph so that `read_npz` returns it as it was, but for its name.
 
     Parameters
@@ -94,6 +94,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         fields of its `EdgeColumns`.
     path
         A file name that ends in `.npz`.
+    force
+        Whether a file that is already there is replaced.
     """
     check_suffix(path, (".npz",))
     arrays: dict[str, Any] = {
@@ -117,7 +119,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
     for number, split in enumerate(graph.splits):
         for part, index in split.parts.items():
             arrays[f"split_{number}_{part}"] = index
-    with atomic_write(path) as beside, beside.open("wb") as handle:
+    with atomic_write(path, force=force) as beside, beside.open("wb") as handle:
         np.savez_compressed(handle, **arrays)
 
 

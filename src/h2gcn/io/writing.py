@@ -166,7 +166,7 @@ def _csv_line(cells: Sequence[str]) -> bytes:
     return line.getvalue().encode("utf-8")
 
 
-def write_tables(graph: Graph, folder: str | Path) -> None:
+def write_tables(graph: Graph, folder: str | Path, *, force: bool = True) -> None:
     """Write a graph as `nodes.csv` and `edges.csv` into a folder, made if need be.
 
     Parameters
@@ -178,6 +178,8 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
         written; `write_npz` keeps it.
     folder
         Its parent must be there.
+    force
+        Whether files that are already there are replaced.
     """
     target = usable_path(folder)
     taken = {"id", "label"}
@@ -203,7 +205,7 @@ def write_tables(graph: Graph, folder: str | Path) -> None:
         for name, columns in (("nodes.csv", nodes), ("edges.csv", edges)):
             quoted = any(needs_quotes(column) for column in columns.values())
             with (
-                atomic_write(target / name) as beside,
+                atomic_write(target / name, force=force) as beside,
                 TableWriter(beside, quoted=quoted) as table,
             ):
                 table.write(columns)
@@ -261,6 +263,7 @@ def write_prediction_blocks(
     blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]],
     *,
     id_column: str | None = None,
+    force: bool = True,
 ) -> None:
     """Write the same table from blocks, of which there is never more than one.
 
@@ -277,18 +280,25 @@ def write_prediction_blocks(
         probabilities, [m, C].
     id_column
         As of `write_predictions`.
+    force
+        Whether a file that is already there is replaced.
     """
     check_suffix(path, SUFFIXES)
     csv = Path(path).suffix.lower() == ".csv"
     quoted = csv and (needs_quotes(node_ids) or needs_quotes(classes))
-    with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
+    with (
+        atomic_write(path, force=force) as beside,
+        TableWriter(beside, quoted=quoted) as table,
+    ):
         for nodes, said, share in blocks:
             labels = classes[said]
             rows = _columns(node_ids[nodes], labels, share, classes, id_column)
             table.write(rows)
 
 
-def join_predictions(path: str | Path, parts: Sequence[Path]) -> None:
+def join_predictions(
+    path: str | Path, parts: Sequence[Path], *, force: bool = True
+) -> None:
     """Write tables of predictions below each other as one, a part at a time.
 
     Parameters
@@ -297,6 +307,8 @@ def join_predictions(path: str | Path, parts: Sequence[Path]) -> None:
         A file name that ends in `.csv` or `.parquet`.
     parts
         Parquet files of the same columns, as `write_prediction_blocks` writes them.
+    force
+        Whether a file that is already there is replaced.
     """
     check_suffix(path, SUFFIXES)
     quoted = False
@@ -306,7 +318,10 @@ def join_predictions(path: str | Path, parts: Sequence[Path]) -> None:
             for part in parts
             for column in _read_columns(part).values()
         )
-    with atomic_write(path) as beside, TableWriter(beside, quoted=quoted) as table:
+    with (
+        atomic_write(path, force=force) as beside,
+        TableWriter(beside, quoted=quoted) as table,
+    ):
         for part in parts:
             table.write(_read_columns(part))
 

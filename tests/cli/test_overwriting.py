@@ -1,0 +1,196 @@
+"""Nothing that exists is replaced without --force, whatever writes it."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from h2gcn import Graph, NodeClassifier, io
+from h2gcn.cli import diagnose, evaluate, explain, options as src, report
+from support import example_results
+from support.commands import Run, fails
+
+
+@pytest.fixture
+def model(small_graph: Graph, tmp_path: Path) -> Path:
+    """Return a saved model; beside it are its graph and a folder of results."""
+    path = tmp_path / "model"
+    graph = Graph(
+        x=small_graph.x,
+        adj=small_graph.adj,
+        y=np.where(np.arange(small_graph.n_nodes) % 5, small_graph.y, -1),
+    )
+    NodeClassifier("logistic", random_state=0).fit(graph).save(path)
+    io.write_npz(graph, tmp_path / "graph.npz")
+    example_results.leave(tmp_path / "results", example_results.small())
+    return path
+
+
+WRITERS = {
+    "predict csv": ("predict MODEL GRAPH --out FILE", "p.csv"),
+    "predict parquet": ("predict MODEL GRAPH --out FILE", "p.parquet"),
+    "predict by default": ("predict MODEL GRAPH", "predictions.csv"),
+    "evaluate": ("evaluate MODEL GRAPH --page FILE", "e.html"),
+    "explain": ("explain MODEL GRAPH --page FILE --repeats 1", "x.html"),
+    "explain a node": ("explain MODEL GRAPH --node 3 --page FILE", "n.html"),
+    "diagnose": ("diagnose GRAPH --no-fit --html FILE", "d.html"),
+    "generate npz": ("generate --nodes 60 --out FILE", "g.npz"),
+    "generate NPZ": ("generate --nodes 60 --out FILE", "g.NPZ"),
+    "generate nodes": ("generate --nodes 60 --out FOLDER", "nodes.csv"),
+    "generate edges": ("generate --nodes 60 --out FOLDER", "edges.csv"),
+    "report": ("report RESULTS --out FILE", "r.html"),
+    "report by default": ("report RESULTS", "results/report.html"),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_is_replaced_only_by_force(
+    writer: str,
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line, name = WRITERS[writer]
+    file = Path("out") / name if "FOLDER" in line else Path(name)
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(b"mine")
+    words = {"MODEL": model, "GRAPH": "graph.npz", "FILE": file, "FOLDER": "out"}
+    words["RESULTS"] = "results"
+    command = [words.get(word, word) for word in line.split()]
+    with monkeypatch.context() as patch:  # before any work is done
+        for module in (src, evaluate, explain, diagnose):
+            for work in ("load_source", "load_as_trained"):
+                if hasattr(module, work):
+                    patch.setattr(module, work, None)
+        patch.setattr("h2gcn.datasets.generate_graph", None)
+        patch.setattr(report, "say", None)
+        fails(run(*command), f"{file}: is already there; try --force")
+    assert file.read_bytes() == b"mine"
+    code, _, err = run(*command, "--force")
+    assert code == 0, err
+    assert file.read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_that_appears_during_the_work_stays(
+    writer: str,
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line, name = WRITERS[writer]
+    file = Path("out") / name if "FOLDER" in line else Path(name)
+    words = {"MODEL": model, "GRAPH": "graph.npz", "FILE": file, "FOLDER": "out"}
+    words["RESULTS"] = "results"
+    link: Callable[..., None] = os.link
+
+    def late(beside: Path, target: Path) -> None:
+        if target.name == file.name:
+            target.write_bytes(b"mine")
+        link(beside, target)
+
+    monkeypatch.setattr(os, "link", late)
+    result = run(*(words.get(word, word) for word in line.split()))
+    fails((result[0], "", result[2]), f"{file}: is already there; try --force")
+    assert file.read_bytes() == b"mine"
+    assert not [p for p in file.parent.iterdir() if p.name.startswith(".")]
+
+
+def test_where_there_are_no_hard_links_a_file_stays_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", none)
+    file = tmp_path / "a.txt"
+    with io.atomic_write(file, force=False) as beside:
+        beside.write_text("first")
+    assert file.read_text() == "first"
+    with (
+        pytest.raises(io.AlreadyThere, match="is already there; try force=True"),
+        io.atomic_write(file, force=False),
+    ):
+        raise AssertionError
+    with (
+        pytest.raises(io.AlreadyThere),
+        io.atomic_write(tmp_path / "b.txt", force=False) as beside,
+    ):
+        (tmp_path / "b.txt").write_text("mine")
+    assert (tmp_path / "b.txt").read_text() == "mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("name", ["evaluate", "explain", "diagnose"])
+def test_a_page_in_no_folder_is_refused_before_the_work(
+    name: str, run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(src, "load_source", None)
+    page = model.parent / "nosuch" / "p.html"
+    line = {"diagnose": (name, "graph.npz", "--html")}.get(
+        name, (name, model, "graph.npz", "--page")
+    )
+    fails(run(*line, page), f"{page}: the folder {page.parent} does not exist")
+
+
+def test_a_joined_file_of_workers_is_replaced_only_by_force(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "p.csv"
+    out.write_bytes(b"mine")
+    monkeypatch.setattr(src, "load_source", None)
+    command = ("predict", model, "g", "--cluster", "local:2", "--one-file")
+    fails(run(*command, "--out", out), f"{out}: is already there; try --force")
+    assert out.read_bytes() == b"mine"
+
+
+def test_the_page_of_auto_is_replaced_only_by_force(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "p.html"
+    page.write_bytes(b"mine")
+    monkeypatch.setattr(src, "load_source", None)
+    command = ("train", model.with_name("graph.npz"), "--model", "auto")
+    fails(run(*command, "--page", page), f"{page}: is already there; try --force")
+    assert page.read_bytes() == b"mine"
+
+
+def test_a_training_never_replaces_one_that_was_faster(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, out = model.with_name("graph.npz"), tmp_path / "two"
+    command = ("train", graph, "--out", out, "--model", "mlp", "--epochs", "2")
+    fit: Any = NodeClassifier.fit_checked
+    begun = []
+
+    def during(self: NodeClassifier, *given: Any, **more: Any) -> NodeClassifier:
+        # Another training into the same folder begins later and ends earlier.
+        if not begun:
+            begun.append(self)
+            assert run(*command, "--seed", 7)[0] == 0
+        return fit(self, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NodeClassifier, "fit_checked", during)
+        code, said, err = run(*command, "--json")
+    beside = tmp_path / "two-2"
+    assert code == 0, err
+    assert f"note: {out} was taken during the training; saved to {beside}" in err
+    assert json.loads(said)["out"] == str(beside)
+    assert NodeClassifier.load(out).random_state == 7
+    assert NodeClassifier.load(beside).random_state == 0
+
+    third = ("train", graph, "--out", tmp_path / "y", "--model", "mlp", "--epochs", 2)
+    (tmp_path / "y").mkdir()
+    assert run(*third)[0] == 0  # an empty folder is taken
+    assert run(*third, "--force", "--seed", 3)[0] == 0
+    assert NodeClassifier.load(tmp_path / "y").random_state == 3
+    assert not (tmp_path / "y-2").exists()

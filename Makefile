@@ -54,7 +54,7 @@ portable: .venv/test
 
 # Damaged and hostile files, thousands of them.
 fuzz: .venv/slow
-	HYPOTHESIS_PROFILE=fuzz H2GCN_FUZZ=2000 $(PYTEST) tests/fuzz --dist worksteal
+	HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/fuzz --dist worksteal
 
 lint: .venv/lint
 	.venv/bin/ruff check .

@@ -117,7 +117,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent.name in PORTABLE:
             item.add_marker("portable")
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & {"data_root", *GROUPS}:
+        if fixtures & {"data_root", "no_cluster", *GROUPS}:
             item.add_marker("slow")
         for fixture in fixtures & GROUPS.keys():
             item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))

@@ -91,8 +91,10 @@ def open_frame(frame: Any, origin: Origin) -> ArrowTable:
             reader = pa.RecordBatchReader.from_stream(frame)
         else:
             reader = pa.table(frame).to_reader()
-        batches = within_room(origin, reader)
-        content = pa.Table.from_batches(batches, schema=reader.schema)
+        # A query of DuckDB that stays open would keep the file from being opened again.
+        with reader:
+            batches = within_room(origin, reader)
+            content = pa.Table.from_batches(batches, schema=reader.schema)
     except InputError:
         raise
     except Exception as error:  # of a library that may be any

@@ -73,7 +73,7 @@ def check_type(
 ) -> None:
     """Raise where a value is not of a kind, with the rule that says of which."""
     if not isinstance(value, kind):
-        raise InputError(f"must be {rule}", param=name, value=type(value).__name__)
+        raise InputError(f"must be {rule}", param=name, value=type(value))
 
 
 def check_callable(name: str, value: object) -> None:

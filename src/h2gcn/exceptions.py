@@ -125,8 +125,15 @@ class UndefinedMeasureWarning(H2GCNWarning):
 
 
 def short_repr(value: object) -> str:
-    """Return a value as a message shows it: on one line, at most 300 characters."""
+    """Return a value as a message shows it: on one line, at most 300 characters.
+
+    A class is its name, and an array its shape and type.
+    """
     try:
+        if isinstance(value, type):
+            return value.__name__
+        if getattr(value, "shape", ()):
+            return f"an array of shape {value.shape} and dtype {value.dtype}"
         return shorten(repr(value))
     except Exception:  # anybody's object: too deep, or with a bug of its own
         return f"a {type(value).__name__}"

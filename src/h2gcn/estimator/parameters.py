@@ -670,7 +670,7 @@ def resolve_split(graph: Graph, split: Split | int | None, seed: int) -> Split:
                 "must be a Split, or the number of one of the graph's own; labels are "
                 "the graph's",
                 param="split",
-                value=type(split).__name__,
+                value=type(split),
             )
         if not 0 <= split < len(graph.splits):
             raise InputError(

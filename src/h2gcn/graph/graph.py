@@ -662,7 +662,7 @@ def _check_edge_columns(columns: Any, n: int) -> None:
     """Raise where edges join nodes that are not among the n of the graph."""
     if not isinstance(columns, EdgeColumns):
         raise InputError(
-            "must be EdgeColumns", param="edge_columns", value=type(columns).__name__
+            "must be EdgeColumns", param="edge_columns", value=type(columns)
         )
     for name, end in (("source", columns.source), ("target", columns.target)):
         if end.size and end.max() >= n:

@@ -130,11 +130,9 @@ def _from_edge_list(archive: Archive) -> Graph:
         check_features_room(shape)
     x, edges = archive["node_features"], archive["edges"]
     if x.ndim != 2 or x.dtype.kind not in "biuf":
-        raise InputError(
-            "must be numbers, [n, F]", param="node_features", value=_told(x)
-        )
+        raise InputError("must be numbers, [n, F]", param="node_features", value=x)
     if edges.ndim != 2 or edges.shape[1] != 2:
-        raise InputError("must be [m, 2]", param="edges", value=_told(edges))
+        raise InputError("must be [m, 2]", param="edges", value=edges)
     adj, _, record = adjacency_from_edges(
         edges[:, 0], edges[:, 1], x.shape[0], directed=False
     )
@@ -162,7 +160,7 @@ def _from_csr(archive: Archive) -> Graph:
         x = archive.csr("attr").astype(np.float32)
     names, classes = archive.get("feature_names"), archive.get("classes")
     if classes is not None and classes.ndim != 1:
-        raise InputError("must be 1-D", param="classes", value=_told(classes))
+        raise InputError("must be 1-D", param="classes", value=classes)
     graph = from_scipy(
         archive.csr("adj"),
         # Our own files say how it was; others have what suits them.
@@ -200,7 +198,7 @@ def _times(of: str, archive: Archive) -> NDArray[Any] | None:
     if dates is None:
         return archive.get(f"{of}_times")
     if dates.dtype.kind != "i":
-        raise InputError(f"'{of}_dates' must be microseconds. Got {_told(dates)}.")
+        raise InputError("must be microseconds", param=f"{of}_dates", value=dates)
     return dates.astype(np.int64).astype("datetime64[us]")
 
 
@@ -270,7 +268,7 @@ def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
     arrays = [np.atleast_2d(np.asarray(mask)) for mask in masks]
     for part, array in zip(_PARTS, arrays, strict=True):
         if array.dtype.kind not in "biuf":
-            raise InputError(f"'{part}_masks' must be a mask. Got {_told(array)}.")
+            raise InputError("must be a mask", param=f"{part}_masks", value=array)
     arrays = [array.astype(bool) for array in arrays]
     if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
         shapes = ", ".join(str(array.shape) for array in arrays)
@@ -293,13 +291,10 @@ def _index_splits(archive: Archive) -> Iterator[Split]:
         check_parts({f"{prefix}_{part}": index for part, index in parts.items()})
         for part, index in found.items():
             if index.ndim != 1 or index.dtype.kind not in "iub":
-                told = _told(index)
-                raise InputError(f"'{prefix}_{part}' must be node indices. Got {told}.")
+                raise InputError(
+                    "must be node indices", param=f"{prefix}_{part}", value=index
+                )
         yield Split(**found)
-
-
-def _told(array: NDArray[Any]) -> str:
-    return f"shape {array.shape} and dtype {array.dtype}"
 
 
 def _csr(prefix: str, matrix: CSR) -> dict[str, NDArray[Any]]:
@@ -462,10 +457,9 @@ class Archive:
             sizes = self[key].ravel().tolist()
             if all(type(size) is int and size >= 0 for size in sizes):
                 return sizes[0], sizes[1]
-            told = f"{sizes}"
-        else:
-            told = f"shape {self.shape(key)}"
-        raise InputError("must be two sizes, whole numbers", param=key, value=told)
+            raise InputError("must be two whole numbers", param=key, value=sizes)
+        shape = self.shape(key)
+        raise InputError(f"must be two whole numbers, got shape {shape}", param=key)
 
     def csr(self, prefix: str, shape: tuple[int, ...] | None = None) -> CSR:
         """Return the matrix `<prefix>_*` once nothing of it is taken on trust.

@@ -414,7 +414,7 @@ def check_zone(times: Times, name: str, time: Any) -> None:
         raise InputError(
             "must be without a time zone, as the times of the nodes are",
             param=name,
-            value=excerpt(time),
+            value=time,
         )
 
 

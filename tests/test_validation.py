@@ -91,8 +91,8 @@ def test_a_classifier_names_the_parameter(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"model": ["gcn"]}, "there is no model ['gcn']. Models: "),
-        ({"model": np.zeros(3)}, "there is no model array"),
+        ({"model": ["gcn"]}, "model must be the name of a model, got list"),
+        ({"model": np.zeros(3)}, "model must be the name of a model, got ndarray"),
         ({"time_limit": np.zeros(3)}, "time_limit is for model 'auto'"),
     ],
 )
@@ -113,7 +113,7 @@ def test_what_is_no_graph_is_refused_with_how_to_make_one(small_graph: Graph) ->
         homophily.edge_homophily,
         homophily.graph_card,
     ):
-        with refused(param="graph", value="ndarray", words="h2gcn.read_graph makes"):
+        with refused(param="graph", value=np.ndarray, words="h2gcn.read_graph makes"):
             call(np.eye(3))  # type: ignore[operator]
 
 
@@ -166,7 +166,7 @@ def test_what_else_a_fitted_model_is_asked(small_graph: Graph, tmp_path: Path) -
         ({"node_ids": [["a"]]}, "must be 1-D, got shape (1, 1)"),
         ({"feature_names": "ab"}, "must be a list of names"),
         ({"splits": [5]}, "must be a tuple of Splits"),
-        ({"name": 5}, "must be a text, got 'int'"),
+        ({"name": 5}, "must be a text, got int"),
         ({"record": {}}, "must be a ReadRecord"),
         ({"x": [[10**400]]}, "must hold numbers"),
     ],

@@ -846,5 +846,5 @@ def test_it_is_a_classifier_that_takes_graphs() -> None:
     from sklearn.base import is_classifier
 
     assert is_classifier(NodeClassifier())
-    with pytest.raises(InputError, match=r"must be a Graph; .* got 'ndarray'"):
+    with pytest.raises(InputError, match=r"must be a Graph; .* got ndarray"):
         classifier().fit(np.eye(3))

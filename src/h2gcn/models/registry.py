@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from h2gcn._validation import nearest
+from h2gcn._validation import check_type, nearest
 from h2gcn.exceptions import InputError, short_repr
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
@@ -486,13 +486,13 @@ ALIASES = {
 
 def find_model(name: str) -> ModelSpec:
     """Return a model by name (or by the paper's other name for it)."""
-    key = ALIASES.get(name, name) if isinstance(name, str) else ""
+    check_type("model", name, str, "the name of a model")
+    key = ALIASES.get(name, name)
     if key not in MODELS:
-        known = [*MODELS, *ALIASES]
-        given = name if isinstance(name, str) else ""
+        hint = nearest(name, [*MODELS, *ALIASES])
+        names = ", ".join(MODELS)
         raise InputError(
-            f"there is no model {short_repr(name)}.{nearest(given, known)} "
-            f"Models: {', '.join(MODELS)}."
+            f"there is no model {short_repr(name)}.{hint} Models: {names}."
         )
     return MODELS[key]
 

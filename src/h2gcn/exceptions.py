@@ -132,8 +132,9 @@ def short_repr(value: object) -> str:
     try:
         if isinstance(value, type):
             return value.__name__
-        if getattr(value, "shape", ()):
-            return f"an array of shape {value.shape} and dtype {value.dtype}"
+        shape, dtype = getattr(value, "shape", ()), getattr(value, "dtype", None)
+        if shape and dtype is not None:
+            return f"an array of shape {tuple(shape)} and dtype {dtype}"
         return shorten(repr(value))
     except Exception:  # anybody's object: too deep, or with a bug of its own
         return f"a {type(value).__name__}"

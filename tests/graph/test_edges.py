@@ -74,7 +74,7 @@ def test_what_cannot_be_edge_columns_is_refused(
 @each(
     ("given", "message"),
     [
-        ("amounts", "edge_columns must be EdgeColumns, got 'str'"),
+        ("amounts", "edge_columns must be EdgeColumns, got str"),
         (payments(source=[3, 0, 1, 0]), "'source', names node 3, but there are 3"),
         (payments(target=[1, 1, 0, 7]), "'target', names node 7, but there are 3"),
     ],

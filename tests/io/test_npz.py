@@ -217,7 +217,7 @@ def test_missing_keys_are_listed(tmp_path: Path) -> None:
         ({"adj_indices": np.array([1, 0, 9, 1])}, "'adj_.*not a sound CSR"),
         ({"adj_indices": np.array([1, 0, -1, 1])}, "'adj_.*not a sound CSR"),
         ({"adj_indptr": np.array([0, 3, 1, 4])}, "'adj_.*not a sound CSR"),
-        ({"adj_indptr": np.array([0, 1, 3])}, "'adj_indptr' must have 4 entries"),
+        ({"adj_indptr": np.array([0, 1, 3])}, "adj_indptr must have 4 entries"),
         ({"attr_data": np.array([1.0])}, "'attr_.*not a sound CSR"),
         ({"attr_shape": np.array([3])}, r"'attr_shape' must be two.*Got shape \(1,\)"),
         ({"attr_shape": np.array([3, -1])}, r"two sizes.*Got \[3, -1\]"),
@@ -225,12 +225,12 @@ def test_missing_keys_are_listed(tmp_path: Path) -> None:
         ({"attr_shape": np.array(["a", "b"])}, r"two sizes.*Got \['a', 'b'\]"),
         ({"attr_is_dense": np.array([True, False])}, "must be one truth value"),
         ({"attr_is_dense": np.array("no")}, "must be one truth value"),
-        ({"classes": np.array("a")}, "'classes' must be 1-D"),
+        ({"classes": np.array("a")}, "classes must be 1-D"),
         ({"labels": np.array([0, 1, 1j])}, "only numbers and text are read"),
         ({"labels": np.array([0, 1, 1e300])}, "must be classes; these hold 1e.300"),
         ({"train_masks": np.array(["a"] * 3)}, "are missing"),
         ({"adj_shape": np.array([3, 4])}, "must be square"),
-        ({"labels": np.array([0, 1])}, "'labels' must have 3 entries"),
+        ({"labels": np.array([0, 1])}, "labels must have 3 entries"),
         ({"labels": np.eye(3)}, r"'labels' must have 3 entries. Got shape \(3, 3\)"),
         (
             {"split_train": np.array([7]), "split_val": np.array([1])}
@@ -255,11 +255,11 @@ def test_malformed_csr_layouts(tmp_path: Path, changes: dict, message: str) -> N
     [
         ({"edges": np.array([[0, 4]])}, "Got 4 at edge 0"),
         ({"edges": np.array([0, 1])}, r"'edges' must be \[m, 2\]"),
-        ({"node_features": np.array(["a"] * 4)}, "'node_features' must be numbers"),
+        ({"node_features": np.array(["a"] * 4)}, "node_features must be numbers"),
         ({"node_features": np.full((4, 1), np.nan)}, "finite"),
         (SPLIT_MASKS | {"val_masks": np.ones((2, 3), bool)}, "masks must be"),
-        (SPLIT_MASKS | {"val_masks": np.full((2, 4), "a")}, "'val_masks' must be a m"),
-        ({"node_labels": np.zeros(5)}, "'node_labels' must have 4 entries"),
+        (SPLIT_MASKS | {"val_masks": np.full((2, 4), "a")}, "val_masks must be a mask"),
+        ({"node_labels": np.zeros(5)}, "node_labels must have 4 entries"),
     ],
 )
 def test_malformed_edge_lists(tmp_path: Path, changes: dict, message: str) -> None:
@@ -380,7 +380,7 @@ def test_dates_of_an_archive_are_whole_numbers(
         arrays = dict(archive)
     dates = np.zeros(small_graph.n_nodes)
     np.savez(tmp_path / "g.npz", **arrays, node_dates=dates)
-    with pytest.raises(InputError, match=r"'node_dates' must be microseconds. Got"):
+    with pytest.raises(InputError, match="node_dates must be microseconds, got an array"):
         read_npz(tmp_path / "g.npz")
 
 
@@ -400,8 +400,8 @@ def test_archives_without_edge_columns_have_none(tmp_path: Path) -> None:
             "edge_values and edge_names are missing.",
         ),
         ({"edge_target": np.array([1, 1, 3])}, "'target', names node 3, but there are"),
-        ({"edge_values": np.ones((3, 1))}, "'values' must have a row for each of 3"),
-        ({"edge_source": np.array(["a", "b", "c"])}, "'source' must be node indices"),
+        ({"edge_values": np.ones((3, 1))}, "values must have a row for each of 3"),
+        ({"edge_source": np.array(["a", "b", "c"])}, "source must be node indices"),
     ],
 )
 def test_malformed_edge_columns(tmp_path: Path, changes: dict, message: str) -> None:
@@ -508,7 +508,7 @@ def test_a_large_array_that_nothing_needs_is_not_read(
     monkeypatch.setattr("h2gcn.sparse.memory.available_memory", lambda: 10**6)
     assert read_npz(path).n_nodes == 3
     np.savez_compressed(path, **CSR_LAYOUT | {"labels": zeros})
-    with pytest.raises(InputError, match=r"'labels' must have 3 entries. Got shape"):
+    with pytest.raises(InputError, match="labels must have 3 entries, got shape"):
         read_npz(path)
     np.savez_compressed(path, **CSR_LAYOUT | {"adj_data": zeros})
     with pytest.raises(
@@ -519,7 +519,7 @@ def test_a_large_array_that_nothing_needs_is_not_read(
 
 def test_more_splits_than_can_be_meant(tmp_path: Path) -> None:
     masks = {f"{part}_masks": np.ones((10_001, 4), bool) for part in PARTS}
-    with pytest.raises(InputError, match=r"at most 10,000 splits. Got 10,001 instead"):
+    with pytest.raises(InputError, match="at most 10,000 splits, got 10,001"):
         read_npz(save(tmp_path / "g.npz", **EDGE_LIST | masks))
 
 

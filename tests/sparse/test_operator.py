@@ -47,6 +47,7 @@ MATRICES = {
     "symmetric": (normalise(NAMED["triangle with tail"]), True),
     "symmetric, unknown": (normalise(NAMED["triangle with tail"]), False),
     "empty": (sp.csr_array((4, 4), dtype=np.float32), True),
+    "unsorted": (random_matrix(6, 7)[:, [6, 0, 5, 1, 4, 2, 3]], False),
 }
 
 
@@ -124,6 +125,8 @@ def test_unsorted_and_double_precision_matrices_are_taken() -> None:
     )
     operator = Operator(unsorted)
     assert materialise(operator).tolist() == [[1, 0, 2], [0, 3, 0]]
+    assert [ends.tolist() for ends in operator.edges] == [[0, 0, 1], [0, 2, 1]]
+    assert unsorted.indices.tolist() == [2, 0, 1]
 
 
 # -------------------------------------------------------------------------- rows

@@ -163,8 +163,7 @@ def product(
 
 def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
     """Return a scipy matrix on a device: CSR where torch can multiply that."""
-    if not matrix.has_sorted_indices:
-        matrix = matrix.sorted_indices()  # the caller's stays as it is
+    matrix = with_sorted_rows(matrix)
     values = torch.from_numpy(matrix.data.astype(np.float32, copy=False))
     if device.type in CSR_DEVICES:
         return csr_tensor(
@@ -180,6 +179,11 @@ def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
         values.to(device),
         matrix.shape[0],
     )
+
+
+def with_sorted_rows(matrix: CSR) -> CSR:
+    """Return a matrix whose rows are in order of columns; the caller's is not changed."""
+    return matrix if matrix.has_sorted_indices else CSR(matrix.sorted_indices())
 
 
 def narrow_indices(matrix: CSR) -> CSR:
@@ -627,7 +631,8 @@ class Operator:
         device: torch.device | str = "cpu",
         turned: Callable[[], CSR] | None = None,
     ) -> None:
-        self.scipy = narrow_indices(matrix)
+        # Its entries are in the order of those of `matrix`, which is sorted.
+        self.scipy = with_sorted_rows(narrow_indices(matrix))
         self.symmetric = symmetric
         self.device = torch.device(device)
         self._turned = turned

@@ -182,7 +182,7 @@ def to_matrix(matrix: CSR, device: torch.device) -> Matrix:
 
 
 def with_sorted_rows(matrix: CSR) -> CSR:
-    """Return a matrix whose rows are in order of columns; the caller's is not changed."""
+    """Return a matrix with sorted rows; the caller's own is not changed."""
     return matrix if matrix.has_sorted_indices else CSR(matrix.sorted_indices())
 
 

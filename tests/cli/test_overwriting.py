@@ -194,3 +194,49 @@ def test_a_training_never_replaces_one_that_was_faster(
     assert run(*third, "--force", "--seed", 3)[0] == 0
     assert NodeClassifier.load(tmp_path / "y").random_state == 3
     assert not (tmp_path / "y-2").exists()
+
+
+def test_a_training_is_saved_beside_what_appeared_meanwhile(
+    run: Run, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit: Any = NodeClassifier.fit_checked
+
+    def during(self: NodeClassifier, *given: Any, **more: Any) -> NodeClassifier:
+        (tmp_path / "new").write_text("mine")
+        (tmp_path / "new-2").mkdir()
+        (tmp_path / "new-2" / "thesis.txt").write_text("mine, too")
+        return fit(self, *given, **more)
+
+    monkeypatch.setattr(NodeClassifier, "fit_checked", during)
+    graph, out = model.with_name("graph.npz"), tmp_path / "new"
+    code, _, err = run("train", graph, "--out", out, "--model", "logistic")
+    assert code == 0, err
+    assert NodeClassifier.load(tmp_path / "new-3").model == "logistic"
+    assert out.read_text() == "mine"
+    assert [file.name for file in (tmp_path / "new-2").iterdir()] == ["thesis.txt"]
+
+
+def test_a_link_to_an_empty_folder_is_followed(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    graph = model.with_name("graph.npz")
+    code, _, err = run(
+        "train", graph, "--out", tmp_path / "link", "--model", "logistic"
+    )
+    assert code == 0, err
+    assert NodeClassifier.load(tmp_path / "folder").model == "logistic"
+    assert not (tmp_path / "link-2").exists()
+
+
+@pytest.mark.skipif(io.files.fcntl is None, reason="no locks here")
+def test_commands_find_a_store_whose_replacement_was_killed(
+    run: Run, small_graph: Graph, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    io.write_store(small_graph, store)
+    store.rename(tmp_path / ".store-0123abcd.h2gcn-older")
+    code, _, err = run("diagnose", store, "--no-fit")
+    assert code == 0, err
+    assert io.open_store(store).n_nodes == small_graph.n_nodes

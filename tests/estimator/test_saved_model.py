@@ -800,7 +800,7 @@ def assert_refused_and_whole(path: Path, graph: Graph, clf: NodeClassifier) -> N
     assert NodeClassifier.load(path).predict_logits(graph).tobytes() == logits.tobytes()
 
 
-@pytest.mark.parametrize("step", ["write_bytes", "chmod"])
+@pytest.mark.parametrize("step", ["write_bytes", "mkdir"])
 def test_a_failure_to_write_leaves_the_old_bundle(
     clf: NodeClassifier,
     saved: Path,
@@ -861,7 +861,7 @@ def test_a_model_that_lost_its_name_is_found_again(
         lambda: fails(run("train", "x", "--out", saved), "holds a model already"),
         lambda: clf.save(saved),
     ):
-        saved.rename(saved.with_name(".model-0123abcd-older"))
+        saved.rename(saved.with_name(".model-0123abcd.h2gcn-older"))
         find()
         assert NodeClassifier.load(saved).model == clf.model
         assert [path.name for path in saved.parent.iterdir()] == ["model"]
@@ -872,18 +872,20 @@ def test_what_a_killed_save_left_is_removed_and_nothing_else(
     clf: NodeClassifier, saved: Path
 ) -> None:
     around = saved.parent
-    for name in (".model-0123abcd", ".model-xxxxxxxx-older", ".model-yyyyyyyy"):
+    ours = ".model-0123abcd.h2gcn-part", ".model-4567abcd.h2gcn-older"
+    others = ".model-20261118", ".model-89abcdef.h2gcn-part", ".model-original-older"
+    for name in (*ours, *others):
         (around / name).mkdir()
         (around / name / WEIGHTS).write_bytes(b"half")
-    (around / ".model-yyyyyyyy" / "thesis.txt").write_text("years of work")
+    (around / others[1] / "thesis.txt").write_text("years of work")
     clf.save(saved)
-    assert {path.name for path in around.iterdir()} == {"model", ".model-yyyyyyyy"}
+    assert {path.name for path in around.iterdir()} == {"model", *others}
 
 
 def test_a_failure_to_make_a_folder_is_told(
     clf: NodeClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("h2gcn.estimator.saved_model.tempfile.mkdtemp", fail)
+    monkeypatch.setattr(Path, "mkdir", fail)
     with pytest.raises(
         InputError, match=r"model: cannot be written \(No space left on device\)"
     ):
@@ -923,7 +925,9 @@ def test_a_model_of_python_predicts_tables_from_the_command_line(
         clf = NodeClassifier("mlp", epochs=5, random_state=0).fit(graph)
     clf.save(tmp_path / "model")
     again = NodeClassifier.load(tmp_path / "model")
-    assert TableOptions.from_json(again.tables_) == options
+    kept = TableOptions.from_json(again.tables_)
+    assert replace(kept, fill_values={}) == options
+    assert kept.fill_values == {"x": pytest.approx(np.median(x), abs=1e-3)}
     out = tmp_path / "out.csv"
     code, _, told = run("predict", tmp_path / "model", tmp_path, "--out", out)
     assert code == 0, told

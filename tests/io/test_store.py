@@ -16,7 +16,20 @@ import scipy.sparse as sp
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, ReadRecord, fingerprint
-from h2gcn.io import from_scipy, is_store, open_store, read_graph, write_store
+from h2gcn.io import (
+    AlreadyThere,
+    convert,
+    files,
+    from_scipy,
+    is_store,
+    open_store,
+    read_graph,
+    store as store_module,
+    write_npz,
+    write_store,
+)
+from h2gcn.io.files import locked
+from support.refusals import refused
 from support.stores import differing
 
 
@@ -126,6 +139,73 @@ def test_a_store_with_a_file_of_somebody_else_is_left_alone(store: Path) -> None
         assert refusal(store, overwrite=overwrite).value == "embeddings.npy"
 
 
+def test_hidden_folders_of_a_user_are_left_alone(store: Path) -> None:
+    hidden = (".-20261118", ".-original", ".-original-older", ".-0123abcd-older")
+    folders = [
+        store.with_name(name.replace("-", f"{store.name}-", 1)) for name in hidden
+    ]
+    for folder in folders:
+        write_store(draw(2), folder)
+    write_store(draw(1), store, overwrite=True)
+    read_graph(store)
+    for folder in folders:
+        assert differing(open_store(folder), draw(2)) == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_appears_while_a_store_is_written_is_left_alone(
+    tmp_path: Path, overwrite: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: Path, **more: Any) -> None:
+        if not target.exists():
+            target.mkdir()
+            (target / "features.npy").write_text("mine")
+            (target / "notes.txt").write_text("mine, too")
+        write_manifest(folder, **more)
+
+    target, write_manifest = tmp_path / "store", store_module.write_manifest
+    monkeypatch.setattr(store_module, "write_manifest", write)
+    with refused(where=str(target)):
+        write_store(draw(), target, overwrite=overwrite)
+    assert sorted(file.name for file in target.iterdir()) == [
+        "features.npy",
+        "notes.txt",
+    ]
+    assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def test_of_two_that_write_a_store_the_slower_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(folder: Path, **more: Any) -> None:
+        monkeypatch.undo()
+        write_store(draw(1), target)
+        store_module.write_manifest(folder, **more)
+
+    target = tmp_path / "store"
+    monkeypatch.setattr(store_module, "write_manifest", write)
+    with refused(AlreadyThere, where=str(target)):
+        write_store(draw(2), target)
+    assert differing(open_store(target), draw(1)) == []
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="no locks here")
+def test_a_store_that_another_program_uses_is_not_replaced(store: Path) -> None:
+    with locked(store), refused(where=str(store), words="another program uses it"):
+        write_store(draw(1), store, overwrite=True)
+    assert differing(open_store(store), GRAPHS["edges"]) == []
+
+
+def test_a_folder_called_scratch_survives_a_conversion(tmp_path: Path) -> None:
+    write_npz(draw(), tmp_path / "graph.npz")
+    out = tmp_path / "out"
+    (out / "scratch").mkdir(parents=True)
+    (out / "scratch" / "thesis.txt").write_text("years of work")
+    with refused(where=str(out)):
+        convert(tmp_path / "graph.npz", out)
+    assert (out / "scratch" / "thesis.txt").read_text() == "years of work"
+
+
 @pytest.mark.parametrize("function", ["_write_array", "write_manifest"])
 def test_an_aborted_write_leaves_the_old_store(
     store: Path, function: str, monkeypatch: pytest.MonkeyPatch
@@ -148,7 +228,7 @@ def test_an_aborted_write_leaves_the_old_store(
         ("h2gcn.io.store.write_manifest", 0, False),
         ("pathlib.Path.rename", 0, False),
         ("pathlib.Path.rename", 1, False),  # neither has the name
-        ("h2gcn.io.store.clear_store", 0, True),
+        ("shutil.rmtree", 0, True),
     ],
 )
 def test_a_killed_write_leaves_one_of_the_two_stores(
@@ -157,7 +237,7 @@ def test_a_killed_write_leaves_one_of_the_two_stores(
     other = store.with_name("other")
     write_store(draw(1), other)
     kill = (
-        "import os, pathlib, signal, sys\n"
+        "import os, pathlib, shutil, signal, sys\n"
         "import h2gcn.io.store\n"
         "from h2gcn.io import open_store, write_store\n"
         f"graph, calls = open_store({str(other)!r}), []\n"

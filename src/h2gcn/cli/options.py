@@ -906,7 +906,7 @@ def load_source(
     """
     from h2gcn._validation import check_real, nearest
     from h2gcn.datasets import DATASETS, load_dataset
-    from h2gcn.io import is_database, read_graph, usable_path
+    from h2gcn.io import is_database, read_graph, recover_store, usable_path
     from h2gcn.sparse import room_within
 
     if memory_limit is not None:
@@ -930,6 +930,8 @@ def load_source(
                     source, trust_data=tables.trust_data or None, progress=progress
                 )
         a_file = is_database(source) or Path(source).suffix
+        if not a_file:
+            recover_store(usable_path(source))
         if not a_file and not usable_path(source).exists():
             raise InputError(
                 f"{source!r} is neither a dataset nor a file or folder."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import warnings
@@ -334,7 +335,9 @@ def _save(
     while True:
         try:
             run.save(target, graph, interrupted, later, force=force and number == 1)
-        except io.AlreadyThere:
+        except InputError:
+            if not os.path.lexists(target):
+                raise
             number += 1
             target = out.with_name(f"{out.name}-{number}")
         else:

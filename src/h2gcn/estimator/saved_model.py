@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import shutil
-import tempfile
-from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,17 +24,16 @@ from h2gcn.estimator.outputs import Calibration
 from h2gcn.estimator.parameters import SCALINGS
 from h2gcn.exceptions import InputError
 from h2gcn.io import (
-    AlreadyThere,
     Count,
     TableOptions,
     cannot_read,
-    cannot_write,
+    check_can_make,
     check_folder,
-    clear_beside,
     conform,
-    keep,
     parse_json,
     read_own,
+    recover_folder,
+    replaced_folder,
 )
 from h2gcn.models import NodeModule, tensor_problem
 from h2gcn.ring_table import Schema
@@ -64,8 +61,6 @@ __all__ = [
 
 FORMAT = 1
 MANIFEST, WEIGHTS, MEMBERS = "bundle.json", "weights.safetensors", "members"
-OLDER = "-older"
-"""What ends the name of a model that is being replaced."""
 NOT_SAVED = (*OF_THE_MACHINE, "batch_size")
 """Parameters that are up to the machine that predicts: no model says them."""
 
@@ -194,8 +189,13 @@ def write_model(path: Path, saved: SavedModel, *, force: bool = True) -> None:
     whole. One that is already there is replaced only if it is a saved model, and only
     by `force`.
     """
+    path = path.resolve()
     check_target(path)
-    _replace(path, _files(saved), force=force)
+    check = partial(check_target, path)
+    with replaced_folder(path, _remove, check, force=force) as beside:
+        for name, content in _files(saved).items():
+            (beside / name).parent.mkdir(parents=True, exist_ok=True)
+            (beside / name).write_bytes(content)
 
 
 def _files(saved: SavedModel) -> dict[str, bytes]:
@@ -257,72 +257,9 @@ def member_folder(number: int, name: str) -> str:
     return f"{MEMBERS}/{number}-{name}"
 
 
-def _replace(path: Path, files: dict[str, bytes], *, force: bool) -> None:
-    """Write a folder beside, move an older one away, and take its name."""
-    beside, held = _make_beside(path)
-    older = beside.with_name(f"{beside.name}{OLDER}")
-    with held:
-        try:
-            for name, content in files.items():
-                (beside / name).parent.mkdir(parents=True, exist_ok=True)
-                (beside / name).write_bytes(content)
-            beside.chmod(0o755)
-            if not force:
-                _name_anew(beside, path)
-                return
-            if path.exists():
-                moved = keep(path)  # so that nobody takes it for one that was left
-                if moved is not None:
-                    held.enter_context(moved)
-                path.rename(older)
-            beside.rename(path)
-        except OSError as error:
-            raise cannot_write(path, error) from None
-        finally:
-            # Whatever ended it, Ctrl-C too: the older one is never lost.
-            if older.exists() and not path.exists():
-                older.rename(path)
-            shutil.rmtree(beside, ignore_errors=True)
-            shutil.rmtree(older, ignore_errors=True)
-
-
-def _name_anew(beside: Path, path: Path) -> None:
-    """Give a folder a name that nobody has, else raise."""
-    with suppress(OSError):
-        path.rmdir()  # only if it is empty
-    try:
-        beside.rename(path)
-    except OSError:
-        if os.path.lexists(path):
-            raise AlreadyThere.at_path(path) from None
-        raise
-
-
-def _make_beside(path: Path) -> tuple[Path, ExitStack]:
-    """Make a folder beside another, and keep it from being cleared."""
-    while True:
-        try:
-            beside = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-        except OSError as error:
-            raise cannot_write(path, error) from None
-        held = keep(beside)
-        if held is not None:
-            return beside, held
-
-
 def _recover(path: Path) -> None:
-    """Give a model its name again, if a program was killed while it replaced it.
-
-    An older one that was moved away where the new one is there is cleared.
-    """
-
-    def restore(older: Path) -> None:
-        if path.exists():
-            _remove(older)
-        else:
-            older.rename(path)
-
-    clear_beside(path, f".{path.name}-", OLDER, restore)
+    """Give a model its name again, if a program was killed while it replaced it."""
+    recover_folder(path, _remove)
 
 
 def _remove(folder: Path) -> None:
@@ -334,12 +271,9 @@ def _remove(folder: Path) -> None:
 def check_target(path: Path) -> None:
     """Refuse a folder that a model cannot be written to, before the work is done."""
     _recover(path)
-    clear_beside(path, f".{path.name}-", "", _remove)
     own = {MANIFEST, WEIGHTS, MEMBERS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
-    beside, held = _make_beside(path)
-    with held:
-        beside.rmdir()
+    check_can_make(path)
 
 
 def holds_model(path: Path) -> bool:

@@ -30,6 +30,7 @@ __all__ = [
     "atomic_write",
     "cannot_read",
     "cannot_write",
+    "check_can_make",
     "check_folder",
     "check_new",
     "check_not_stdout",
@@ -68,7 +69,9 @@ _NO_LOCKS = (
 """What a file system says that has no locks."""
 _ENDINGS = (Exception, GeneratorExit, KeyboardInterrupt, SystemExit)
 """How a program can end or go on that has time to clean up; a kill leaves none."""
-_OLDER = "-older"  # ends the name of a folder that is being replaced
+# What the name of a folder ends with that is being written, and being replaced. No
+# user's folder does: these are removed.
+_PART, _OLDER = ".h2gcn-part", ".h2gcn-older"
 _OTHER_KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
@@ -322,11 +325,11 @@ def clear_beside(
     target
         What they were about to write.
     start, end
-        What stands in its name before and after eight letters or digits.
+        What stands in its name before and after eight hexadecimal digits.
     remove
         Called with what they left.
     """
-    own = re.compile(re.escape(start) + r"[0-9a-z_]{8}" + re.escape(end))
+    own = re.compile(re.escape(start) + r"[0-9a-f]{8}" + re.escape(end))
     with suppress(OSError):
         for path in list(target.parent.iterdir()):
             if own.fullmatch(path.name) is not None:
@@ -369,7 +372,13 @@ def _lock(path: Path, held: ExitStack) -> bool | None:
 
 
 @contextmanager
-def replaced_folder(path: Path, remove: Callable[[Path], object]) -> Iterator[Path]:
+def replaced_folder(
+    path: Path,
+    remove: Callable[[Path], object],
+    check: Callable[[], object] = lambda: None,
+    *,
+    force: bool,
+) -> Iterator[Path]:
     """Yield a folder beside `path` to write to; it takes the name at the end.
 
     On an exception the old folder stays. After a kill, `recover_folder` brings it back.
@@ -381,19 +390,27 @@ def replaced_folder(path: Path, remove: Callable[[Path], object]) -> Iterator[Pa
     remove
         Called with the old folder, or with the new one if it was not finished. It must
         remove only files that it knows.
+    check
+        Called before an old folder is moved away; raises if it must stay.
+    force
+        Whether a folder that is not empty is replaced.
     """
-    clear_beside(path, f".{path.name}-", "", remove)
+    recover_folder(path, remove)
     beside, held = _make_folder_beside(path)
-    older = beside.with_name(f"{beside.name}{_OLDER}")
+    older = beside.with_name(beside.name.removesuffix(_PART) + _OLDER)
     with held:
         try:
             yield beside
-            if path.exists():
+            if force and path.exists():
+                check()
                 moved = keep(path)  # or another program takes it for a leftover
-                if moved is not None:
-                    held.enter_context(moved)
+                if moved is None:
+                    raise InputError("another program uses it", where=str(path))
+                held.enter_context(moved)
                 path.rename(older)
-            beside.rename(path)
+                beside.rename(path)
+            else:
+                _take_name(beside, path)
         except OSError as error:
             raise cannot_write(path, error) from None
         finally:
@@ -404,9 +421,21 @@ def replaced_folder(path: Path, remove: Callable[[Path], object]) -> Iterator[Pa
                     remove(folder)
 
 
+def _take_name(beside: Path, path: Path) -> None:
+    """Give a folder a name that no other file has, else raise."""
+    with suppress(OSError):
+        path.rmdir()  # only if it is empty
+    try:
+        beside.rename(path)
+    except OSError:
+        if os.path.lexists(path):
+            raise AlreadyThere.at_path(path) from None
+        raise
+
+
 def _make_folder_beside(path: Path) -> tuple[Path, ExitStack]:
     while True:
-        beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}{_PART}")
         try:
             beside.mkdir()
         except OSError as error:
@@ -414,6 +443,13 @@ def _make_folder_beside(path: Path) -> tuple[Path, ExitStack]:
         held = keep(beside)
         if held is not None:
             return beside, held
+
+
+def check_can_make(path: Path) -> None:
+    """Raise unless a folder can be made beside another one."""
+    beside, held = _make_folder_beside(path)
+    with held:
+        beside.rmdir()
 
 
 def recover_folder(path: Path, remove: Callable[[Path], object]) -> None:
@@ -432,6 +468,7 @@ def recover_folder(path: Path, remove: Callable[[Path], object]) -> None:
             older.rename(path)
 
     clear_beside(path, f".{path.name}-", _OLDER, restore)
+    clear_beside(path, f".{path.name}-", _PART, remove)
 
 
 @contextmanager

@@ -24,10 +24,12 @@ import json
 import math
 import os
 import re
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -100,6 +102,7 @@ ARRAYS = frozenset(
     )
 )
 """The names of all arrays that a store can have."""
+OWN = {MANIFEST, VERIFIED, STATE, *(f"{name}.npy" for name in ARRAYS)}
 _TEMPORARY = re.compile(
     r"\.verified\.\w{8}\.tmp\.json|(manifest|conversion)\.json\.\w{8}\.part"
 )
@@ -338,7 +341,8 @@ def write_store(graph: Graph, folder: str | Path, *, overwrite: bool = False) ->
     check_type("overwrite", overwrite, bool, "True or False")
     target = usable_path(folder).resolve()
     check_target(target, overwrite=overwrite)
-    with replaced_folder(target, _remove_store) as beside:
+    check = partial(check_target, target, overwrite=overwrite)
+    with replaced_folder(target, _remove_store, check, force=overwrite) as beside:
         for name, values in _arrays(graph):
             _write_array(beside / f"{name}.npy", values)
         carried = graph.edge_columns
@@ -396,17 +400,15 @@ def recover_store(folder: Path) -> None:
 
 def clear_store(folder: Path) -> None:
     """Remove the files of a store, finished or not, and no others."""
-    for name in (MANIFEST, VERIFIED, STATE, *(f"{name}.npy" for name in ARRAYS)):
+    for name in OWN:
         (folder / name).unlink(missing_ok=True)
 
 
 def _remove_store(folder: Path) -> None:
     """Remove a folder with a store, finished or not; one with other files stays."""
-    clear_store(folder)
-    for file in folder.iterdir():
-        if _TEMPORARY.fullmatch(file.name):
-            file.unlink()
-    folder.rmdir()
+    names = [file.name for file in folder.iterdir()]
+    if all(name in OWN or _TEMPORARY.fullmatch(name) for name in names):
+        shutil.rmtree(folder)
 
 
 def write_manifest(

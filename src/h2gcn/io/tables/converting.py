@@ -123,7 +123,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is done now, how far it is, and of how much."""
 
 STATE_FORMAT = "h2gcn conversion"
-SCRATCH = "scratch"
+SCRATCH = "h2gcn-scratch"  # no user's folder has this name: it is removed
 """The folder inside a store for what is needed only while it is written."""
 SHARE = 0.75
 """The part of the memory that is planned for: libraries keep some that they freed."""
@@ -257,7 +257,7 @@ def check_new_store(folder: Path) -> None:
             f"{folder}: is a graph store already; remove it, or write to another place."
         )
     if not (folder / STATE).is_file():
-        check_folder(folder, "a graph store", lambda name: name == SCRATCH)
+        check_folder(folder, "a graph store", lambda _: False)
 
 
 class _Plan:
@@ -696,8 +696,9 @@ class _Work:
             if bad is not None:
                 row, column = bad
                 raise InputError(
-                    f"{path}: must hold finite numbers. Got {block[row, column]} in "
-                    f"row {rows.start + row}, column {column}."
+                    f"must hold finite numbers, got {block[row, column]} in "
+                    f"row {rows.start + row}, column {column}",
+                    where=str(path),
                 )
             for column in range(shape[1]):
                 out.put(column, block[:, column], rows.start)

@@ -501,8 +501,8 @@ def test_tokens_are_read_from_a_file_or_the_environment(
 @pytest.mark.parametrize(
     ("content", "rule"),
     [
-        (b"secret", "at least 16 characters. Got 6 instead"),
-        (b"", "at least 16 characters. Got 0 instead"),
+        (b"secret", "at least 16 characters, got 6"),
+        (b"", "at least 16 characters, got 0"),
         (b"two words are too many", "without blanks"),
         ("täglich-ein-wörtchen".encode(), "one line of ASCII"),
         (b"\xff" * 20, "must hold a token in UTF-8"),

@@ -161,8 +161,9 @@ def _checked(token: str, where: str) -> str:
     # The value is a secret, and no message shows it.
     if len(token) < SHORTEST_TOKEN:
         raise InputError(
-            f"{where}: a token must have at least {SHORTEST_TOKEN} characters. Got "
-            f"{len(token)} instead."
+            f"a token must have at least {SHORTEST_TOKEN} characters",
+            value=len(token),
+            where=where,
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
         raise InputError(f"{where}: a token must be one line of ASCII without blanks")

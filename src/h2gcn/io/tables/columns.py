@@ -676,10 +676,7 @@ class TableOptions:
         for field_, (rule, is_sound) in _RULES.items():
             value = getattr(self, field_)
             if not is_sound(value):
-                raise InputError(
-                    f"The table option {field_!r} must be {rule}. "
-                    f"Got {excerpt(value)} instead."
-                )
+                raise InputError(f"must be {rule}", param=field_, value=value)
             # JSON and the command line give lists.
             if isinstance(value, list):
                 object.__setattr__(self, field_, tuple(value))

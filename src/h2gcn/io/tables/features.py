@@ -241,16 +241,17 @@ def map_features(
             f"{file}: cannot be read as an array of numpy, .npy ({one_line(error)})."
         ) from None
     if x.dtype.kind not in "fiub":
-        raise InputError(f"{file}: must hold numbers. Got dtype {x.dtype} instead.")
+        raise InputError(f"must hold numbers, got dtype {x.dtype}", where=str(file))
     if x.ndim != 2 or x.shape[1] == 0:
         raise InputError(
-            f"{file}: must be a matrix with a column for each feature. "
-            f"Got shape {x.shape} instead."
+            f"must be a matrix with a column for each feature, got shape {x.shape}",
+            where=str(file),
         )
     if len(x) != n_nodes:
         raise InputError(
-            f"{file}: must have a row for each of the {n_nodes:,} nodes of "
-            f"{nodes.path.name}. Got {len(x):,} rows instead."
+            f"must have a row for each of the {n_nodes:,} nodes of {nodes.path.name}, "
+            f"got {len(x):,} rows",
+            where=str(file),
         )
     if x.dtype == np.float32:
         return x, ()
@@ -454,9 +455,9 @@ def read_numbers(
             if error is not None:
                 mistakes.add(file.path, error)
                 return values
-            hint = " fill_missing=True puts the median of the column there."
+            hint = "; fill_missing=True puts the median of the column there"
             if filler.fills:
-                hint = " No cell of the column has a number, so it has no median."
+                hint = "; no cell of the column has a number, so it has no median"
         words = partial(_not_finite, file, table, roles, name, row, hint)
         mistakes.add(file.path, words)
     return values
@@ -483,7 +484,7 @@ def _not_finite(
     node = "" if roles.id is None else f", node {excerpt(table[roles.id][row].as_py())}"
     return (
         f"{file.path}: column {excerpt(name)} must hold a finite number in each row, "
-        f"of 32 bits. Got {found} at {file.place(row)}{node}.{hint}"
+        f"of 32 bits, got {found} at {file.place(row)}{node}{hint}"
     )
 
 

@@ -106,8 +106,9 @@ def _no_time(
     file: InputTable, name: str, column: pa.ChunkedArray, row: int, rule: str
 ) -> InputError:
     return InputError(
-        f"{file.path}: column {excerpt(name)} must hold {rule}. "
-        f"Got {excerpt(column[row].as_py())} at {file.place(row)}."
+        f"column {excerpt(name)} must hold {rule}, "
+        f"got {excerpt(column[row].as_py())} at {file.place(row)}",
+        where=str(file.path),
     )
 
 
@@ -246,9 +247,10 @@ def _numbers_of(
         dates = (days * DAY_US).astype(np.int64).astype("datetime64[us]")
     elif missing.any():
         raise InputError(
-            f"{file.path}: column {excerpt(name)} must hold a date in each row. Got a "
-            f"missing value at {file.place(row)}. fill_missing=True puts the median of "
-            "the column there."
+            f"column {excerpt(name)} must hold a date in each row, got a missing value "
+            f"at {file.place(row)}",
+            where=str(file.path),
+            hint="fill_missing=True puts the median of the column there",
         )
     year = dates.astype("datetime64[Y]")
     begins, ends = (one.astype("datetime64[us]") for one in (year, year + 1))
@@ -350,8 +352,9 @@ def _split_by_words(
     if None in found:
         row = int(np.argmax(codes == found.index(None)))
         raise InputError(
-            f"{file.path}: column {excerpt(name)} must say train, val or test, or "
-            f"nothing. Got {excerpt(column[row].as_py())} at {file.place(row)}."
+            f"column {excerpt(name)} must say train, val or test, or nothing, "
+            f"got {excerpt(column[row].as_py())} at {file.place(row)}",
+            where=str(file.path),
         )
     part_of = np.array([*found, ""])[codes]
     notes, parts = [], {}

@@ -176,7 +176,7 @@ def test_settings_of_all_models_stay_with_auto(run: Run, folder: Path) -> None:
     [
         (
             ("--epochs", 5),
-            "--epochs does not go with model 'auto': each of its members",
+            "--epochs does not go with model 'auto': each member has its own",
         ),
         (("--batch-size", 5), "--batch-size does not go with model 'auto'"),
         (

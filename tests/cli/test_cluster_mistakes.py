@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("arguments", "why"),
     [
         (["--cluster", "local:0"], "a cluster is local:N"),
-        (["--cluster", "local:many"], "Got 'local:many'"),
+        (["--cluster", "local:many"], "got 'local:many'"),
         (["--model", "gcn", "--cluster", "local:2"], "gcn has more than that"),
         (["--model", "gat", "--cluster", "local:2"], "Models that can: h2gcn-1"),
     ],

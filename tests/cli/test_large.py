@@ -187,7 +187,7 @@ def test_train_and_predict_with_features_in_a_file(
     assert json.loads(told)["card"]["features"] == 6
     # Without the file, the table's own column is what there is.
     fails(
-        run("predict", model, folder, "-q", "--out", out),
+        run("predict", model, folder, "-q", "--out", tmp_path / "other.csv"),
         "1 feature columns, the model was trained on 6",
     )
 
@@ -244,16 +244,16 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--ring-cap", 0), ("error: --ring-cap must be", "at least 1", "Got 0")),
+        (("--ring-cap", 0), ("error: --ring-cap must be", "at least 1", "got 0")),
         (
             ("--ring-cap", 4, "--model", "gcn"),
             ("error: --ring-cap is for", "'gcn' has none"),
         ),
         (
             ("--ring-cap", 4, "--ring-store", "d"),
-            ("--ring-cap and --ring-store: one or",),
+            ("--ring-cap does not go with --ring-store: a capped ring stays in",),
         ),
-        (("--memory-limit", 0), ("error: --memory-limit must be", "Got 0")),
+        (("--memory-limit", 0), ("error: --memory-limit must be", "got 0")),
         (("--memory-limit", 5e-6), ("will not fit in memory", "the limit is 5.0 kB")),
     ],
 )
@@ -292,11 +292,11 @@ def test_predictions_have_the_options_about_the_machine(
         "the rings will not fit in memory: ",
         "for the prediction, but the limit is 5.0 kB; nothing fits: ",
     )
-    fails(run(*predict, "-q", "--memory-limit", 0), "--memory-limit must", "Got 0")
+    fails(run(*predict, "-q", "--memory-limit", 0), "--memory-limit must", "got 0")
     assert run(*predict)[0] == 0
     exact = rows(tmp_path / "p.csv")
     monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)
-    code, _, err = run(*predict, "--ring-store", store)
+    code, _, err = run(*predict, "--force", "--ring-store", store)
     assert code == 0
     assert f"of them are kept in {store}" in err
     assert list(store.glob("*/ring-2.int32"))

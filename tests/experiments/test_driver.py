@@ -388,7 +388,7 @@ def test_table_1_takes_the_settings_of_its_whole_benchmark() -> None:
     ("arguments", "message"),
     [
         (["sin-cora"], "there is no experiment 'sin-cora'. Did you mean 'syn-cora'"),
-        (["degree", "--protocol", "quik"], "--protocol must be paper, standard, quick"),
+        (["degree", "--protocol", "quik"], "--protocol must be one of 'paper'"),
         (["degree", "--jobs", "0"], "Invalid value for '--jobs'"),
         (["degree", "--jobs", "1", "--ray", "auto"], "--jobs and --ray: one or the"),
         (

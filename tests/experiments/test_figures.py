@@ -218,5 +218,5 @@ def test_without_matplotlib_it_is_said_what_to_install(
 ) -> None:
     assert figures.why_no_figures() == ""
     monkeypatch.setattr(figures, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install 'h2gcn\[figures\]'"):
+    with pytest.raises(InputError, match=r"pip install 'h2gcn\[bench\]'"):
         draw(FIGURES["bars"], tmp_path / "a")

@@ -357,10 +357,11 @@ def test_mistakes_are_one_line(
         (tmp_path / "broken",): ("x/result.json", "not JSON", "line 2"),
         (tmp_path / "bytes",): ("x/result.json", "not JSON"),
         (good, "--out", tmp_path / "page.txt"): ("page.txt", ".html"),
-        (good, "--out", tmp_path / "no" / "page.html"): ("cannot write here",),
+        (good, "--out", tmp_path / "no" / "page.html"): ("does not exist",),
     }.items():
         assert run(*arguments) == 2
         said = capsys.readouterr()
         assert said.out == ""
         assert len(said.err.splitlines()) == 1
-        assert all(word in said.err for word in words)
+        for word in words:
+            assert word in said.err

@@ -572,7 +572,7 @@ def test_a_search_without_optuna_says_how_to_get_it(
     small_graph: Graph, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"pip install 'h2gcn\[tune\]'"):
+    with pytest.raises(InputError, match=r"pip install 'h2gcn\[bench\]'"):
         search(small_graph, "gcn", GRID, SPLITS, n_trials=2, seed=0, store=store)
 
 

@@ -171,7 +171,6 @@ for _name in ("train", "val", "test"):
 for _name in ("adj", "hops"):
     CALLS[f"exact_rings: {_name}"] = argument(exact_rings, _name, {"adj": GRAPH.adj})
 CALLS["load_dataset: name"] = argument(load_dataset, "name", {"root": "nowhere"})
-NAMES["load_dataset: name"] = "dataset"
 _TABLES = {"nodes": "nodes.csv", "edges": "edges.csv"}
 for _name in inspect.signature(read_graph).parameters:
     _usual = {} if _name == "source" else _TABLES

@@ -55,7 +55,7 @@ def star(**changes: Any) -> Graph:
         ),
         (
             {"values": [[1e300, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]},
-            "finite. Got inf in row 0, column 'amount'",
+            "finite, got inf in row 0, column 'amount'",
         ),
         ({"categories": ("kind",)}, "'categories' names 'kind', which is no column"),
         (

@@ -19,6 +19,7 @@ from h2gcn.ring_table import Input, TableInput, TableMaker
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import refused
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 some_unreached = pytest.mark.filterwarnings(
@@ -279,9 +280,8 @@ def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None
     spec = MODELS[name]
     for option, default in (spec.options | dict(spec.fixed)).items():
         if isinstance(default, bool):
-            message = rf"{option} must be True or False\. Got"
             width: Any = (3,) if spec.inputs == "table" else 3
-            with pytest.raises(InputError, match=message):
+            with refused(param=option, value=value, words="must be True or False"):
                 spec.module(width, 3, **dict(spec.fixed) | {option: value})
 
 

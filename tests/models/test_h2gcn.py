@@ -636,7 +636,7 @@ def test_directed_rings_are_whole_and_in_memory(
 ) -> None:
     message = (
         f"{name} does not go with the option 'directed': rings along directions are "
-        r"exact, and stay in memory\.$"
+        r"exact, and stay in memory$"
     )
     clf = NodeClassifier("h2gcn-1", options={"directed": True}, **{name: value})
     with pytest.raises(InputError, match=message):

@@ -389,7 +389,7 @@ def test_a_weight_is_kept_among_columns_that_are_named(folder: Path) -> None:
     [
         ("amuont", POSITIVE, "there is no column 'amuont'.*amount"),
         ("amount", PAYMENTS, "payments: 'edge_weight': an edge cannot weigh less than"),
-        ("kind", POSITIVE, "payments: 'edge_weight' must name a column of numbers"),
+        ("kind", POSITIVE, "payments: edge_weight must name a column of numbers"),
         ("from", POSITIVE, "'from' holds the ends of edges"),
     ],
 )

@@ -108,8 +108,9 @@ def test_large_graphs(workplace: Path) -> None:
         command = shlex.split(line, comments=True)
         assert main([*command[1:], "--epochs", "5"]) == 0, line
         model = workplace / command[command.index("--out") + 1]
-        assert main(["predict", str(model), "my-graph", "--all"]) == 0
-        assert len((workplace / "predictions.csv").read_text().splitlines()) == 301
+        out = f"{model.name}.csv"
+        assert main(["predict", str(model), "my-graph", "--all", "--out", out]) == 0
+        assert len((workplace / out).read_text().splitlines()) == 301
 
 
 def test_the_sample_tables_can_be_read(tmp_path: Path) -> None:
@@ -132,7 +133,9 @@ def test_decisions_on_the_command_line(workplace: Path) -> None:
     for line in BLOCKS["decisions"].splitlines():
         command = shlex.split(line, comments=True)
         assert main(command[1:]) == 0, line
-    assert len((workplace / "predictions.csv").read_text().splitlines()) == 31
+        if command[1] == "predict":
+            out = workplace / command[command.index("--out") + 1]
+            assert len(out.read_text().splitlines()) == 31, line
 
 
 def test_auto_on_the_command_line(workplace: Path) -> None:

@@ -86,9 +86,9 @@ def test_every_command_takes_a_store(folder: Path, tmp_path: Path, run: Run) -> 
     new, links = tmp_path / "new.csv", tmp_path / "links.csv"
     new.write_text("id,age\nq1,0.2\n")
     links.write_text("source,target\nq1,p03\n")
-    more = ("--new-nodes", new, "--new-edges", links, "--out", answers)
+    more = ("--new-nodes", new, "--new-edges", links, "--out", tmp_path / "more.csv")
     assert run("predict", model, store, *more)[0] == 0
-    assert "q1," in answers.read_text()
+    assert "q1," in (tmp_path / "more.csv").read_text()
 
 
 def test_a_model_of_tables_predicts_on_their_store(

@@ -60,10 +60,10 @@ def train(run: Run, model: str, tables: tuple[object, ...], out: Path) -> str:
 
 
 def predict(
-    run: Run, model: Path, tables: tuple[object, ...]
+    run: Run, model: Path, tables: tuple[object, ...], out: str = "out.csv"
 ) -> tuple[list[str], np.ndarray, str]:
-    """Predict; return ids, probabilities and what was said on stderr."""
-    out = model.with_name("out.csv")
+    """Predict into a new file; return ids, probabilities and the notes on stderr."""
+    out = model.with_name(out)
     code, said, notes = run("predict", model, *tables, "--out", out)
     assert code == 0, notes
     rows = list(csv.DictReader(out.read_text().splitlines()))
@@ -89,10 +89,10 @@ def test_from_tables_to_predictions(
     # Another wood, wired otherwise, in which twenty of the trees stand as well.
     other = write(tmp_path / "other", named(range(40, 100)), steps=(2, 3))
     if model == "linkx":  # its columns are the nodes of the first wood
-        result = run("predict", saved, *other, "--out", tmp_path / "out.csv")
+        result = run("predict", saved, *other, "--out", tmp_path / "other.csv")
         fails(result, "the block 'adjacency', a column for each node", "another graph")
         return
-    nodes, shares, _ = predict(run, saved, other)
+    nodes, shares, _ = predict(run, saved, other, "other.csv")
     assert nodes == named(range(40, 100, 4))
     # Labels that were not found again would leave all classes equally likely.
     assert np.ptp(shares, axis=1).max() > 1e-4
@@ -135,7 +135,7 @@ def test_features_on_one_side_only(
     # Labels are spread by the edges alone, so features may come and go.
     train(run, "label-propagation", tables, saved)
     with_features = predict(run, saved, tables)
-    without = predict(run, saved, bare)
+    without = predict(run, saved, bare, "bare.csv")
     assert with_features[0] == without[0]
     assert np.array_equal(with_features[1], without[1])
 

@@ -420,6 +420,23 @@ def test_progress_names_the_member_and_the_time_left(
     ]
 
 
+@pytest.mark.parametrize("calls", [1, 2, 4])
+def test_an_error_of_the_callback_ends_the_fit(
+    clock: Clock, few: tuple[Graph, Split], calls: int
+) -> None:
+    def stop(progress: Progress) -> None:
+        seen.append(progress)
+        if len(seen) == calls:
+            raise RuntimeError("stop")
+
+    seen: list[Progress] = []
+    stage = Stage({"a": Act(epochs=12), "b": Act()}, clock)
+    members = [Member(name, name, "all", uses_graph=True) for name in stage.acts]
+    with pytest.raises(RuntimeError, match="stop"):
+        hold_contest(*few, members, stage.make, time_limit=60.0, on_progress=stop)
+    assert len(seen) == calls
+
+
 def test_progress_tells_of_the_last_fits(
     clock: Clock, few: tuple[Graph, Split]
 ) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -441,6 +442,23 @@ class _Race:
         return -by_node("log_loss", _shares(z, fit_temperature(z, y)), y)
 
 
+class _CallbackError(BaseException):
+    """Carries an error of the caller's callback past handlers of a member's errors."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
+@contextmanager
+def _raising_callback_errors() -> Iterator[None]:
+    try:
+        yield
+    except _CallbackError as carrier:
+        raise carrier.error from None
+
+
+@_raising_callback_errors()
 def hold_contest(
     graph: Graph,
     split: Split,
@@ -631,8 +649,12 @@ def _teller(
     members: int,
 ) -> Callable[[], None]:
     def tell() -> None:
-        if on_progress is not None:
+        if on_progress is None:
+            return
+        try:
             on_progress(Progress(name, number, members, max(clock.left, 0)))
+        except Exception as error:
+            raise _CallbackError(error) from error
 
     return tell
 

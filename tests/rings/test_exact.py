@@ -459,7 +459,7 @@ def test_ring_1_is_the_neighbours(named_adj: sp.csr_array) -> None:
 
 
 @pytest.mark.parametrize("rings", [ring_rows, ring_sizes, ring_pattern])
-@pytest.mark.parametrize("hop", [0, -1])
+@pytest.mark.parametrize("hop", [0, -1, 1.5])
 def test_rings_below_the_first_are_refused(rings: Any, hop: int) -> None:
     with pytest.raises(InputError) as caught:
         rings(NAMED["path"], hop)

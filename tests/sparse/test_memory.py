@@ -72,6 +72,19 @@ def test_free_memory_is_within_the_limits_of_cgroups(
     assert available_memory() == expected * MB
 
 
+@pytest.mark.parametrize("stat", [None, "", "odd", "inactive_file many\n"])
+def test_a_limit_counts_without_a_word_on_page_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stat: str | None
+) -> None:
+    (tmp_path / "memory.max").write_text(f"{100 * MB}\n")
+    (tmp_path / "memory.current").write_text(f"{60 * MB}\n")
+    if stat is not None:
+        (tmp_path / "memory.stat").write_text(stat)
+    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "none")
+    monkeypatch.setattr(memory, "CGROUP_ROOT", tmp_path)
+    assert available_memory() == 40 * MB
+
+
 def test_groups_without_a_limit_take_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

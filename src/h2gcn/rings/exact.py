@@ -260,9 +260,7 @@ def _second_ring(adj: CSR, nodes: NDArray[np.int32]) -> CSR:
 
 def _is_first(hop: int) -> bool:
     """Return whether a ring is the first, which the matrix has; refuse those below."""
-    if hop < 1:
-        raise InputError("must be at least 1", param="hop", value=hop)
-    return hop == 1
+    return check_integer("hop", hop, 1) == 1
 
 
 def _as_nodes(adj: CSR, nodes: NDArray[Any] | None) -> NDArray[np.int32]:

@@ -72,10 +72,19 @@ def _room_in(group: Path) -> int | None:
     try:
         limit = int((folder / "memory.max").read_text())  # "max" is no number
         used = int((folder / "memory.current").read_text())
-        stat = dict(map(str.split, (folder / "memory.stat").read_text().splitlines()))
-        return limit - used + int(stat.get("inactive_file", 0))
     except (OSError, ValueError):
         return None
+    return limit - used + _page_cache(folder)
+
+
+def _page_cache(folder: Path) -> int:
+    """Return the bytes of a cgroup that the kernel frees when they are needed."""
+    with suppress(OSError, ValueError):
+        for line in (folder / "memory.stat").read_text().splitlines():
+            name, _, size = line.partition(" ")
+            if name == "inactive_file":
+                return int(size)
+    return 0
 
 
 def check_room(what: str, need: float) -> None:

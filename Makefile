@@ -1,6 +1,6 @@
 # Every target sets up what it needs, in .venv; what is there already is left alone.
 PYTHON ?= python3
-# Which torch, when .venv is made: any requirement, or the path of a wheel.
+# Which torch, when .venv is made: any requirement, or the path of a wheel. It is kept.
 TORCH ?= $(shell grep '^torch==' constraints.txt)
 # Bytecode is written when a module is first imported; compiling all of it takes a minute.
 PIP := .venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -c .venv/constraints.txt
@@ -13,27 +13,32 @@ export OMP_WAIT_POLICY ?= PASSIVE
 .PHONY: demo test slow portable fuzz lint lock bench results clean
 
 # The environment is built up in steps: a target waits for no package that it does not use.
-.venv/core: pyproject.toml constraints.txt
+.venv/torch:
 	$(PYTHON) -m venv .venv
 	sed '/^torch==/d' constraints.txt > .venv/constraints.txt
 	$(PIP) --upgrade pip
-	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable .
+	$(PIP) '$(TORCH)'
+	touch $@
+
+.venv/core: .venv/torch pyproject.toml constraints.txt
+	sed '/^torch==/d' constraints.txt > .venv/constraints.txt
+	$(PIP) --build-constraint constraints.txt --editable .
 	touch $@
 
 .venv/test: .venv/core
-	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable '.[all]' --group test
+	$(PIP) --build-constraint constraints.txt --editable '.[all]' --group test
 	touch $@
 
 .venv/slow: .venv/test
-	$(PIP) --build-constraint constraints.txt '$(TORCH)' --editable '.[all,ray]' --group slow
+	$(PIP) --build-constraint constraints.txt --editable '.[all,ray]' --group slow
 	touch $@
 
 .venv/lint: .venv/test
-	$(PIP) '$(TORCH)' --group lint
+	$(PIP) --group lint
 	touch $@
 
 .venv/bench: .venv/test
-	$(PIP) '$(TORCH)' --group benchmarks
+	$(PIP) --group benchmarks
 	touch $@
 
 demo: .venv/core
@@ -102,5 +107,5 @@ results: .venv/test
 	.venv/bin/python paper/frontier_page.py
 
 clean:
-	rm -rf .venv .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site
+	rm -rf .venv .nox .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache dist site
 	find . -name __pycache__ -prune -exec rm -rf {} +

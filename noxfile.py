@@ -29,7 +29,8 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0], venv_backend="uv", default=False)
 def minimum(session: nox.Session) -> None:
     """Run the fast tests with the oldest dependencies that pyproject.toml allows."""
-    session.install("--resolution=lowest-direct", "-e.[all]", *TEST)
+    # Without the torch that [tool.uv] chooses.
+    session.install("--no-config", "--resolution=lowest-direct", "-e.[all]", *TEST)
     # Old versions warn of what was changed since.
     session.run("pytest", "-n", "auto", "-m", "not slow", "-W", "default")
 

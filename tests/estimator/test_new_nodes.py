@@ -98,19 +98,18 @@ def afresh(graph: Graph) -> Graph:
 
 
 @pytest.mark.parametrize("model", ALONE)
+@each("directed", [True, False])
 def test_nodes_alone_are_as_among_all(
-    model: str, as_forecast: Callable[[bool], None]
+    model: str, directed: bool, as_forecast: Callable[[bool], None]
 ) -> None:
-    for directed in (True, False):
-        graph = random_graph(0, directed=directed)
-        clf = fitted(model, graph)
-        nodes = np.array([7, 3, 59, 7, 0])
-        alone, whole = both_ways(clf, afresh(graph), nodes, as_forecast)
-        close = {**CLOSE, "err_msg": f"directed={directed}"}
-        np.testing.assert_allclose(alone, whole, **close)
-        # And with the operators that the fit has left.
-        as_forecast(True)
-        np.testing.assert_allclose(clf.predict_proba(graph, nodes), whole, **close)
+    graph = random_graph(0, directed=directed)
+    clf = fitted(model, graph)
+    nodes = np.array([7, 3, 59, 7, 0])
+    alone, whole = both_ways(clf, afresh(graph), nodes, as_forecast)
+    np.testing.assert_allclose(alone, whole, **CLOSE)
+    # And with the operators that the fit has left.
+    as_forecast(True)
+    np.testing.assert_allclose(clf.predict_proba(graph, nodes), whole, **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -165,23 +164,22 @@ def grow(graph: Graph, seed: int, k: int = 5, *, negative: bool = True) -> Graph
 
 # linkx has a column for each node, and none for new ones.
 @pytest.mark.parametrize("model", sorted(set(ALONE) - {"linkx"}))
+@each("seed", range(3))
+@each("directed", [True, False])
 def test_new_nodes_are_as_in_a_graph_that_always_had_them(
-    model: str, as_forecast: Callable[[bool], None]
+    model: str, seed: int, directed: bool, as_forecast: Callable[[bool], None]
 ) -> None:
     """Also where the graph has grown twice, and much was remembered before."""
-    for seed, directed in enumerate((True, False)):
-        base = random_graph(seed, directed=directed)
-        clf = fitted(model, afresh(base))
-        as_forecast(True)
-        clf.predict(base, np.arange(base.n_nodes))  # what may be remembered, is
-        once = grow(base, seed)
-        twice = grow(once, seed + 10)
-        for graph in (once, twice):
-            everyone = np.arange(graph.n_nodes)
-            alone, whole = both_ways(clf, graph, everyone, as_forecast)
-            np.testing.assert_allclose(
-                alone, whole, **CLOSE, err_msg=f"directed={directed}"
-            )
+    base = random_graph(seed, directed=directed)
+    clf = fitted(model, afresh(base))
+    as_forecast(True)
+    clf.predict(base, np.arange(base.n_nodes))  # what may be remembered, is
+    once = grow(base, seed)
+    twice = grow(once, seed + 10)
+    for graph in (once, twice):
+        everyone = np.arange(graph.n_nodes)
+        alone, whole = both_ways(clf, graph, everyone, as_forecast)
+        np.testing.assert_allclose(alone, whole, **CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -194,10 +192,10 @@ def test_new_nodes_are_as_in_a_graph_that_always_had_them(
     ids=str,
 )
 @pytest.mark.parametrize("sparse", [True, False])
+@each("seed", range(3))
 def test_new_nodes_with_options(
-    more: dict[str, Any], sparse: bool, as_forecast: Callable[[bool], None]
+    more: dict[str, Any], sparse: bool, seed: int, as_forecast: Callable[[bool], None]
 ) -> None:
-    seed = int(sparse)
     base = random_graph(seed, sparse=sparse)
     clf = fitted(graph=afresh(base), **more)
     as_forecast(True)

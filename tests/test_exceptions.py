@@ -5,6 +5,7 @@ import warnings
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
 import pytest
 
 from h2gcn.exceptions import (
@@ -58,10 +59,9 @@ def flag(param: str, value: object = MISSING) -> str:
             None,
         ),
         (
-            # What a file calls by this name has no flag.
-            InputError("must be positive", param="l2", value=-1, where="best.json"),
-            "best.json: l2 must be positive, got -1",
-            None,
+            InputError("names no column", param="id_column", value="k", where="a.csv"),
+            "a.csv: id_column names no column, got 'k'",
+            "a.csv: --id-column names no column, got 'k'",
         ),
         (
             InputError("no numbers", where="a.csv", hint={"categorical": "age"}),
@@ -132,11 +132,23 @@ def test_all_fields_survive_pickling(kind: type[InputError]) -> None:
     assert pickle.loads(pickle.dumps(MISSING)) is MISSING
 
 
+def test_a_value_that_cannot_be_pickled_is_still_shown() -> None:
+    for value in (lambda: 1, [object()], np.zeros(3), int, iter([])):
+        error = InputError("must be a path", param="x", value=value)
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(again), again.param) == (str(error), "x")
+        assert error.value is value
+
+
+def test_a_place_of_several_lines_is_shown_on_one() -> None:
+    assert str(InputError("is empty", where="a\nb.csv")) == "a b.csv: is empty"
+
+
 def test_an_error_of_another_process_is_the_same() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         error = pool.submit(refuse, 5).exception(timeout=60)
     assert isinstance(error, InputError)
-    assert error.render(flag) == "a.csv: x must be, got 5; try --ring-cap 64"
+    assert error.render(flag) == "a.csv: --x must be, got 5; try --ring-cap 64"
     assert error.value == 5
 
 

@@ -27,6 +27,15 @@ class _Missing:
         return "MISSING"  # stays one object when an error comes from another process
 
 
+class _Shown(str):
+    """The repr of a value that stayed in another process."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 MISSING: Final = _Missing()
 Name = Callable[..., str]
 
@@ -63,13 +72,11 @@ class _Message(Exception):
         """
         text = self.rule
         if self.param is not None:
-            # What a file calls by this name has no flag.
-            own = self.param if self.where is not None else name(self.param)
-            text = f"{own} {text}"
+            text = f"{name(self.param)} {text}"
         if self.value is not MISSING:
             text += f", got {short_repr(self.value)}"
         if self.where is not None:
-            text = f"{self.where}: {text}"
+            text = f"{' '.join(self.where.splitlines())}: {text}"
         if not self.hint:
             return text
         if isinstance(self.hint, Mapping):
@@ -86,6 +93,13 @@ class _Message(Exception):
 
     def __str__(self) -> str:
         return self.render()
+
+    def __reduce__(self) -> Any:
+        # What was given may be too large for another process, or not get there at all.
+        state = dict(self.__dict__)
+        if not isinstance(self.value, str | int | float | _Missing | None):
+            state["value"] = _Shown(short_repr(self.value))
+        return type(self), (self.rule,), state
 
 
 class InputError(_Message, ValueError):

@@ -1432,7 +1432,7 @@ def test_a_graph_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
         assert run(*command)[0] == 0
         before = (tmp_path / file).read_bytes()
         result = run(*command, "--seed", 1)
-        fails(result, f"{tmp_path / file}: is already there; try --force")
+        fails(result, f"{tmp_path / file}: already exists; try --force")
         assert (tmp_path / file).read_bytes() == before
         assert run(*command, "--seed", 1, "--force")[0] == 0
         assert (tmp_path / file).read_bytes() != before

@@ -323,7 +323,7 @@ def test_too_little_memory_has_a_line_of_its_own(
     error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raising(error, monkeypatch)
-    fails(run("models"), "the machine has not enough memory for this")
+    fails(run("models"), "out of memory")
 
 
 def test_what_the_system_refuses_names_the_file(

@@ -70,7 +70,7 @@ def test_a_file_is_replaced_only_by_force(
                     patch.setattr(module, work, None)
         patch.setattr("h2gcn.datasets.generate_graph", None)
         patch.setattr(report, "say", None)
-        fails(run(*command), f"{file}: is already there; try --force")
+        fails(run(*command), f"{file}: already exists; try --force")
     assert file.read_bytes() == b"mine"
     code, _, err = run(*command, "--force")
     assert code == 0, err
@@ -99,7 +99,7 @@ def test_a_file_that_appears_during_the_work_stays(
 
     monkeypatch.setattr(os, "link", late)
     result = run(*(words.get(word, word) for word in line.split()))
-    fails((result[0], "", result[2]), f"{file}: is already there; try --force")
+    fails((result[0], "", result[2]), f"{file}: already exists; try --force")
     assert file.read_bytes() == b"mine"
     assert not [p for p in file.parent.iterdir() if p.name.startswith(".")]
 
@@ -116,7 +116,7 @@ def test_where_there_are_no_hard_links_a_file_stays_too(
         beside.write_text("first")
     assert file.read_text() == "first"
     with (
-        pytest.raises(io.AlreadyThere, match="is already there; try force=True"),
+        pytest.raises(io.AlreadyThere, match="already exists; try force=True"),
         io.atomic_write(file, force=False),
     ):
         raise AssertionError
@@ -148,7 +148,7 @@ def test_a_joined_file_of_workers_is_replaced_only_by_force(
     out.write_bytes(b"mine")
     monkeypatch.setattr(src, "load_source", None)
     command = ("predict", model, "g", "--cluster", "local:2", "--one-file")
-    fails(run(*command, "--out", out), f"{out}: is already there; try --force")
+    fails(run(*command, "--out", out), f"{out}: already exists; try --force")
     assert out.read_bytes() == b"mine"
 
 
@@ -159,7 +159,7 @@ def test_the_page_of_auto_is_replaced_only_by_force(
     page.write_bytes(b"mine")
     monkeypatch.setattr(src, "load_source", None)
     command = ("train", model.with_name("graph.npz"), "--model", "auto")
-    fails(run(*command, "--page", page), f"{page}: is already there; try --force")
+    fails(run(*command, "--page", page), f"{page}: already exists; try --force")
     assert page.read_bytes() == b"mine"
 
 
@@ -214,6 +214,15 @@ def test_a_training_is_saved_beside_what_appeared_meanwhile(
     assert NodeClassifier.load(tmp_path / "new-3").model == "logistic"
     assert out.read_text() == "mine"
     assert [file.name for file in (tmp_path / "new-2").iterdir()] == ["thesis.txt"]
+
+
+def test_reproduce_keeps_a_page_that_is_not_its_own(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("mine")
+    result = run("reproduce", "theory", "--no-run", "--out", tmp_path)
+    fails(result, f"{page}: already exists, in a folder without results")
+    assert page.read_text() == "mine"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_link_to_an_empty_folder_is_followed(

@@ -89,6 +89,8 @@ def test_arguments_in_prose_become_flags(said: str, shown: str) -> None:
         "h = 0.3, l2 == 5",
         "split=0/nodes.csv: there is no such file",
         r"C:\model=a\nodes.csv: there is no such file",
+        "column 'ring_cap' must hold a finite number",
+        "there is no column 'x'. Columns: 'id', 'ring_cap', 'split_column' and 'label'",
     ],
 )
 def test_what_is_no_argument_stays(said: str) -> None:
@@ -100,6 +102,10 @@ def test_what_was_typed_stays() -> None:
     typed = ("--nodes", "seed=1 nodes.csv", "--id-column=id_column")
     shown = "seed=1 nodes.csv: use --ring-cap 64, not 'id_column'"
     assert speech(*typed).render(InputError(said)) == shown
+    for source in ("hive/epochs=3", "./epochs=3", "epochs=3.npz"):
+        assert speech(source).render(InputError("epochs=3: all alike")) == (
+            "epochs=3: all alike"
+        )
 
 
 def test_values_and_places_stay() -> None:
@@ -134,6 +140,10 @@ def test_only_flags_of_the_command_that_runs_are_named() -> None:
         (["--settings", "SETTINGS", "SOURCE"], 2, "l2", "SETTINGS"),
         (["--seed", "no", "SOURCE"], 2, "seed", None),
         (["--nosuch"], 2, None, None),
+        (["--epochs", "2", "--epochs", "3", "SOURCE"], 2, "epochs", None),
+        (["--split", "7", "SOURCE"], 2, "split", None),
+        (["--option", "a=1", "--option", "a=2", "SOURCE"], 2, "option", None),
+        (["--settings", "TWICE", "SOURCE"], 2, None, "TWICE"),
         (["nosuch.npz"], 2, None, "nosuch.npz"),
     ],
     ids=str,
@@ -148,10 +158,12 @@ def test_a_failure_is_one_json_object_too(
 ) -> None:
     settings = tmp_path / "s.json"
     settings.write_text(json.dumps({"model": "mlp", "l2": -1}))
+    twice = tmp_path / "twice.json"
+    twice.write_text('{"l2": 1, "l2": 2}')
     source = tmp_path / "graph.npz"
     assert main(["generate", "--out", str(source), "--nodes", "60", "--seed", "1"]) == 0
     capsys.readouterr()
-    named = {"SOURCE": str(source), "SETTINGS": str(settings)}
+    named = {"SOURCE": str(source), "SETTINGS": str(settings), "TWICE": str(twice)}
     typed = [named.get(word, word) for word in arguments]
     assert main(["train", "--model", "mlp", *typed, "--json"]) == code
     out, err = capsys.readouterr()
@@ -161,6 +173,17 @@ def test_a_failure_is_one_json_object_too(
     assert (found["exit_code"], found["param"]) == (code, param)
     assert found["where"] == named.get(where or "", where)
     assert f"h2gcn: error: {found['error']}\n" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trian", "--json"], ["--json", "train"], ["serve", "m", "--json"]]
+)
+def test_a_command_without_the_flag_prints_json_too(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert (found["exit_code"], found["where"]) == (2, None)
 
 
 def test_an_internal_error_asks_for_a_report(

@@ -80,7 +80,8 @@ _ARGUMENT = re.compile(
 )
 # Without an underscore it may be anything of the user's, such as a column.
 _QUOTED = re.compile(r"'([a-z]+(?:_[a-z]+)+)'")
-_PATH = r"\S*[/\\]\S*"
+# A path, or columns of the user's table.
+_OWN = r"\S*[/\\]\S*|\b[Cc]olumns?:? '[^']*'(?:(?:,| and| or) '[^']*')*"
 _ALIASES = {"random_state": "seed"}
 Message = InputError | H2GCNWarning
 
@@ -113,8 +114,7 @@ class Speech:
     @property
     def wants_json(self) -> bool:
         """Whether one JSON object is asked for and not printed yet."""
-        asked = "--json" in self.arguments and "json" in self.flags
-        return asked and not self.answered
+        return "--json" in self.arguments and not self.answered
 
     def flag(self, param: str, value: object = MISSING) -> str:
         """Return a parameter as it is typed, alone or with a value to set."""
@@ -143,23 +143,24 @@ class Speech:
 
     def located(self, message: Message) -> Message:
         """Return a message with the settings file that its parameter is from."""
-        param = message.param
-        if (
-            message.where is None
-            and param in self.settings
-            and not self.is_typed(param)
-        ):
-            return message.at(self.settings[param])
+        if message.where is None and self._is_setting(message.param):
+            return message.at(self.settings[str(message.param)])
         return message
+
+    def _is_setting(self, param: str | None) -> bool:
+        """Return whether a parameter is from a file of settings."""
+        return param in self.settings and not self.is_typed(param)
 
     def render(self, message: Message) -> str:
         """Return a message of the library in the words of the command."""
-        message = self.located(message)
+        message = copy(self.located(message))
         if message.where is None:
-            message = copy(message)
             message.rule = self.prose(message.rule)
-            if isinstance(message.hint, str):
-                message.hint = self.prose(message.hint)
+        if isinstance(message.hint, str):
+            message.hint = self.prose(message.hint)
+        if self._is_setting(message.param):  # which has no flag in its file
+            message.rule = f"{message.param} {message.rule}"
+            message.param = None
         return message.render(self.flag)
 
     def prose(self, text: str) -> str:
@@ -168,9 +169,11 @@ class Speech:
         What was typed and what may be a path stay as they are.
         """
         own = {part for word in self.arguments for part in (word, _value_of(word))}
+        paths = [Path(word) for word in own]
+        own |= {part for path in paths for part in (str(path), path.name, path.stem)}
         own = {word for word in own if {"=", "_"} & {*word} and word[:1] != "-"}
         longest_first = sorted(own, key=len, reverse=True)
-        parts = re.split(f"({'|'.join([*map(re.escape, longest_first), _PATH])})", text)
+        parts = re.split(f"({'|'.join([*map(re.escape, longest_first), _OWN])})", text)
         parts[::2] = [in_flags(part, self.flags) for part in parts[::2]]
         return "".join(parts)
 

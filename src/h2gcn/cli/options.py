@@ -479,10 +479,12 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
     """Return the model's options of texts like "heads=4"."""
     options: dict[str, Any] = {}
     for text in texts:
-        name, sign, value = text.partition("=")
-        if not (name.strip() and sign and value.strip()):
-            raise InputError(f"--option must be NAME=VALUE, got {text!r}")
-        options[name.strip()] = _value(name.strip(), value.strip())
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise InputError("must be NAME=VALUE", param="option", value=text)
+        if name in options:
+            raise InputError(f"sets {name} twice", param="option")
+        options[name] = _value(name, value)
     return options
 
 
@@ -961,7 +963,30 @@ def load_as_trained(
 ) -> Graph:
     """Read a graph for a saved model, see `options_of_training` and `load_source`."""
     options = options_of_training(classifier, tables, label_required=label_required)
-    return load_source(source, tables, options, memory_limit)
+    graph = load_source(source, tables, options, memory_limit)
+    _check_filled_alike(graph, options)
+    return graph
+
+
+def _check_filled_alike(graph: Graph, options: TableOptions) -> None:
+    """Raise where a file was filled with other medians than those of the training."""
+    from h2gcn.io import TableOptions
+
+    filled = TableOptions.from_json(graph.record.tables)
+    if not filled.fill_missing:
+        return
+    for kind in ("fill_values", "edge_fill_values"):
+        own = getattr(filled, kind)
+        for column, trained in getattr(options, kind).items():
+            if own.get(column, trained) != trained:
+                raise InputError(
+                    "was filled with medians of its own, not with those of the "
+                    f"training: for column {column!r} it has {own[column]:g}, the "
+                    f"model {trained:g}",
+                    where=graph.name,
+                    hint="give the tables that it was made of with fill_missing=True, "
+                    "or convert them without it",
+                )
 
 
 def options_of_training(

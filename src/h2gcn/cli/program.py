@@ -84,7 +84,7 @@ class _Command(_plain_flags(typer.core.TyperCommand)):  # type: ignore[misc]
                 continue
             single = not (param.multiple or param.is_flag or param.count)
             if single and param.name in given:
-                raise InputError(f"{param.opts[0]} was given twice")
+                raise InputError("was given twice", param=param.name)
             given.add(param.name)
         return super().parse_args(ctx, args)
 
@@ -209,7 +209,7 @@ def _end(error: BaseException, speech: Speech) -> int:
     if isinstance(error, InputError):
         error = speech.located(error)
     code, message = _told(error, speech)
-    message = " ".join(message.split())
+    message = " ".join(message.splitlines())
     say(f"error: {message}")
     if not isinstance(error, OutputError):
         _tell_failure(speech, message, code, error)
@@ -241,9 +241,9 @@ def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     if isinstance(error, OutputError):
         return MISTAKE, str(error)
     if _is_out_of_memory(error):
-        return MISTAKE, "the machine has not enough memory for this"
+        return MISTAKE, "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        where = "a file" if error.filename is None else error.filename
+        where = "cannot write" if error.filename is None else error.filename
         return MISTAKE, f"{where}: {error.strerror}"
     return UNFORESEEN, (
         f"internal error: {type(error).__name__}: {error}. This is a bug; rerun with "

@@ -36,6 +36,7 @@ __all__ = [
     "words_of",
 ]
 
+PAGE = "report.html"
 FAILED = 1
 """Exit code when a run failed; the others are in the tables."""
 FRONTIER_SHOWN = 3
@@ -138,6 +139,7 @@ def command(
     )
     io.check_not_stdout(out, "results need a folder")
     out = io.usable_path(out)
+    _check_page(out)
     experiments.check_protocol(out, names, how.name)
     warnings.simplefilter("ignore", H2GCNWarning)
     if why := experiments.why_no_figures():
@@ -200,12 +202,23 @@ def _find_pool(jobs: int | None, place: str | None) -> AbstractContextManager[Po
 
 def _write_page(out: Path) -> Path:
     """Make one page of all results of a folder; return the file."""
-    page = out / "report.html"
-    with io.atomic_write(page) as beside:
+    with io.atomic_write(out / PAGE) as beside:
         beside.write_text(
             experiments.render_html(experiments.read_results(out)), encoding="utf-8"
         )
-    return page
+    return out / PAGE
+
+
+def _check_page(out: Path) -> None:
+    """Refuse a folder with a page that is not of results, before the work is done."""
+    page = out / PAGE
+    ours = [out / experiments.RUNS, *out.glob("*/result.json")]
+    if page.exists() and not any(file.exists() for file in ours):
+        raise InputError(
+            "already exists, in a folder without results",
+            where=str(page),
+            hint="choose another folder",
+        )
 
 
 @dataclass

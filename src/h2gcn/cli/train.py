@@ -377,11 +377,11 @@ def _split_numbers(text: str, n_splits: int) -> list[int]:
         return list(range(n_splits or N_RANDOM_SPLITS))
     if not (text.isdecimal() and len(text) <= 9):
         raise InputError(
-            f"--split must be a number from 0 on, or 'all', got {text[:60]!r}"
+            "must be a number from 0 on, or 'all'", param="split", value=text[:60]
         )
     if int(text) >= max(n_splits, 1):
         have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
-        raise InputError(f"--split {text}: the data have {have}.")
+        raise InputError(f"{text}: the data have {have}", param="split")
     return [int(text)]
 
 

@@ -76,9 +76,10 @@ def read_graph(
     check_type("options", options, TableOptions, "a TableOptions")
     if source is None:
         if nodes is None or edges is None:
+            missing = "nodes" if nodes is None else "edges"
             raise InputError(
-                "A graph needs a source, or a node table and an edge table together. "
-                f"Got nodes={_told(nodes)} and edges={_told(edges)} instead."
+                "is missing: give a source, or a node table and an edge table",
+                param=missing,
             )
         return read_tables(nodes, edges, options, features=features)
     if nodes is not None or edges is not None:

@@ -193,7 +193,7 @@ class AlreadyThere(InputError):
     @classmethod
     def at_path(cls, path: Path) -> AlreadyThere:
         """Return the error of a path."""
-        return cls("is already there", where=str(path), hint={"force": True})
+        return cls("already exists", where=str(path), hint={"force": True})
 
 
 def check_new(path: str | Path, *, force: bool) -> None:
@@ -656,8 +656,20 @@ def parse_json(
     def refuse(name: str) -> NoReturn:
         raise InputError(f"{where}: holds {name}, which is not a number of JSON")
 
+    def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"holds {twice[:100]!r} twice", where=str(where))
+        return found
+
     try:
-        found = json.loads(content.decode("utf-8"), parse_constant=constants or refuse)
+        found = json.loads(
+            content.decode("utf-8"),
+            parse_constant=constants or refuse,
+            object_pairs_hook=as_dict,
+        )
         if _DOUBTFUL.search(content):
             json.dumps(found, ensure_ascii=False, allow_nan=bool(constants)).encode()
     except InputError:

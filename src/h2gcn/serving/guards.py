@@ -436,7 +436,7 @@ class Guard:
         if isinstance(error, TimeoutError):
             return Refused(504, f"took longer than {self._limits.seconds:g} s")
         if isinstance(error, MemoryError):
-            return Refused(503, "the machine has not enough memory for this")
+            return Refused(503, "out of memory")
         line = f"nobody foresaw this: {type(error).__name__}: {error}"
         self._report(shorten(line), "".join(traceback.format_exception(error)))
         return Refused(500, "nobody foresaw this; the server's log has more")

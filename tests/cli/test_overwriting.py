@@ -249,3 +249,11 @@ def test_commands_find_a_store_whose_replacement_was_killed(
     code, _, err = run("diagnose", store, "--no-fit")
     assert code == 0, err
     assert io.open_store(store).n_nodes == small_graph.n_nodes
+
+
+def test_predict_looks_for_the_folder_before_it_reads(
+    run: Run, model: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "nosuch" / "p.csv"
+    result = run("predict", model, "no such graph", "--out", out)
+    fails(result, f"{out}: the folder {out.parent} does not exist")

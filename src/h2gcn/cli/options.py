@@ -73,6 +73,7 @@ __all__ = [
     "Workers",
     "check_given",
     "check_not_read",
+    "check_output",
     "check_page",
     "check_workers",
     "complete_model",
@@ -870,14 +871,20 @@ def check_not_read(
 
 def check_page(page: Path | None, *, force: bool) -> None:
     """Refuse a page that cannot be written, before the work is done."""
-    from h2gcn.io import check_new, check_suffix, usable_path
+    from h2gcn.io import check_suffix
 
-    if page is None:
-        return
-    check_suffix(page, (".html", ".htm"))
-    check_new(page, force=force)
-    if not usable_path(page).parent.is_dir():
-        raise InputError(f"the folder {page.parent} does not exist", where=str(page))
+    if page is not None:
+        check_suffix(page, (".html", ".htm"))
+        check_output(page, force=force)
+
+
+def check_output(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    from h2gcn.io import check_new, usable_path
+
+    check_new(path, force=force)
+    if not usable_path(path).parent.is_dir():
+        raise InputError(f"the folder {path.parent} does not exist", where=str(path))
 
 
 def is_benchmark(source: str | None) -> bool:

@@ -132,7 +132,6 @@ def command(
     from h2gcn import __version__
     from h2gcn.estimator import load_bundle, translate_labels
     from h2gcn.io import (
-        check_new,
         check_suffix,
         extend_graph,
         listed,
@@ -154,7 +153,7 @@ def command(
         _refuse_with_workers(here_alone)
         out = _check_out_of_workers(out, one_file=one_file)
     src.check_not_read(out, source, tables, new_nodes, new_edges)
-    check_new(out, force=force)
+    src.check_output(out, force=force)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)

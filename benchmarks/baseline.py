@@ -31,6 +31,7 @@ from h2gcn import NodeClassifier, load_dataset
 from h2gcn.models import MODELS
 
 ROOT = Path(__file__).parents[1]
+VERSION = h2gcn.__version__.rpartition(".")[0]
 EPOCHS = 500
 SPEED = {
     "epoch": "cora chameleon pubmed --models h2gcn-2 --no-pyg --repeats 5",
@@ -39,6 +40,7 @@ SPEED = {
     "growth": "1000000 --train 0.25 --dropout 0.5 --epochs 3 --literal-up-to 0",
 }
 DURATION = re.compile(r"^([\d.]+)s (setup|call|teardown) +(\S+)", re.MULTILINE)
+SUMMARY = re.compile(r"^=+ (.* in [\d.]+s.*?) =+$", re.MULTILINE)
 
 
 def main() -> None:
@@ -53,7 +55,7 @@ def main() -> None:
     parser.add_argument("--durations", type=Path)
     parser.add_argument("--coverage", type=Path)
     parser.add_argument(
-        "--out", type=Path, default=ROOT / f"results/baseline-{h2gcn.__version__}.json"
+        "--out", type=Path, default=ROOT / f"results/baseline-{VERSION}.json"
     )
     chosen = parser.parse_args()
     for section in chosen.sections:
@@ -130,7 +132,7 @@ def durations(text: str) -> dict[str, Any]:
             cases[group].add(case)
     ranked = sorted(seconds, key=seconds.__getitem__, reverse=True)
     return {
-        "summary": text.strip().splitlines()[-1],
+        "summary": SUMMARY.findall(text)[-1],
         "measured": {
             group: {"seconds": round(seconds[group], 1), "cases": len(cases[group])}
             for group in ranked

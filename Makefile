@@ -57,9 +57,10 @@ portable: .venv/test
 	H2GCN_TEST_THREADS=3 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default NUMBA_CPU_NAME=generic OPENBLAS_CORETYPE=Prescott \
 	$(PYTEST) -m 'portable and not slow' --dist worksteal --random-order
 
-# Damaged and hostile files, thousands of them.
+# Damaged and hostile files, thousands of them; then new examples for every property.
 fuzz: .venv/slow
 	HYPOTHESIS_PROFILE=fuzz $(PYTEST) tests/fuzz --dist worksteal
+	HYPOTHESIS_PROFILE=random $(PYTEST) -m hypothesis --ignore=tests/fuzz --dist worksteal
 
 lint: .venv/lint
 	.venv/bin/ruff check .

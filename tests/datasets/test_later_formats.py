@@ -307,7 +307,7 @@ def test_classes_of_years_are_those_of_linkx(years: list[Any], count: int) -> No
 
 def test_years_are_numbers() -> None:
     for values in ([np.inf, 1.0], [np.nan]):
-        with pytest.raises(InputError, match="years must be finite numbers"):
+        with pytest.raises(InputError, match=r"^years must be finite numbers"):
             quantile_classes(np.array(values), 5)
 
 

@@ -213,9 +213,9 @@ def test_too_few_nodes_to_set_sets_by_are_told(
 
 @each("alpha", [0, 1, -0.1, "a", None])
 def test_a_share_that_is_none(clf: NodeClassifier, graph: Graph, alpha: object) -> None:
-    with pytest.raises(InputError, match=r"alpha .*must be in \(0, 1\)"):
+    with pytest.raises(InputError, match=r"^alpha must be in \(0, 1\)"):
         clf.predict_set(graph, alpha)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"alpha .*must be in \(0, 1\)"):
+    with pytest.raises(InputError, match=r"^alpha must be in \(0, 1\)"):
         clf.coverage_words(alpha)  # type: ignore[arg-type]
 
 

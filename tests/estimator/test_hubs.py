@@ -138,8 +138,8 @@ def test_auto_is_exact_where_that_is_asked_for(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("cap", "message"),
     [
-        ("some", "ring_cap must be .*'auto'.*'exact'"),
-        (0, "ring_cap must be an integer"),
+        ("some", "^ring_cap must be .*'auto'.*'exact'"),
+        (0, "^ring_cap must be an integer"),
     ],
 )
 @pytest.mark.parametrize("model", ["h2gcn-1", "auto"])

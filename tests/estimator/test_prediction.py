@@ -119,7 +119,7 @@ def test_what_names_nodes(graph: Graph, nodes: ArrayLike, index: list[int]) -> N
         (["1"], "got <U1"),
         ([None], "got object"),
         ([10**30], "got object"),
-        ([[1, 2], [3]], "nodes must be one list of indices, or a mask"),
+        ([[1, 2], [3]], "^nodes must be one list of indices, or a mask"),
         ([0, 50], "must be indices from 0 to 49, got 0 to 50"),
         ([-1], "must be indices from 0 to 49, got -1 to -1"),
         (np.array([2**63], dtype=np.uint64), "got 9223372036854775808 to 92"),

@@ -115,7 +115,7 @@ def test_after_the_time_limit_no_model_is_begun() -> None:
     assert [row.note for row in found.rows[1:]] == ["left out, as time was up"] * 4
     assert found.best is not None
     assert found.time_limit == 1e-9
-    with pytest.raises(InputError, match="time_limit "):
+    with pytest.raises(InputError, match=r"^time_limit must be in"):
         quick_fit(blocks(), time_limit=0)
 
 

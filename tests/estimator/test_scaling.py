@@ -213,7 +213,7 @@ def test_auto_does_not_erase_a_lone_column() -> None:
 def test_an_unknown_kind_is_refused_with_the_nearest() -> None:
     with pytest.raises(
         InputError,
-        match="scaling must be one of 'auto', 'rows', 'standard', 'none', got "
+        match="^scaling must be one of 'auto', 'rows', 'standard', 'none', got "
         r"'row'; did you mean 'rows'\?",
     ):
         fit_scaler("row", X, ALL)

@@ -186,7 +186,7 @@ def test_a_checkpoint_can_be_resumed_whether_it_shows_or_not(
 
 
 def test_verbose_is_yes_or_no(graph: Graph) -> None:
-    with pytest.raises(InputError, match="verbose must"):
+    with pytest.raises(InputError, match=r"^verbose must"):
         fit(graph, verbose="very")
 
 

@@ -319,7 +319,7 @@ def test_processes_that_cannot_start_are_not_started_for_ever(
 
 @pytest.mark.parametrize("jobs", [0, -1, 1.5])
 def test_jobs_are_a_number_of_processes(store: Store, jobs: Any) -> None:
-    with pytest.raises(InputError, match="jobs "):
+    with pytest.raises(InputError, match=r"^jobs must be an integer"):
         run_plan([toy()], store, jobs=jobs)
 
 

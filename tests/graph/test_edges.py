@@ -36,14 +36,17 @@ def star(**changes: Any) -> Graph:
     [
         (
             {"source": [0.5, 0, 1, 0]},
-            r"source must be node indices, 1-D, got shape \(4,\) and dtype float64",
+            r"^source must be node indices, 1-D, got shape \(4,\) and dtype float64",
         ),
-        ({"target": [[1, 1, 0, 2]]}, "target must be node indices, 1-D, got shape"),
+        ({"target": [[1, 1, 0, 2]]}, "^target must be node indices, 1-D, got shape"),
         ({"target": [1, -1, 0, 2]}, "'target' holds a negative node index"),
-        ({"source": [0, 0, 1]}, "target must have as many entries as source, 3, got 4"),
+        (
+            {"source": [0, 0, 1]},
+            "^target must have as many entries as source, 3, got 4",
+        ),
         ({"source": [0, 0, 0, 0]}, "join two nodes. Row 2 joins node 0 to itself"),
         ({"names": ("a", "b", "a")}, "two columns are called 'a'"),
-        ({"values": [["x"] * 3] * 4}, "values must hold numbers"),
+        ({"values": [["x"] * 3] * 4}, "^values must hold numbers"),
         (
             {"values": np.zeros((4, 2))},
             r"each of 4 edges and a column for each of 3 names, got shape \(4, 2\)",
@@ -74,7 +77,7 @@ def test_what_cannot_be_edge_columns_is_refused(
 @each(
     ("given", "message"),
     [
-        ("amounts", "edge_columns must be EdgeColumns, got str"),
+        ("amounts", "^edge_columns must be EdgeColumns, got str"),
         (payments(source=[3, 0, 1, 0]), "'source', names node 3, but there are 3"),
         (payments(target=[1, 1, 0, 7]), "'target', names node 7, but there are 3"),
     ],

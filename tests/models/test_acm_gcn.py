@@ -140,8 +140,8 @@ def test_its_weights_are_drawn_as_in_the_program_and_all_penalised() -> None:
 @each(
     ("options", "message"),
     [
-        ({"relu": "never"}, "relu must be one of 'after', "),
-        ({"dropout": -0.1}, r"dropout must be in \[0, 1\)"),
+        ({"relu": "never"}, "^relu must be one of 'after', "),
+        ({"dropout": -0.1}, r"^dropout must be in \[0, 1\)"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

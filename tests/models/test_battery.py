@@ -289,11 +289,11 @@ def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None
 @each(
     ("options", "message"),
     [
-        ({"dropout": 1.5}, r"dropout must be in \[0, 1\)"),
-        ({"hidden_channels": 0}, "hidden_channels must be"),
-        ({"activation": "tanh"}, "activation must be one of"),
-        ({"in_channels": 0}, "in_channels must be"),
-        ({"out_channels": 0}, "out_channels must be"),
+        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\)"),
+        ({"hidden_channels": 0}, "^hidden_channels must be"),
+        ({"activation": "tanh"}, "^activation must be one of"),
+        ({"in_channels": 0}, "^in_channels must be"),
+        ({"out_channels": 0}, "^out_channels must be"),
     ],
 )
 def test_bad_options_are_named(

@@ -664,7 +664,7 @@ LABELS = r"must be out_channels, 2: it takes labels, one column a class, not fea
         (
             BeliefPropagation,
             {"compatibility": [[1, -1], [1, 1]]},
-            "compatibility must be 2 x 2 numbers",
+            "^compatibility must be 2 x 2 numbers",
         ),
     ],
 )

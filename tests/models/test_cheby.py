@@ -280,30 +280,30 @@ def test_the_operator_is_the_laplacian_scaled_by_the_bound_two(
     [
         (
             {"max_degree": -1},
-            "max_degree must be an integer, at least 0 and at most 32, got -1",
+            "^max_degree must be an integer, at least 0 and at most 32, got -1",
         ),
         ({"max_degree": 33}, "at least 0 and at most 32, got 33"),
         ({"max_degree": 1.5}, r"at least 0 and at most 32, got 1\.5"),
         ({"max_degree": True}, "at least 0 and at most 32, got True"),
         (
             {"dropout": 1},
-            r"dropout must be in \[0, 1\), got 1",
+            r"^dropout must be in \[0, 1\), got 1",
         ),
         (
             {"hidden_channels": 0},
-            "hidden_channels must be an integer, at least 1 and at most 65536, got 0",
+            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
         ),
         (
             {"activation": "rely"},
-            "activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
+            "^activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
         ),
         (
             {"in_channels": 0},
-            "in_channels must be an integer, at least 1, got 0",
+            "^in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            "out_channels must be an integer, at least 1, got 0",
+            "^out_channels must be an integer, at least 1, got 0",
         ),
     ],
 )

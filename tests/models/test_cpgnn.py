@@ -292,21 +292,21 @@ def test_fifty_epochs_on_a_hub_stay_finite(rounds: int) -> None:
 @each(
     ("options", "message"),
     [
-        ({"dropout": 1.5}, r"dropout must be in \[0, 1\), got 1"),
+        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\), got 1"),
         (
             {"rounds": 0},
-            "rounds must be an integer, at least 1 and at most 10000, got 0",
+            "^rounds must be an integer, at least 1 and at most 10000, got 0",
         ),
         (
             {"hidden_channels": 0},
-            "hidden_channels must be an integer, at least 1",
+            "^hidden_channels must be an integer, at least 1",
         ),
-        ({"activation": "tanh"}, "activation must be one of"),
+        ({"activation": "tanh"}, "^activation must be one of"),
         (
             {"in_channels": 0},
-            "in_channels must be an integer",
+            "^in_channels must be an integer",
         ),
-        ({"out_channels": 0}, "out_channels must be an integer"),
+        ({"out_channels": 0}, "^out_channels must be an integer"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

@@ -349,16 +349,16 @@ def test_a_graph_without_edges_stays_so() -> None:
 @each(
     ("options", "message"),
     [
-        ({"kernel": "cold"}, "kernel must be one of .*heat"),
-        ({"alpha": 0}, r"alpha must be in \(0, 1\), got 0"),
-        ({"alpha": 1.0}, r"alpha must be in \(0, 1\)"),
-        ({"time": 0.0}, r"time must be in \(0, 100\]"),
-        ({"time": 101}, r"time must be in \(0, 100\]"),
-        ({"sparsify": "some"}, "sparsify must be one of"),
-        ({"top": 0}, "top must be an integer, at least 1"),
-        ({"top": 2.5}, "top must be an integer, at least 1"),
-        ({"threshold": 0.0}, r"threshold must be in \(0, 1\)"),
-        ({"tolerance": 1.0}, r"tolerance must be in \(0, 1\)"),
+        ({"kernel": "cold"}, "^kernel must be one of .*heat"),
+        ({"alpha": 0}, r"^alpha must be in \(0, 1\), got 0"),
+        ({"alpha": 1.0}, r"^alpha must be in \(0, 1\)"),
+        ({"time": 0.0}, r"^time must be in \(0, 100\]"),
+        ({"time": 101}, r"^time must be in \(0, 100\]"),
+        ({"sparsify": "some"}, "^sparsify must be one of"),
+        ({"top": 0}, "^top must be an integer, at least 1"),
+        ({"top": 2.5}, "^top must be an integer, at least 1"),
+        ({"threshold": 0.0}, r"^threshold must be in \(0, 1\)"),
+        ({"tolerance": 1.0}, r"^tolerance must be in \(0, 1\)"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
@@ -370,5 +370,5 @@ def test_what_is_no_graph_and_no_diffusion_is_named() -> None:
     with pytest.raises(InputError, match=r"^graph must be a Graph"):
         diffused(NAMED["path"])  # type: ignore[arg-type]
     graph = Graph(x=np.eye(5), adj=NAMED["path"])
-    with pytest.raises(InputError, match="by must be a Diffu"):
+    with pytest.raises(InputError, match=r"^by must be a Diffu"):
         diffused(graph, "heat")  # type: ignore[arg-type]

@@ -233,10 +233,10 @@ def test_the_fitted_logits_are_those_of_the_directed_operators(
 @each(
     ("options", "message"),
     [
-        ({"layers": 0}, "layers must be an integer, at lea"),
-        ({"alpha": 1.5}, r"alpha must be in \[0, 1\]"),
-        ({"jumping": "lstm"}, "jumping must be one of 'max"),
-        ({"normalise": "yes"}, "normalise must be True or"),
+        ({"layers": 0}, "^layers must be an integer, at lea"),
+        ({"alpha": 1.5}, r"^alpha must be in \[0, 1\]"),
+        ({"jumping": "lstm"}, "^jumping must be one of 'max"),
+        ({"normalise": "yes"}, "^normalise must be True or"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

@@ -399,12 +399,12 @@ def test_weights_are_drawn_by_each_heads_own_size_and_biases_are_zero() -> None:
 @each(
     ("options", "message"),
     [
-        ({"heads": 0}, "heads must be an integer, at least 1"),
+        ({"heads": 0}, "^heads must be an integer, at least 1"),
         ({"heads": 2.0}, r"heads .*got 2\.0"),
-        ({"out_heads": 0}, "out_heads must be an integer, at"),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1\)"),
-        ({"activation": "gelu"}, "activation must be one of"),
-        ({"hidden_channels": 0}, "hidden_channels must be"),
+        ({"out_heads": 0}, "^out_heads must be an integer, at"),
+        ({"dropout": 1.0}, r"^dropout must be in \[0, 1\)"),
+        ({"activation": "gelu"}, "^activation must be one of"),
+        ({"hidden_channels": 0}, "^hidden_channels must be"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

@@ -199,23 +199,23 @@ def test_the_operator_is_the_renormalised_adjacency() -> None:
     [
         (
             {"dropout": 1},
-            r"dropout must be in \[0, 1\), got 1",
+            r"^dropout must be in \[0, 1\), got 1",
         ),
         (
             {"hidden_channels": 0},
-            "hidden_channels must be an integer, at least 1 and at most 65536, got 0",
+            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
         ),
         (
             {"activation": "rely"},
-            "activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
+            "^activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
         ),
         (
             {"in_channels": 0},
-            "in_channels must be an integer, at least 1, got 0",
+            "^in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            "out_channels must be an integer, at least 1, got 0",
+            "^out_channels must be an integer, at least 1, got 0",
         ),
     ],
 )

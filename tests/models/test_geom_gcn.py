@@ -382,20 +382,20 @@ def test_the_defaults_are_the_papers() -> None:
     [
         (
             {"dropout": 1.0},
-            r"dropout must be in \[0, 1\), got 1\.0",
+            r"^dropout must be in \[0, 1\), got 1\.0",
         ),
         (
             {"hidden_channels": 0},
-            "hidden_channels must be an integer, at least 1 and at most 65536, got 0",
+            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
         ),
         (
             {"activation": "rely"},
-            r"activation must be one of 'relu', .* got 'rely'; did you mean 'relu'",
+            r"^activation must be one of 'relu', .* got 'rely'; did you mean 'relu'",
         ),
-        ({"in_channels": 0}, "in_channels must be an integer"),
+        ({"in_channels": 0}, "^in_channels must be an integer"),
         (
             {"out_channels": 0},
-            "out_channels must be an integer",
+            "^out_channels must be an integer",
         ),
     ],
 )

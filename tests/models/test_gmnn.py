@@ -193,22 +193,22 @@ def test_an_isolated_node_is_predicted_by_itself() -> None:
 @each(
     ("options", "message"),
     [
-        ({"dropout": 1.5}, r"dropout must be in \[0, 1\), got 1"),
+        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\), got 1"),
         (
             {"input_dropout": -1},
-            r"input_dropout must be in \[0, 1\)",
+            r"^input_dropout must be in \[0, 1\)",
         ),
-        ({"iterations": 0}, "iterations must be an integer, at l"),
+        ({"iterations": 0}, "^iterations must be an integer, at l"),
         (
             {"label_steps": 0},
-            "label_steps must be an integer, at ",
+            "^label_steps must be an integer, at ",
         ),
-        ({"draw": "some"}, "draw must be one of"),
-        ({"temperature": 0}, r"temperature must be in \(0, inf\)"),
-        ({"activation": "tanh"}, "activation must be one of"),
-        ({"hidden_channels": 0}, "hidden_channels must be an int"),
-        ({"in_channels": 0}, "in_channels must be an integer"),
-        ({"out_channels": 0}, "out_channels must be an integer"),
+        ({"draw": "some"}, "^draw must be one of"),
+        ({"temperature": 0}, r"^temperature must be in \(0, inf\)"),
+        ({"activation": "tanh"}, "^activation must be one of"),
+        ({"hidden_channels": 0}, "^hidden_channels must be an int"),
+        ({"in_channels": 0}, "^in_channels must be an integer"),
+        ({"out_channels": 0}, "^out_channels must be an integer"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

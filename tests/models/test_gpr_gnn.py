@@ -114,15 +114,15 @@ def test_the_penalty_is_on_the_maps_and_not_on_the_powers() -> None:
 @each(
     ("options", "message"),
     [
-        ({"power": 0}, "power must be an integer, at least"),
+        ({"power": 0}, "^power must be an integer, at least"),
         (
             {"alpha": 0.0},
-            r"alpha must be in \(0, 1\), got 0",
+            r"^alpha must be in \(0, 1\), got 0",
         ),
-        ({"alpha": 1}, r"alpha must be in \(0, 1\), got 1"),
+        ({"alpha": 1}, r"^alpha must be in \(0, 1\), got 1"),
         (
             {"propagation_dropout": 1.0},
-            r"propagation_dropout must be in \[0, 1\)",
+            r"^propagation_dropout must be in \[0, 1\)",
         ),
     ],
 )

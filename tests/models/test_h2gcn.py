@@ -455,30 +455,30 @@ def test_the_order_and_repetition_of_final_do_not_matter() -> None:
     [
         (
             {"dropout": 1.5},
-            r"dropout must be in \[0, 1\), got 1\.5",
+            r"^dropout must be in \[0, 1\), got 1\.5",
         ),
         ({"dropout": 1}, r"dropout .*must be in \[0, 1\), got 1"),
         ({"dropout": -0.1}, r"dropout .*must be in \[0, 1\), got -0\.1"),
         ({"dropout": float("nan")}, r"must be in \[0, 1\), got nan"),
         (
             {"hidden_channels": 0},
-            "hidden_channels must be an integer, at least 1 and at most 65536, got 0",
+            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
         ),
         ({"rounds": -1}, "rounds .*an integer, at least 0, got -1"),
         (
             {"activation": "rely"},
-            "activation must be one of 'relu', 'elu', 'none', got 'rely'; did you "
+            "^activation must be one of 'relu', 'elu', 'none', got 'rely'; did you "
             r"mean 'relu' or 'elu'\?",
         ),
         (
             {"rounds": 1, "final": (0, 2)},
-            r"final must name rounds from 0 to 1, at least one, got \(0, 2\)",
+            r"^final must name rounds from 0 to 1, at least one, got \(0, 2\)",
         ),
         ({"final": ()}, r"rounds from 0 to 2, at least one, got \(\)"),
         ({"final": (-1, 0)}, r"rounds from 0 to 2, .* got \(-1, 0\)"),
         (
             {"hops": ()},
-            r"hops must name rings, 1 or larger, when there are rounds, got \(\)",
+            r"^hops must name rings, 1 or larger, when there are rounds, got \(\)",
         ),
         ({"hops": (0, 1)}, r"rings, 1 or larger, .* got \(0, 1\)"),
     ],
@@ -493,7 +493,7 @@ def test_bad_sizes_are_named(name: str) -> None:
     sizes = {"in_channels": 5, "out_channels": 3, name: 0}
     with pytest.raises(
         InputError,
-        match=f"{name} must be an integer, at least 1, got 0",
+        match=f"^{name} must be an integer, at least 1, got 0",
     ):
         H2GCN(**sizes)
 
@@ -635,7 +635,7 @@ def test_directed_rings_are_whole_and_in_memory(
     small_graph: Graph, name: str, value: object
 ) -> None:
     message = (
-        f"{name} does not go with the option 'directed': rings along directions are "
+        f"^{name} does not go with the option 'directed': rings along directions are "
         r"exact, and stay in memory$"
     )
     clf = NodeClassifier("h2gcn-1", options={"directed": True}, **{name: value})

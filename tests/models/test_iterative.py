@@ -188,7 +188,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
         ({"split": 0}, r"has no split of its own; give a Split\."),
         (
             {"split": Split(np.array([2]), NOTHING, NOTHING)},
-            "split must have training nodes, and all of them labels in",
+            "^split must have training nodes, and all of them labels in",
         ),
         ({"split": Split(np.array([9]), NOTHING, NOTHING)}, "must have training nodes"),
         ({"split": Split(NOTHING, NOTHING, NOTHING)}, "must have training nodes"),
@@ -201,7 +201,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
         ({"estimator": None}, "with 'fit', got None"),
         (
             {"table": "own+ring1"},
-            r"table must be labels nearby, such as labels\.ring1, with own features "
+            r"^table must be labels nearby, such as labels\.ring1, with own features "
             r"or without, got 'own\+ring1'",
         ),
         ({"table": "own"}, "must be labels nearby"),
@@ -385,7 +385,7 @@ def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
             {"rounds": 1001},
             r"rounds .*an integer, at least 0 and at most 1000",
         ),
-        ({"table": "own"}, "table must be lab"),
+        ({"table": "own"}, "^table must be lab"),
         (
             {"table": "labels.ring1+degrees"},
             r"must be labels nearby, such as labels\.r",

@@ -180,32 +180,32 @@ def test_there_are_no_weights() -> None:
     [
         (
             {"in_channels": 5},
-            "in_channels must be out_channels, 3: it takes labels, one column a "
+            "^in_channels must be out_channels, 3: it takes labels, one column a "
             "class, not features, got 5",
         ),
         (
             {"in_channels": 0},
-            "in_channels must be an integer, at least 1, got 0",
+            "^in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            "out_channels must be an integer, at least 1, got 0",
+            "^out_channels must be an integer, at least 1, got 0",
         ),
         (
             {"alpha": 1.0},
-            r"alpha must be in \(0, 1\), got 1\.0",
+            r"^alpha must be in \(0, 1\), got 1\.0",
         ),
         (
             {"alpha": 0},
-            r"alpha must be in \(0, 1\), got 0",
+            r"^alpha must be in \(0, 1\), got 0",
         ),
         (
             {"steps": 0},
-            "steps must be an integer, at least 1 and at most 10000, got 0",
+            "^steps must be an integer, at least 1 and at most 10000, got 0",
         ),
         (
             {"hops": 3},
-            "hops must be an integer, at least 1 and at most 2, got 3",
+            "^hops must be an integer, at least 1 and at most 2, got 3",
         ),
     ],
 )

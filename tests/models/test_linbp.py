@@ -336,24 +336,24 @@ MATRIX = (
     [
         (
             {"in_channels": 5},
-            "in_channels must be out_channels, 2: it takes labels, one column a "
+            "^in_channels must be out_channels, 2: it takes labels, one column a "
             "class, not features, got 5",
         ),
         (
             {"out_channels": 0},
-            "out_channels must be an integer, at least 1, got 0",
+            "^out_channels must be an integer, at least 1, got 0",
         ),
-        ({"scale": 1}, r"scale must be in \(0, 1\), got 1"),
-        ({"scale": 0.0}, r"scale must be in \(0, 1\), got 0"),
+        ({"scale": 1}, r"^scale must be in \(0, 1\), got 1"),
+        ({"scale": 0.0}, r"^scale must be in \(0, 1\), got 0"),
         (
             {"steps": 0},
-            "steps must be an integer, at least 1 and at most 10000, got 0",
+            "^steps must be an integer, at least 1 and at most 10000, got 0",
         ),
         (
             {"echo": "no"},
-            "echo must be True or False, got 'no'",
+            "^echo must be True or False, got 'no'",
         ),
-        ({"echo": 1}, "echo must be True or False, got 1"),
+        ({"echo": 1}, "^echo must be True or False, got 1"),
         ({"compatibility": MIXED}, MATRIX + r"shape \(3, 3\)"),
         ({"compatibility": [1, 2]}, MATRIX + r"shape \(2,\)"),
         ({"compatibility": 0.5}, MATRIX + r"shape \(\)"),

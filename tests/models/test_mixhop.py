@@ -332,7 +332,7 @@ def test_weights_are_drawn_by_each_powers_own_size() -> None:
 def test_powers_are_distinct_integers_from_zero(powers: object) -> None:
     with pytest.raises(
         InputError,
-        match=r"powers must be distinct integers, 0 or larger, at least one, got .*",
+        match=r"^powers must be distinct integers, 0 or larger, at least one, got .*",
     ):
         MixHop(5, 3, powers=powers)
 
@@ -340,11 +340,11 @@ def test_powers_are_distinct_integers_from_zero(powers: object) -> None:
 @each(
     ("options", "message"),
     [
-        ({"hidden_channels": 0}, "hidden_channels must be"),
+        ({"hidden_channels": 0}, "^hidden_channels must be"),
         ({"hidden_channels": 2}, "must be an integer, at least 3 and at most"),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1\)"),
-        ({"input_dropout": -0.1}, "input_dropout must be"),
-        ({"activation": "tanh"}, "activation must be one of"),
+        ({"dropout": 1.0}, r"^dropout must be in \[0, 1\)"),
+        ({"input_dropout": -0.1}, "^input_dropout must be"),
+        ({"activation": "tanh"}, "^activation must be one of"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

@@ -255,10 +255,10 @@ def test_each_layer_sees_a_step_further(layers: int, seen: bool) -> None:
 @each(
     ("options", "message"),
     [
-        ({"layers": 0}, "layers must be an integer, at le"),
+        ({"layers": 0}, "^layers must be an integer, at le"),
         ({"layers": 129}, "at least 1 and at most 128, got 129"),
-        ({"norm": "graph"}, "norm must be one of 'batch',"),
-        ({"dropout": 1.0}, r"dropout must be in \[0, 1"),
+        ({"norm": "graph"}, "^norm must be one of 'batch',"),
+        ({"dropout": 1.0}, r"^dropout must be in \[0, 1"),
     ],
 )
 def test_bad_options_are_named(options: dict[str, object], message: str) -> None:

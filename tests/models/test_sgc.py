@@ -139,17 +139,17 @@ def test_an_isolated_node_is_its_own_neighbourhood() -> None:
     [
         (
             {"power": 0},
-            "power must be an integer, at least 1 and at most 128, got 0",
+            "^power must be an integer, at least 1 and at most 128, got 0",
         ),
         ({"power": 129}, "at least 1 and at most 128, got 129"),
         ({"power": 2.0}, r"at least 1 and at most 128, got 2\.0"),
         (
             {"in_channels": 0},
-            "in_channels must be an integer, at least 1, got 0",
+            "^in_channels must be an integer, at least 1, got 0",
         ),
         (
             {"out_channels": 0},
-            "out_channels must be an integer, at least 1, got 0",
+            "^out_channels must be an integer, at least 1, got 0",
         ),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_row_of_which_too_few_pass_the_first_limit() -> None:
 
 @each("cap", [0, -1, 2.5, True])
 def test_a_cap_must_be_a_positive_integer(cap: int) -> None:
-    with pytest.raises(InputError, match="cap must be"):
+    with pytest.raises(InputError, match=r"^cap must be"):
         capped_ring(STAR, cap)
 
 

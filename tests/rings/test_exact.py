@@ -181,7 +181,7 @@ def test_the_input_is_left_as_it_was() -> None:
 def test_hops_must_be_a_positive_integer(hops: object) -> None:
     with pytest.raises(
         InputError,
-        match=r"hops must be an integer, at least 1 and at most 1000, got .*",
+        match=r"^hops must be an integer, at least 1 and at most 1000, got .*",
     ):
         exact_rings(NAMED["path"], hops=hops)
 

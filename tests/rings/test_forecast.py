@@ -63,6 +63,6 @@ def test_a_forecast_reads_as_a_sentence() -> None:
 def test_forecast_names_the_bad_parameter(name: str, options: dict[str, int]) -> None:
     with pytest.raises(
         InputError,
-        match=f"{name} must be an integer, at least 1, got {options[name]}",
+        match=f"^{name} must be an integer, at least 1, got {options[name]}",
     ):
         forecast_ring(NAMED["path"], **options)

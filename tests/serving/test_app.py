@@ -420,7 +420,7 @@ def test_too_little_memory_is_said(
     ],
 )
 def test_limits_are_checked(name: str, value: Any, rule: str) -> None:
-    with pytest.raises(InputError, match=f"{name} must be {rule}"):
+    with pytest.raises(InputError, match=f"^{name} must be {rule}"):
         Limits(**{name: value})
 
 

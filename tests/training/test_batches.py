@@ -401,7 +401,7 @@ def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
 
 @each("size", [0, -3, 2.5, "8", True])
 def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
-    rule = "batch_size must be an integer, at least 1"
+    rule = "^batch_size must be an integer, at least 1"
     with pytest.raises(InputError, match=rule):
         NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
 

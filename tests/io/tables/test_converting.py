@@ -225,7 +225,7 @@ def test_edges_that_weigh_and_have_times(tmp_path: Path) -> None:
     convert(folder=tmp_path / "store", options=options, **files)
     found = read_graph(tmp_path / "store")
     assert differing(read_graph(options=options, **files), found) == []
-    with pytest.raises(InputError, match="edge_weight must name a column of numbers"):
+    with pytest.raises(InputError, match=": edge_weight must name a column of numbers"):
         convert(
             folder=tmp_path / "other",
             options=TableOptions(edge_weight="at", edge_categorical=("at",)),

@@ -49,6 +49,10 @@ def with_entry(row: int, column: int, value: float) -> np.ndarray:
         ({"classes": ["a"]}, "'y' uses 2 classes, but 'classes' names 1"),
         ({"node_ids": ["a"]}, "^node_ids must have 3 entries, got 1"),
         ({"feature_names": ["a"]}, "^feature_names must have 3 entries, got 1"),
+        (
+            {"feature_names": ["1", "b", 1]},
+            "^feature_names must not hold the same name twice, got '1'",
+        ),
         ({"directed": np.eye(2)}, r"shape of 'adj', \(3, 3\), got \(2, 2\)"),
         (
             {"splits": [Split([0], [1], []), Split([0], [3], [])]},

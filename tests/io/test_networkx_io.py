@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -15,6 +16,8 @@ from h2gcn.io import (
     read_graph,
     read_graphml,
 )
+from support.cases import each
+from support.refusals import refused
 
 
 def pets() -> nx.Graph:
@@ -276,3 +279,32 @@ def test_one_long_name_does_not_make_all_names_long() -> None:
     """An array of the longest times their number would be 16 GB."""
     graph = nx.path_graph([f"n{number}" for number in range(20_000)] + ["x" * 200_000])
     assert len(from_networkx(graph).node_ids[-1]) == 200_000
+
+
+@each(
+    ("attributes", "twice"),
+    [({1: 1.0, "1": 2.0}, "1"), ({"v": [1.0, 2.0], "v[0]": 3.0}, "v[0]")],
+)
+def test_two_node_attributes_that_make_features_of_one_name_are_refused(
+    attributes: dict[Any, Any], twice: str
+) -> None:
+    graph = nx.path_graph(2)
+    nx.set_node_attributes(graph, dict.fromkeys(graph, attributes))
+    with refused(param="features", value=twice, words="rename one of the node att"):
+        from_networkx(graph)
+
+
+def test_two_edge_attributes_of_one_name_are_refused() -> None:
+    graph = nx.Graph()
+    graph.add_edge("a", "b", **{"1": 5.0})
+    graph.edges["a", "b"][1] = 7.0
+    with refused(param="edge_features", value="1", words="rename one of the edge att"):
+        from_networkx(graph)
+    kept = from_networkx(graph, edge_features=["1", "1"]).edge_columns
+    assert kept is not None
+    assert (kept.names, kept.values.tolist()) == (("1",), [[5.0]])
+
+
+def test_an_attribute_that_is_named_twice_is_one_feature() -> None:
+    graph = from_networkx(pets(), features=["age", "age,vec"])
+    assert graph.feature_names == ("age", "vec[0]", "vec[1]")

@@ -5,6 +5,7 @@ from .checks import (
     Features as Features,
     check_split_count as check_split_count,
     first_beyond as first_beyond,
+    first_repeated as first_repeated,
     row_slices as row_slices,
     slices as slices,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ __all__ = [
     "check_times",
     "first_beyond",
     "first_not_finite",
+    "first_repeated",
     "row_slices",
     "slices",
     "tidy",
@@ -225,6 +226,16 @@ def check_times(times: Any, n: int) -> NDArray[Any]:
         )
     kind = "datetime64[us]" if found.dtype.kind == "M" else np.float64
     return found.astype(kind)
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """Return the first of some names that was there before, if any."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def check_split_count(count: int) -> None:

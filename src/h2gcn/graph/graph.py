@@ -38,6 +38,8 @@ from h2gcn.graph.checks import (
     check_labels,
     check_length,
     check_times,
+    first_repeated,
+    row_slices,
     slices,
 )
 from h2gcn.graph.edges import EdgeColumns, pair_weights
@@ -620,9 +622,13 @@ def check_is_graph(graph: object) -> None:
 def _as_texts(name: str, values: Any) -> tuple[str, ...]:
     given = check_list(name, values, "names")
     try:
-        return tuple(map(str, given))
+        texts = tuple(map(str, given))
     except Exception:  # of an object that has no text
         raise InputError("must be a list of names", param=name) from None
+    again = first_repeated(texts)
+    if again is not None:
+        raise InputError("must not hold the same name twice", param=name, value=again)
+    return texts
 
 
 def check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import import_extra, nearest
 from h2gcn.exceptions import InputError
-from h2gcn.graph import EdgeColumns, Graph, structural_features
+from h2gcn.graph import EdgeColumns, Graph, first_repeated, structural_features
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import (
     adjacency_from_edges,
@@ -90,13 +90,14 @@ def from_networkx(
     rows = [G.nodes[node] for node in nodes]
     known = list(dict.fromkeys(key for row in rows for key in row))
     if features is not None:
-        features = split_names(features, known)
+        features = tuple(dict.fromkeys(split_names(features, known)))
     must = label_required and label != "label"
     for wanted in (*((label,) if must else ()), *(features or ())):
         if wanted not in known:
             hint = nearest(wanted, map(str, known))
             raise InputError(f"No node has an attribute {wanted!r}.{hint}")
     blocks, names, notes = _features(nodes, rows, known, label, features)
+    _check_names("features", "node", list(map(str, names)))
     if blocks:
         x = fit_layout(np.hstack(blocks))
     else:
@@ -234,30 +235,46 @@ def _edge_columns(
     """
     rows = [data for _, _, data in G.edges(data=True)]
     known = list(dict.fromkeys(key for row in rows for key in row))
-    columns, notes = {}, []
-    for key in known if wanted is None else split_names(wanted, known):
+    columns, names, notes = [], [], []
+    if wanted is not None:
+        wanted = tuple(dict.fromkeys(split_names(wanted, known)))
+    for key in known if wanted is None else wanted:
         if key not in known:
             hint = nearest(key, map(str, known))
             raise InputError(f"No edge has an attribute {key!r}.{hint}")
         column, why = _edge_numbers([row.get(key) for row in rows])
         if why is None:
-            columns[str(key)] = column
+            columns.append(column)
+            names.append(str(key))
         elif wanted is None:
             notes.append(f"edge attribute {key!r} is left out: {why}")
         else:
             raise InputError(f"Edge attribute {key!r} cannot be used: {why}.")
     if not columns:
         return None, notes
+    _check_names("edge_features", "edge", names)
     joined = ends[:, 0] != ends[:, 1]
     found = EdgeColumns(
         ends[joined, 0],
         ends[joined, 1],
-        np.column_stack(list(columns.values()))[joined],
-        tuple(columns),
+        np.column_stack(columns)[joined],
+        tuple(names),
         directed=G.is_directed(),
         categories=(),
     )
-    return found, [*carried_note([repr(name) for name in columns]), *notes]
+    return found, [*carried_note([repr(name) for name in names]), *notes]
+
+
+def _check_names(param: str, what: str, names: Sequence[str]) -> None:
+    """Raise if two columns share a name: of attributes 1 and "1", or "v" and "v[0]"."""
+    again = first_repeated(names)
+    if again is not None:
+        raise InputError(
+            "makes two columns of one name",
+            param=param,
+            value=again,
+            hint=f"rename one of the {what} attributes",
+        )
 
 
 def _edge_numbers(cells: list[Any]) -> tuple[NDArray[np.float32], str | None]:

@@ -20,6 +20,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.io import TableOptions, convert, convert_tables, open_store, read_graph
 from h2gcn.io.tables import converting, numbering, pairs
+from support.refusals import refused
 from support.stores import differing
 
 Columns = dict[str, list[Any]]
@@ -140,7 +141,9 @@ OPTIONS = st.builds(
     st.integers(1, 3),
     st.integers(0, 2),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_converting_gives_the_graph_that_reading_gives(
     tmp_path_factory: pytest.TempPathFactory,
     columns: tuple[Columns, Columns],
@@ -445,6 +448,23 @@ def test_float_ids_are_text_by_one_rule(
     whole = whole.set_column(1, "target", pa.array([2.0, 3.0, 1e15]))
     pq.write_table(whole, tmp_path / "edges.parquet")
     assert read_graph(tmp_path).n_edges == 3
+
+
+def test_ids_may_be_floats_of_16_bits(tmp_path: Path) -> None:
+    ids = pa.array([1.0, 2.0, 3.5], pa.float16())
+    nodes, edges = pa.table({"id": ids, "f": range(3)}), {"source": ids, "target": ids}
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    edges["target"] = pa.array([2.0, 3.5, 1.0], pa.float16())
+    pq.write_table(pa.table(edges), tmp_path / "edges.parquet")
+    graph = read_graph(tmp_path)
+    assert graph.node_ids.tolist() == ["1", "2", "3.5"]
+    assert graph.n_edges == 3
+    convert(tmp_path, tmp_path / "store")
+    assert differing(open_store(tmp_path / "store"), graph) == []
+    large = pa.table({"id": pa.array([1.0, 2048.0], pa.float16()), "f": [1, 2]})
+    pq.write_table(large, tmp_path / "nodes.parquet")
+    with refused(param="id_column", value=2048.0):
+        read_graph(tmp_path)
 
 
 def test_a_conversion_of_other_tables_is_left_alone(

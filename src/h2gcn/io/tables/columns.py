@@ -992,6 +992,8 @@ def ids_as_written(
             where=file.where(first + row),
             hint="write ids as integers or text",
         )
+    if pa.types.is_float16(column.type):  # Arrow computes with none
+        column = column.cast(pa.float32())
     whole = pc.fill_null(pc.equal(column, pc.round(column)), False)
     integers = pc.if_else(whole, column, None).cast(pa.int64())
     texts = as_written(file, name, pc.if_else(whole, None, column))

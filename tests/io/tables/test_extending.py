@@ -5,11 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io import TableOptions, extend_graph, from_scipy, read_tables
+from support.cases import each
+from support.refusals import refused
 
 NODES = "id,label,age,city\nann,cat,1.5,Rome\nbob,,2,Oslo\ncleo,dog,,Rome\n"
 EDGES = "source,target,amount,kind\nann,bob,5,wire\nbob,cleo,7,cash\n"
@@ -201,3 +204,23 @@ def test_new_nodes_do_not_get_their_own_medians(tmp_path: Path) -> None:
         extend_graph(graph, new["new"], options=TableOptions(fill_missing=True))
     assert told.value.param == "fill_missing"
     assert told.value.where == f"{new['new']}:3"
+
+
+@each("missing", ["", " "])
+def test_dates_that_are_all_missing_are_filled_with_the_kept_median(
+    missing: str, tmp_path: Path
+) -> None:
+    dated = "id,born,label\nann,2020-01-01,u\nbob,2020-01-02,v\ncleo,2020-02-01,u\n"
+    old = write(tmp_path, nodes=dated, edges=EDGES)
+    options = TableOptions(date_features=("born",), fill_missing=True)
+    graph = read_tables(old["nodes"], old["edges"], options)
+    file = write(tmp_path, new=f"id,born\ndan,{missing}\neve,{missing}\n")["new"]
+    nothing = pa.table({"id": ["dan", "eve"], "born": [None, None]})
+    for new in (file, nothing):
+        extended = np.asarray(extend_graph(graph, new).x)
+        np.testing.assert_array_equal(extended[3:], extended[[1, 1]])
+    unfilled = read_tables(
+        old["nodes"], old["edges"], TableOptions(date_features=("born",))
+    )
+    with refused(words="column 'born' must hold dates"):
+        extend_graph(unfilled, file)

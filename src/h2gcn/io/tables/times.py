@@ -220,7 +220,11 @@ def date_features(
     found: dict[str, NDArray[np.float32]] = {}
     for name in roles.dates:
         with mistakes.of(file.path):
-            times = parse_times(file, name, table[name])
+            if name in filler.kept and _is_empty(table[name]):
+                nothing = np.full(table.num_rows, "NaT", dtype="datetime64[us]")
+                times = Times(nothing, zoned=False)
+            else:
+                times = parse_times(file, name, table[name])
             if not times.are_dates:
                 raise InputError(
                     f"{file.path}: column {excerpt(name)} holds numbers, not dates; "
@@ -228,6 +232,13 @@ def date_features(
                 )
             found |= _numbers_of(file, name, times, filler)
     return found
+
+
+def _is_empty(column: pa.ChunkedArray) -> bool:
+    """Tell whether no cell of a column holds anything but blanks."""
+    if column.null_count == len(column):
+        return True
+    return kind_of(column) == "text" and not matches(column, r"\S").any()
 
 
 def _numbers_of(

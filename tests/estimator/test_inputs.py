@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +12,28 @@ from h2gcn import Graph
 from h2gcn.estimator import align_features
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.graph import ReadRecord
 from support.cases import each
 
 TRAINED = ("age", "colour=blue", "colour=red", "height")
 
 
-def graph_of(names: tuple[str, ...], *, sparse: bool = False) -> Graph:
+TABLES = {"categorical": ["colour"]}
+
+
+def graph_of(
+    names: tuple[str, ...], *, sparse: bool = False, tables: Any = TABLES
+) -> Graph:
     """Return two nodes whose features in column j are j + 1 and 10·(j + 1)."""
     row = np.arange(1, len(names) + 1)
     x = np.stack([row, 10 * row])
     adj = np.array([[0, 1], [1, 0]])
     return Graph(
-        x=sp.csr_array(x) if sparse else x, adj=adj, feature_names=names, name="new"
+        x=sp.csr_array(x) if sparse else x,
+        adj=adj,
+        feature_names=names,
+        name="new",
+        record=ReadRecord(tables=tables),
     )
 
 
@@ -111,6 +122,23 @@ def test_a_column_that_changed_its_kind_is_not_a_category() -> None:
         align_features(graph_of(("age=old", "age=young", *TRAINED[1:])), TRAINED)
     with pytest.raises(InputError, match=r"missing \('colour=blue', 'colour=red'\)"):
         align_features(graph_of(("age", "colour", "height")), TRAINED)
+
+
+@each("tables", [{}, {"categorical": ["colour"]}])
+def test_numbers_with_a_sign_of_equality_in_their_names_are_no_categories(
+    tables: dict[str, Any],
+) -> None:
+    with pytest.raises(InputError, match=r"on 2: 1 missing \('f=2'\)$"):
+        align_features(graph_of(("f=1",), tables=tables), ("f=1", "f=2"))
+    with pytest.warns(H2GCNWarning, match="not trained on are left out: 'f=3'$"):
+        align_features(graph_of(("f=1", "f=3"), tables=tables), ("f=1",))
+
+
+def test_a_graph_that_is_from_no_table_may_lack_a_category() -> None:
+    graph = Graph(x=np.eye(2), adj=np.eye(2)[::-1], feature_names=("f=1", "f=2"))
+    with pytest.warns(H2GCNWarning, match="only one of the two graphs has: 'f=3'; "):
+        x = align_features(graph, ("f=1", "f=2", "f=3"))
+    assert dense(x) == [[1, 0, 0], [0, 1, 0]]
 
 
 def test_reordering_alone_gives_no_warning() -> None:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, Split
 from h2gcn.exceptions import InputError
+from h2gcn.graph import ReadRecord, category_columns
 from h2gcn.graph.checks import MAX_CLASSES
 from support.cases import each
 
@@ -65,6 +66,33 @@ def test_what_cannot_be_a_graph_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         path(**changes)
+
+
+@each("kind", [np.array, sp.csr_array])
+@each(
+    ("columns", "found"),
+    [
+        ([[1, 0, 0], [0, 1, 0], [5, 6, 7]], {"f=1": "f", "f=2": "f"}),
+        ([[1, 0, 0], [0, 0, 0], [0, 1, 1]], {"f=1": "f", "f=2": "f", "g=1=2": "g"}),
+        ([[1, 0, 0], [1, 1, 0], [0, 1, 0]], {"g=1=2": "g"}),  # a node has two
+        ([[1, 0, 0], [0, -1, 0], [0, 1, 0]], {"g=1=2": "g"}),
+        ([[1, 0, 0], [0, 2, 0], [0, 0.5, 0]], {}),
+    ],
+)
+def test_categories_are_known_by_their_values(
+    columns: list[list[float]], found: dict[str, str], kind: Any
+) -> None:
+    x, names = kind(np.array(columns).T), ["f=1", "f=2", "g=1=2"]
+    assert category_columns(path(x=x, feature_names=names)) == found
+
+
+def test_categories_of_tables_are_known_by_their_columns() -> None:
+    graph = path(
+        x=np.full((3, 3), 7.0),
+        feature_names=["f=1", "a=b=c", "f"],
+        record=ReadRecord(tables={"categorical": ["a=b"]}),
+    )
+    assert category_columns(graph) == {"a=b=c": "a=b"}
 
 
 @each("kind", [np.array, sp.csr_array, sp.coo_array])

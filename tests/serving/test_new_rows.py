@@ -14,6 +14,7 @@ from h2gcn.graph import CSR
 from h2gcn.io import TableOptions, extend_graph
 from h2gcn.serving import Answers
 from h2gcn.serving.answers import Growing
+from support.refusals import refused
 from support.town import town, town_model
 
 NODES = "id,age,plan,label\nann,3,gold,yes\nbob,5,free,no\ncleo,7,,yes\ndan,9,gold,no\n"
@@ -294,3 +295,37 @@ def test_generic_names_serve_where_no_column_has_them(payments: Graph) -> None:
     made, ids, _ = growing.grown([{"id": "x", "age": 1}], [edge])
     assert ids == ["x"]
     assert made.adj[[4]].indices.tolist() == [0]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_number_of_no_table_may_have_a_sign_of_equality_in_its_name(
+    sparse: bool,
+) -> None:
+    names = ["ratio=5", "kind=a", "kind=b"]
+    x = np.array([[0.5, 1, 0], [3, 0, 1], [0, 0, 0]], dtype=np.float32)
+    graph = Graph(
+        x=CSR(x) if sparse else x,
+        adj=np.ones((3, 3)) - np.eye(3),
+        y=[0, 1, 0],
+        node_ids=["p", "q", "r"],
+        feature_names=names,
+    )
+    made, _ = grown(graph, [{"id": "x", "ratio=5": 4, "kind": "b"}])
+    assert CSR(made.x).toarray()[-1].tolist() == [4, 0, 1]
+    with refused(words="there is no column 'ratio'"):
+        grown(graph, [{"id": "x", "ratio": "5"}])
+
+
+def test_a_number_of_edges_beside_their_categories(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(NODES)
+    (tmp_path / "edges.csv").write_text(
+        "source,target,kind,kind=5\nann,bob,wire,1\nbob,cleo,cash,2\n"
+    )
+    graph = read_graph(tmp_path, options=TableOptions(edge_categorical=("kind",)))
+    edge = {"source": "x", "target": "ann", "kind": "wire", "kind=5": 9}
+    made, _ = grown(graph, [{"id": "x", "age": 1}], [edge])
+    assert made.edge_columns is not None
+    found = dict(
+        zip(made.edge_columns.names, made.edge_columns.values[-1], strict=True)
+    )
+    assert found == {"kind=cash": 0, "kind=wire": 1, "kind=5": 9}

@@ -30,6 +30,8 @@ from h2gcn.graph import (
     Features,
     Graph,
     Split,
+    category_columns,
+    column_of,
     first_beyond,
     grown_from,
     row_slices,
@@ -968,7 +970,7 @@ def _bounded(
 def align_features(graph: Graph, names: tuple[str, ...]) -> Features:
     """Return the graph's features in the order of `names`, [n, len(names)].
 
-    A value of a categorical column (its feature is called `column=value`) that
+    A value of a categorical column (see `category_columns`) that
     only one of the graphs has is not a difference of schema: it is filled with
     zeros or left out, and a warning says so. So are columns that the model does not
     know left out; one that it lacks is an error.
@@ -995,12 +997,11 @@ def _places(graph: Graph, names: tuple[str, ...]) -> list[int] | None:
     missing = [name for name in names if name not in place]
     wanted = set(names)
     new = [name for name in graph.feature_names if name not in wanted]
-    columns = {name.split("=")[0] for name in graph.feature_names if "=" in name}
-    known = {name.split("=")[0] for name in names if "=" in name}
-    lost = [
-        name for name in missing if "=" not in name or name.split("=")[0] not in columns
-    ]
-    added = [name for name in new if name.split("=")[0] not in known]
+    category_of = category_columns(graph)
+    columns = set(category_of.values())
+    known = {column_of(name, columns) for name in names} - {None}
+    lost = [name for name in missing if column_of(name, columns) is None]
+    added = [name for name in new if category_of.get(name) not in known]
     # Columns that are only numbered are told apart by their number alone.
     if lost or (added and names == tuple(map(str, range(len(names))))):
         said = [f"{len(lost)} missing ({listed(lost, 5)})"] if lost else []

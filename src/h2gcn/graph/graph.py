@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -55,8 +56,10 @@ __all__ = [
     "ReadRecord",
     "Split",
     "canonical",
+    "category_columns",
     "check_edge_weight",
     "check_is_graph",
+    "column_of",
     "equal_groups",
     "fingerprint",
     "grown_from",
@@ -552,6 +555,56 @@ def unchecked_graph(**parts: Any) -> Graph:
     for part in fields(Graph):
         object.__setattr__(graph, part.name, parts[part.name])
     return graph
+
+
+def column_of(name: str, columns: Collection[str]) -> str | None:
+    """Return the one of some columns whose category a name is, `column=value`, if any.
+
+    Examples
+    --------
+    >>> column_of("plan=gold", {"plan"}), column_of("ratio=5", {"plan"})
+    ('plan', None)
+    """
+    begins = (name[: sign.start()] for sign in re.finditer("=", name))
+    return next((begin for begin in begins if begin in columns), None)
+
+
+def category_columns(graph: Graph) -> dict[str, str]:
+    """Return the column that each feature is a category of, for those that are one.
+
+    Such a feature is called `column=value`. Tables that were read say which columns
+    have categories. Elsewhere it is those whose features are 0 or 1, and of which no
+    node has two.
+    """
+    if graph.record.tables:
+        asked = graph.record.tables.get("categorical")
+        columns = {*map(str, asked)} if isinstance(asked, list | tuple) else set()
+        found = {name: column_of(name, columns) for name in graph.feature_names}
+        return {name: one for name, one in found.items() if one is not None}
+    groups: dict[str, list[int]] = {}
+    for place, name in enumerate(graph.feature_names):
+        begin, sign, _ = name.partition("=")
+        if sign:
+            groups.setdefault(begin, []).append(place)
+    if not groups:
+        return {}
+    places = np.array([place for group in groups.values() for place in group], int)
+    group_of = np.repeat(np.arange(len(groups)), [*map(len, groups.values())])
+    shape = (len(places), len(groups))
+    members = CSR((np.ones(len(places)), (np.arange(len(places)), group_of)), shape)
+    sound = np.ones(len(groups), dtype=bool)
+    dense = isinstance(graph.x, np.ndarray)
+    for rows in row_slices(graph.x.shape) if dense else [slice(None)]:
+        part = CSR(graph.x[rows][:, places])
+        sound[group_of[part.indices[~np.isin(part.data, (0, 1))]]] = False
+        times = CSR(part @ members)
+        sound[times.indices[times.data > 1]] = False
+    return {
+        graph.feature_names[place]: begin
+        for (begin, group), keep in zip(groups.items(), sound, strict=True)
+        if keep
+        for place in group
+    }
 
 
 def weighted_by(graph: Graph, name: str) -> Graph:

@@ -27,7 +27,7 @@ from h2gcn.estimator import (
     quantile,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
-from h2gcn.graph import CSR, Graph, check_is_graph
+from h2gcn.graph import CSR, Graph, category_columns, check_is_graph, column_of
 from h2gcn.io import TableOptions, listed, shown
 
 __all__ = [
@@ -194,21 +194,21 @@ class Growing:
         self._nodes = _Columns(
             "nodes",
             graph.feature_names,
-            # A graph that is not from tables tells categories by their names alone.
-            lambda name: _column_of(
-                name, tables.categorical, by_sign=not graph.record.tables
-            ),
+            category_columns(graph).get,
             tables.fill_values if fills else {},
             sparse=sparse,
         )
         carried = graph.edge_columns
         categories = () if carried is None else carried.categories
+        edge_column_of = {
+            name: column_of(name, tables.edge_categorical) or name.partition("=")[0]
+            for name in categories
+            if "=" in name
+        }
         self._edges = _Columns(
             "edges",
             () if carried is None else carried.names,
-            lambda name: _column_of(
-                name, tables.edge_categorical, by_sign=name in categories
-            ),
+            edge_column_of.get,
             tables.edge_fill_values if fills else {},
         )
         ids = (graph.record.id_column, tables.id_column)
@@ -284,23 +284,6 @@ class Growing:
                     f"edges.{number}: must join two nodes. Got {shown(name)} twice."
                 )
         return ends
-
-
-def _column_of(name: str, columns: Sequence[str], *, by_sign: bool) -> str | None:
-    """Return the column of which a feature is a category, None for a number.
-
-    Parameters
-    ----------
-    name
-        Of the feature.
-    columns
-        Those that are known to hold categories.
-    by_sign
-        Whether any feature with a `=` in its name is a category.
-    """
-    column, sign, _ = name.partition("=")
-    by_name = column if sign and by_sign else None
-    return next((one for one in columns if name.startswith(f"{one}=")), by_name)
 
 
 def _id_columns(

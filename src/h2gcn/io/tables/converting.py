@@ -762,7 +762,7 @@ class _Work:
                     column[by_column.indices[first:end]] = 1
                     add(f"{name}={word}", column)
         with mistakes.of(file.path):
-            check_feature_names(file, columns.names, n_plain)
+            check_feature_names(file, columns.names, n_plain, roles.categorical)
         if missing and not n_plain and min(missing.values()) == n:
             mistakes.add(
                 file.path,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, EdgeColumns, ReadRecord
+from h2gcn.graph import CSR, EdgeColumns, ReadRecord, column_of
 from h2gcn.io.graph_parts import adjacency_from_edges, carried_note
 from h2gcn.io.mistakes import Mistakes, excerpt, listed
 from h2gcn.io.tables.columns import (
@@ -581,11 +581,16 @@ def read_columns(
             found = _read(file, name, part[name], categorical, room, filler)
         if isinstance(found, _Block):
             again = next((one for one in found.names if one in taken), None)
-            if again is None:
+            alike = _alike(name, blocks) if found.categorical else None
+            if again is None and alike is None:
                 blocks[name] = found
                 taken.update(found.names)
                 continue
-            found = _Unusable(f"there is a column {again!r} already")
+            if again is not None:
+                found = _Unusable(f"there is a column {again!r} already")
+            else:
+                why = f"its categories could be those of column {alike!r}"
+                found = _Unusable(why, remedy="; rename one of the two")
         error = None
         if found.is_gap and found.row is not None:
             error = filler.no_median(name, file, int(rows[found.row]))
@@ -612,6 +617,13 @@ def read_columns(
             if n in blocks or n in options.edge_fill_values
         },
     )
+
+
+def _alike(name: str, blocks: dict[str, _Block]) -> str | None:
+    """Return a column whose categories could be taken for those of another, if any."""
+    columns = [one for one, block in blocks.items() if block.categorical]
+    longer = (one for one in columns if column_of(one, (name,)) is not None)
+    return column_of(name, columns) or next(longer, None)
 
 
 def _taken_note(blocks: dict[str, _Block]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import CSR, Features
+from h2gcn.graph import CSR, Features, column_of
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import check_features_room, doubtful_column, worth_sparse
 from h2gcn.io.mistakes import Mistakes, excerpt, listed, one_line
@@ -182,7 +182,7 @@ def read_features(
             f"({listed(roles.categorical)}) is filled, and no column is numeric.",
         )
     with mistakes.of(file.path):
-        check_feature_names(file, names, len(numeric) + len(more))
+        check_feature_names(file, names, len(numeric) + len(more), roles.categorical)
     notes += missing_notes(missing)
     shape = (table.num_rows, len(names))
     n_nonzero = int(np.count_nonzero(dense)) + sum(block.nnz for block in blocks)
@@ -193,8 +193,10 @@ def read_features(
     return x, tuple(names), notes + filler.notes()
 
 
-def check_feature_names(file: InputTable, names: Sequence[str], n_plain: int) -> None:
-    """Raise if two features share a name.
+def check_feature_names(
+    file: InputTable, names: Sequence[str], n_plain: int, categorical: Sequence[str]
+) -> None:
+    """Raise if two features share a name, or one looks like another's category.
 
     Parameters
     ----------
@@ -204,6 +206,8 @@ def check_feature_names(file: InputTable, names: Sequence[str], n_plain: int) ->
         Of all features: numbers, parts of dates, then values of categories.
     n_plain
         How many of them are not values of categories.
+    categorical
+        The columns of categories.
     """
     seen: set[str] = set()
     for number, name in enumerate(names):
@@ -216,6 +220,15 @@ def check_feature_names(file: InputTable, names: Sequence[str], n_plain: int) ->
                 hint="rename a column",
             )
         seen.add(name)
+    for column in (*names[:n_plain], *categorical):
+        other = column_of(column, categorical)
+        if other is not None:
+            raise InputError(
+                f"column {excerpt(column)} is called like a category of column "
+                f"{excerpt(other)}",
+                where=str(file.path),
+                hint="rename one of the two",
+            )
 
 
 def map_features(

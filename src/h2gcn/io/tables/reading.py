@@ -46,7 +46,14 @@ from h2gcn.io.tables.features import (
     read_features,
 )
 from h2gcn.io.tables.sources import is_database, is_frame, open_database, open_frame
-from h2gcn.io.tables.times import Parts, Times, date_features, parse_times, read_parts
+from h2gcn.io.tables.times import (
+    Parts,
+    Times,
+    date_features,
+    date_names,
+    parse_times,
+    read_parts,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -505,11 +512,11 @@ def _new_nodes(
     wanted = replace(options, feature_columns=(), categorical=())
     if features is None and graph.feature_names != STRUCTURAL:
         categories = _sources(options.categorical, graph.feature_names)
-        dates = tuple(f"{name} (" for name in options.date_features)
+        dates = {one for name in options.date_features for one in date_names(name)}
         numeric = [
             name
             for name in graph.feature_names
-            if _source(name, categories) is None and not name.startswith(dates)
+            if _source(name, categories) is None and name not in dates
         ]
         # As in any table that is predicted, a value that is nowhere is no column.
         wanted = replace(

@@ -18,7 +18,15 @@ from h2gcn.io.tables.features import NUMBER, PARTS, Filler, kind_of, matches
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Parts", "Times", "check_zone", "date_features", "parse_times", "read_parts"]
+__all__ = [
+    "Parts",
+    "Times",
+    "check_zone",
+    "date_features",
+    "date_names",
+    "parse_times",
+    "read_parts",
+]
 
 WHAT = "dates, such as 2024-06-01 or 2024-06-01 12:30, or numbers"
 DAY_US = 86_400_000_000
@@ -267,13 +275,19 @@ def _numbers_of(
     begins, ends = (one.astype("datetime64[us]") for one in (year, year + 1))
     in_year = (dates - begins) / (ends - begins)
     in_week = (days + 3) % 7 / 7  # 1970 began on a Thursday
-    waves = {
-        f"{name} ({wave} of {unit})": turn(2 * np.pi * part)
-        for unit, part in (("year", in_year), ("week", in_week))
-        for wave, turn in (("sine", np.sin), ("cosine", np.cos))
-    }
-    columns = {f"{name} (days)": days, **waves}
-    return {label: values.astype(np.float32) for label, values in columns.items()}
+    turns = [
+        turn(2 * np.pi * part)
+        for part in (in_year, in_week)
+        for turn in (np.sin, np.cos)
+    ]
+    columns = zip(date_names(name), [days, *turns], strict=True)
+    return {label: values.astype(np.float32) for label, values in columns}
+
+
+def date_names(name: str) -> tuple[str, ...]:
+    """Return what the numbers are called that a column of dates becomes."""
+    waves = ("sine of year", "cosine of year", "sine of week", "cosine of week")
+    return tuple(f"{name} ({part})" for part in ("days", *waves))
 
 
 # ------------------------------------------------------------------------------- splits

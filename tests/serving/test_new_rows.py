@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from h2gcn import Graph, NodeClassifier, Split, read_graph
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
-from h2gcn.io import TableOptions, extend_graph
+from h2gcn.io import TableOptions, convert, extend_graph, write_npz
 from h2gcn.serving import Answers
 from h2gcn.serving.answers import Growing
 from support.refusals import refused
@@ -329,3 +329,34 @@ def test_a_number_of_edges_beside_their_categories(tmp_path: Path) -> None:
         zip(made.edge_columns.names, made.edge_columns.values[-1], strict=True)
     )
     assert found == {"kind=cash": 0, "kind=wire": 1, "kind=5": 9}
+
+
+@pytest.mark.parametrize("form", ["tables", "store", "npz"])
+def test_a_column_that_is_not_used_is_no_id(form: str, tmp_path: Path) -> None:
+    tables = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    tables[0].write_text("person,id,age,label\nann,bob,1,u\nbob,ann,2,v\n")
+    tables[1].write_text("payer,payee,source,target\nann,bob,web,7\n")
+    options = TableOptions(
+        id_column="person",
+        source_column="payer",
+        target_column="payee",
+        edge_features=(),
+    )
+    graph = read_graph(nodes=tables[0], edges=tables[1], options=options)
+    assert graph.record.other_columns == ("id", "source", "target")
+    if form == "npz":
+        write_npz(graph, tmp_path / "graph.npz")
+        graph = read_graph(tmp_path / "graph.npz")
+    elif form == "store":
+        built = tmp_path / "store"
+        convert(folder=built, nodes=tables[0], edges=tables[1], options=options)
+        graph = read_graph(built)
+    growing = Growing(graph, lambda _: "")
+    node, edge = {"person": "x", "age": 1}, {"payer": "x", "payee": "ann"}
+    assert growing.grown([node], [edge])[1] == ["x"]
+    with refused(words="nodes.0: lacks 'person', the id of a node"):
+        growing.grown([{"id": "x", "age": 1}], [])
+    with refused(words="edges.0: lacks 'payer', the id of a node"):
+        growing.grown([node], [{"source": "x", "payee": "ann"}])
+    with refused(words="edges.0: lacks 'payee', the id of a node"):
+        growing.grown([node], [{"payer": "x", "target": "ann"}])

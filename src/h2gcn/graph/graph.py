@@ -134,6 +134,9 @@ class ReadRecord:
     """How it was read (`TableOptions.to_json`), for others to be read alike."""
     id_column: str | None = None
     """What the node table calls the column of the ids."""
+    other_columns: tuple[str, ...] = ()
+    """Which of `id`, `source` and `target` are columns of the tables that hold other
+    things."""
 
     def sentences(self) -> list[str]:
         """Return what was merged, symmetrised and dropped, a sentence each."""

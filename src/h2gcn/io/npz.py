@@ -237,7 +237,9 @@ def _edge_columns(archive: Archive) -> EdgeColumns:
 def _record(text: NDArray[Any]) -> ReadRecord:
     try:
         values = json.loads(str(text))
-        record = ReadRecord(**{**values, "notes": tuple(values["notes"])})
+        others = tuple(values.get("other_columns", ()))
+        texts = {"notes": tuple(values["notes"]), "other_columns": others}
+        record = ReadRecord(**{**values, **texts})
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError("'record' is not the record of a reader.") from None
     counts = (
@@ -247,7 +249,7 @@ def _record(text: NDArray[Any]) -> ReadRecord:
     sound = (
         all(type(count) is int for count in counts)
         and isinstance(record.edges_read, int | None)
-        and all(isinstance(note, str) for note in record.notes)
+        and all(isinstance(t, str) for t in (*record.notes, *record.other_columns))
         and isinstance(record.tables, dict)
         and all(isinstance(name, str) for name in record.tables)
         and isinstance(record.id_column, str | None)

@@ -212,10 +212,12 @@ class Growing:
             tables.edge_fill_values if fills else {},
         )
         ids = (graph.record.id_column, tables.id_column)
-        self._id_names = _id_columns("id", ids, self._nodes.known)
+        others = graph.record.other_columns
+        self._id_names = _id_columns("id", ids, (*self._nodes.known, *others))
+        taken = (*self._edges.known, *others)
         self._ends = (
-            _id_columns("source", (tables.source_column,), self._edges.known),
-            _id_columns("target", (tables.target_column,), self._edges.known),
+            _id_columns("source", (tables.source_column,), taken),
+            _id_columns("target", (tables.target_column,), taken),
         )
 
     def grown(
@@ -294,12 +296,12 @@ def _id_columns(
     Parameters
     ----------
     generic
-        A name that every request may use, unless a column of numbers or categories
+        A name that every request may use, unless a column that holds other things
         has it.
     named
         What the tables of the training call it.
     taken
-        The columns of numbers and categories.
+        The columns that hold other things.
     """
     names = dict.fromkeys(filter(None, named))
     if not names or generic not in taken:

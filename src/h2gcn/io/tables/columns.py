@@ -48,6 +48,7 @@ __all__ = [
     "choose_roles",
     "ids_as_written",
     "open_table",
+    "other_columns",
     "require_column",
     "split_names",
     "text_array",
@@ -940,6 +941,26 @@ def require_column(file: InputTable, name: str) -> str:
             f"{nearest(name, file.columns)} Columns: {listed(file.columns)}."
         )
     return name
+
+
+def other_columns(
+    nodes: InputTable, id_column: str | None, edges: InputTable, ends: Sequence[str]
+) -> tuple[str, ...]:
+    """Return which of `id`, `source` and `target` are columns that hold other things.
+
+    Parameters
+    ----------
+    nodes, id_column
+        The node table, and which of its columns has the ids.
+    edges, ends
+        The edge table, and which of its columns have the source and the target.
+    """
+    held = (("id", nodes, id_column), ("source", edges, ends[0]))
+    return tuple(
+        name
+        for name, file, column in (*held, ("target", edges, ends[1]))
+        if name in file.known and name != column
+    )
 
 
 def _by_name(file: InputTable, names: tuple[str, ...]) -> str | None:

@@ -75,6 +75,7 @@ from h2gcn.io.tables.columns import (
     choose_ends,
     choose_roles,
     ids_as_written,
+    other_columns,
 )
 from h2gcn.io.tables.edges import (
     Carried,
@@ -1112,6 +1113,9 @@ class _Work:
             notes=(*plan.node_file.notes, *notes, *edges["notes"]),
             tables=read_alike.to_json(),
             id_column=None if plan.id_column == INDEX else plan.id_column,
+            other_columns=other_columns(
+                plan.node_file, plan.id_column, plan.edge_file, plan.ends
+            ),
         )
         manifest = write_manifest(
             self.target,

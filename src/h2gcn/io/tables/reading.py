@@ -30,9 +30,11 @@ from h2gcn.io.tables.columns import (
     Roles,
     TableOptions,
     as_text,
+    choose_ends,
     choose_roles,
     ids_as_written,
     open_table,
+    other_columns,
     require_column,
     split_names,
     text_array,
@@ -131,6 +133,7 @@ def read_tables(
     mistakes.tell()
     assert node_file is not None
     assert found is not None
+    assert edge_file is not None
     assert edge_part is not None
     x, names, notes = found.x, found.names, found.notes
     adj, record = edge_part.adj, edge_part.record
@@ -146,6 +149,7 @@ def read_tables(
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
     told = replace(found.options, edge_fill_values=edge_part.fill_values)
+    ends = choose_ends(edge_file, options)[:2]
     graph = Graph(
         x=x,
         adj=adj,
@@ -160,6 +164,7 @@ def read_tables(
             notes=node_file.notes + notes + record.notes,
             tables=told.to_json(),
             id_column=None if found.roles.id == INDEX else found.roles.id,
+            other_columns=other_columns(node_file, found.roles.id, edge_file, ends),
         ),
         edge_columns=edge_part.columns,
         splits=found.parts.splits,

@@ -139,3 +139,29 @@ def test_mistakes_are_one_line(folder: Path, tmp_path: Path, run: Run) -> None:
     store.mkdir()
     (store / "conversion.json").write_text("{}")
     fails(run("diagnose", store), "is a graph store that is not finished")
+
+
+def test_a_store_that_was_filled_with_medians_of_its_own_is_refused(
+    tmp_path: Path, run: Run
+) -> None:
+    for name, age in (("old", 1), ("new", 7)):
+        folder = tmp_path / name
+        folder.mkdir()
+        nodes = [f"n{i},{age + i % 5},{age}.5,{'uv'[i % 2]}" for i in range(20)]
+        nodes[0] = "n0,,,u"
+        edges = [f"n{i},n{(i + 1) % 20},{'' if i == 3 else age}" for i in range(20)]
+        text = "\n".join(["id,age,fee,label", *nodes])
+        (folder / "nodes.csv").write_text(text)
+        (folder / "edges.csv").write_text("\n".join(["source,target,sum", *edges]))
+        built = ("convert", folder, "--fill-missing", "--out", tmp_path / f"{name}.g")
+        assert run(*built)[0] == 0
+    model = tmp_path / "model"
+    trained = ("train", tmp_path / "old", "--model", "logistic", "--fill-missing")
+    assert run(*trained, "--option", "table=own+edges", "--out", model)[0] == 0
+    words = "medians of its own", "'age' it has 9, the model 3", "with --fill-missing"
+    for command in ("predict", "evaluate"):
+        fails(run(command, model, tmp_path / "new.g"), *words)
+    for other in ("new", "old.g"):
+        more = ("--fill-missing", "--out", tmp_path / f"{other}.csv")
+        code, _, err = run("predict", model, tmp_path / other, "--all", *more)
+        assert code == 0, err

@@ -231,3 +231,11 @@ def test_lists_and_flags_may_be_given_twice(
     twice = ["--categorical", "a", "--categorical", "b", "--undirected", "--undirected"]
     assert main(["diagnose", "nosuch", *twice]) == 2
     assert "is neither a dataset nor a file" in capsys.readouterr().err
+
+
+def test_what_to_do_about_a_file_is_told_in_flags() -> None:
+    hint = "fill_missing=True puts the median of the column there"
+    said = InputError("'id_column' holds nothing", where="nodes.csv", hint=hint)
+    told = "nodes.csv: 'id_column' holds nothing; --fill-missing puts the median of"
+    assert speech().render(said).startswith(told)
+    assert said.hint == hint

@@ -158,7 +158,11 @@ def test_a_store_that_was_filled_with_medians_of_its_own_is_refused(
     model = tmp_path / "model"
     trained = ("train", tmp_path / "old", "--model", "logistic", "--fill-missing")
     assert run(*trained, "--option", "table=own+edges", "--out", model)[0] == 0
-    words = "medians of its own", "'age' it has 9, the model 3", "with --fill-missing"
+    words = (
+        "new.g: was filled with medians of its own",
+        "'age' it has 9, the model 3",
+        "with --fill-missing",
+    )
     for command in ("predict", "evaluate"):
         fails(run(command, model, tmp_path / "new.g"), *words)
     for other in ("new", "old.g"):

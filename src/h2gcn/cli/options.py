@@ -971,11 +971,13 @@ def load_as_trained(
     """Read a graph for a saved model, see `options_of_training` and `load_source`."""
     options = options_of_training(classifier, tables, label_required=label_required)
     graph = load_source(source, tables, options, memory_limit)
-    _check_filled_alike(graph, options)
+    _check_filled_alike(graph, options, source)
     return graph
 
 
-def _check_filled_alike(graph: Graph, options: TableOptions) -> None:
+def _check_filled_alike(
+    graph: Graph, options: TableOptions, source: str | None
+) -> None:
     """Raise where a file was filled with other medians than those of the training."""
     from h2gcn.io import TableOptions
 
@@ -990,7 +992,7 @@ def _check_filled_alike(graph: Graph, options: TableOptions) -> None:
                     "was filled with medians of its own, not with those of the "
                     f"training: for column {column!r} it has {own[column]:g}, the "
                     f"model {trained:g}",
-                    where=graph.name,
+                    where=source,
                     hint="give the tables that it was made of with fill_missing=True, "
                     "or convert them without it",
                 )

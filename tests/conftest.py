@@ -17,7 +17,7 @@ import torch
 from h2gcn import Graph
 from h2gcn.cli import main
 from h2gcn.cluster import Cluster
-from support.clusters import Clusters
+from support.clusters import Clusters, fewer_workers
 from support.commands import Run
 from support.graphs import NAMED, adjacency
 
@@ -36,6 +36,11 @@ hypothesis.settings.register_profile(
     deadline=None,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.register_profile(
+    "random",
+    parent=hypothesis.settings.get_profile("fuzz"),
+    max_examples=200,
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -56,7 +61,7 @@ PORTABLE = {"sparse", "rings", "ring_table", "models", "training"}
 GROUPS = {
     "browser": "browser",
     "postgresql_server": "postgresql",
-    "local_cluster": "ray",
+    "three_workers": "ray",
     "two_machines": "ray-two-machines",
 }
 """Fixtures that only one process of a parallel run should set up."""
@@ -113,6 +118,11 @@ def pytest_collection() -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)  # before they are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by their folder and by the fixtures that they need."""
+    # Those of one cluster follow one another, so that each is started once.
+    for kind in ("three_workers", "two_machines"):
+        items.sort(
+            key=lambda item, kind=kind: kind in getattr(item, "fixturenames", ())
+        )
     for item in items:
         if item.path.parent.name in PORTABLE:
             item.add_marker("portable")
@@ -130,7 +140,7 @@ def pytest_runtest_setup() -> None:
     torch.manual_seed(0)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Start the system's Chromium, or leave the test out aloud."""
     if CHROMIUM is None:
@@ -159,9 +169,24 @@ def clusters() -> Iterator[Clusters]:
 
 
 @pytest.fixture
-def local_cluster(clusters: Clusters) -> Cluster:
-    """Return a cluster of two workers of this machine."""
+def three_workers(clusters: Clusters) -> Cluster:
     return clusters.start("local")
+
+
+@pytest.fixture
+def local_cluster(three_workers: Cluster) -> Iterator[Cluster]:
+    """Return a cluster of two workers of this machine."""
+    with fewer_workers(three_workers, 2) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=[1, 2, 3])
+def each_cluster(
+    request: pytest.FixtureRequest, three_workers: Cluster
+) -> Iterator[Cluster]:
+    """Return a cluster of one worker, then of two, then of three."""
+    with fewer_workers(three_workers, request.param) as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from support.shared_graphs import make_graph
 
 
 @pytest.fixture
-def cluster(local_cluster: Cluster) -> str:
+def cluster(three_workers: Cluster) -> str:
     """Return what commands of this process call the cluster that it is connected to."""
-    assert local_cluster.workers == 2
+    assert three_workers.workers == 3
     return "auto"
 
 
@@ -107,7 +107,7 @@ def test_workers_train_h2gcn(
     one, ours = (json.loads(text)["splits"][0] for text in (here, there))
     assert ours["best_epoch"] == one["best_epoch"]
     (spread,) = json.loads(there)["cluster"]
-    assert (spread["workers"], spread["starts"]) == (2, 1)
+    assert (spread["workers"], spread["starts"]) == (3, 1)
     assert spread["sent"] > 0
     assert ours["test_accuracy"] == one["test_accuracy"]
     assert (tmp_path / "state" / "split-0" / "checkpoint.json").exists()

@@ -12,7 +12,7 @@ import pytest
 from h2gcn.cluster import Cluster, Machine, check_place, connection, workers_that_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
 
-pytestmark = pytest.mark.usefixtures("no_cluster")
+needs_no_cluster = pytest.mark.usefixtures("no_cluster")
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +21,7 @@ def without_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_OWN_TOKEN", [])
 
 
+@needs_no_cluster
 @pytest.mark.parametrize(
     "where",
     [
@@ -35,6 +36,7 @@ def test_a_cluster_that_is_not_there(where: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@needs_no_cluster
 @pytest.mark.parametrize("speaks", [False, True])
 def test_what_is_there_is_not_ray(
     speaks: bool, monkeypatch: pytest.MonkeyPatch
@@ -54,6 +56,7 @@ def test_what_is_there_is_not_ray(
             Cluster(f"127.0.0.1:{port}")
 
 
+@needs_no_cluster
 def test_the_environment_is_as_it_was_afterwards() -> None:
     before = dict(os.environ)
     with pytest.raises(InputError):
@@ -193,6 +196,7 @@ def listeners() -> set[str]:
 # One test, for a cluster takes longer to start than all of this.
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
+@needs_no_cluster
 def test_a_local_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a program that has imported Ray before, where this machine is others' too.
     constants = import_module("ray._private.ray_constants")

@@ -46,7 +46,7 @@ def numbers(block: Any) -> NDArray[np.float32]:
     return np.asarray(dense)
 
 
-def test_a_table_has_the_bits_of_one_process(two_machines: Cluster) -> None:
+def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
     for sparse, cap, kind in (
         (False, None, "standard"),
         (False, 2, "rows"),
@@ -61,7 +61,7 @@ def test_a_table_has_the_bits_of_one_process(two_machines: Cluster) -> None:
         def on_slice(done: int, total: int, told: list[int] = told) -> None:
             told += [done, total]
 
-        with share_table(two_machines, graph, on_slice=on_slice) as over:
+        with share_table(each_cluster, graph, on_slice=on_slice) as over:
             found, partly = rows_of(graph, cap, kind)
             again, _ = rows_of(graph, cap, kind)
         assert partly.nodes is over.nodes
@@ -76,14 +76,14 @@ def test_a_table_has_the_bits_of_one_process(two_machines: Cluster) -> None:
         assert count > (10 if sparse else 20)
 
 
-def test_a_model_has_the_weights_of_one_process(two_machines: Cluster) -> None:
+def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
     graph = make_graph()
     for model, more in (
         ("ring-table", {"epochs": 5, "options": {"label_masking": 0.3}}),
         ("logistic", {}),
     ):
         alone = NodeClassifier(model, random_state=1, **more).fit(make_graph())
-        with share_table(two_machines, graph):
+        with share_table(each_cluster, graph):
             shared = NodeClassifier(model, random_state=1, **more).fit(graph)
             score = shared.score(graph)
         assert alone.module_ is not None
@@ -124,7 +124,7 @@ def test_the_part_of_a_worker_that_dies_is_made_again(
 
 @pytest.mark.parametrize("columns", [5, 150])
 def test_lots_of_nodes_have_the_bits_of_one_process(
-    columns: int, two_machines: Cluster
+    columns: int, each_cluster: Cluster
 ) -> None:
     """From 65,536 nodes on, rings are found by lots, and rows made of them there."""
     recipe, drawn = "ring2+ring2.max+ring1+degrees+labels.ring2", (8, 7)
@@ -137,11 +137,11 @@ def test_lots_of_nodes_have_the_bits_of_one_process(
         names, device = graph.feature_names, torch.device("cpu")
         given = (graph, None, scaler, names, device, schema, drawn)
         over = share_table(
-            two_machines, graph, nodes, on_slice=lambda _, n: told.append(n)
+            each_cluster, graph, nodes, on_slice=lambda _, n: told.append(n)
         )
         with over if shared else nullcontext():
             tables.append(build_input(*given, wanted=nodes).rows(nodes))
-    assert told[0] > 3 * two_machines.workers, "several lots, and slices"
+    assert told[0] > 3 * each_cluster.workers, "several lots, and slices"
     expected, found = tables
     for name, block in expected.blocks.items():
         assert_array_equal(numbers(found.blocks[name]), numbers(block), name)

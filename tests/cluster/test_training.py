@@ -21,7 +21,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph
 from h2gcn.io import write_store
 from h2gcn.training import Epoch
-from support.clusters import Clusters, FewerWorkers
+from support.clusters import Clusters, fewer_workers
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """Of Ray to itself."""
@@ -66,8 +66,9 @@ def trained(
     """Return what two workers fit, and the epochs that were told."""
     ours, checked = asked(graph)
     seen: list[Epoch] = []
-    cluster = clusters.start("local")
-    return ours, fit_over_workers(ours, checked, cluster, on_epoch=seen.append), seen
+    with fewer_workers(clusters.start("local"), 2) as two:
+        spread = fit_over_workers(ours, checked, two, on_epoch=seen.append)
+    return ours, spread, seen
 
 
 @pytest.mark.usefixtures("local_cluster")
@@ -102,18 +103,17 @@ def test_the_model_is_that_of_one_process(
     assert spread.sent == pytest.approx(forecast, rel=0.2)
 
 
-def test_one_worker_and_two_fit_the_same_model_to_the_bit(
-    graph: Graph,
-    trained: tuple[NodeClassifier, Spread, list[Epoch]],
-    local_cluster: Cluster,
-    tmp_path: Path,
+def test_any_number_of_workers_fits_the_same_model_to_the_bit(
+    graph: Graph, three_workers: Cluster, tmp_path: Path
 ) -> None:
-    one: Any = FewerWorkers(local_cluster, 1)
-    state = tmp_path / "state"
-    fit_over_workers(*asked(graph, epochs=4), one, checkpoint=state)
-    ours, checked = asked(graph)
-    fit_over_workers(ours, checked, local_cluster, checkpoint=state, resume=True)
-    other, *_ = trained
+    capped, state = {"ring_cap": 4, "patience": None}, tmp_path / "state"
+    ours, checked = asked(graph, **capped)
+    other, other_checked = asked(graph, **capped)
+    with fewer_workers(three_workers, 2) as two:
+        fit_over_workers(other, other_checked, two)
+    with fewer_workers(three_workers, 1) as one:
+        fit_over_workers(*asked(graph, epochs=4, **capped), one, checkpoint=state)
+    fit_over_workers(ours, checked, three_workers, checkpoint=state, resume=True)
     assert ours.history_ == other.history_
     assert ours.best_epoch_ == other.best_epoch_
     weights = ours.module_.state_dict(), other.module_.state_dict()
@@ -214,7 +214,7 @@ def test_what_workers_find_wrong_is_told_in_a_line(
         ({"model": "auto"}, "the model auto with these options is not trained over"),
         ({"options": {"labels": True}}, "the model h2gcn-2 with these options is not"),
         ({"options": {"directed": True}}, "the model h2gcn-2 with these options is"),
-        ({"batch_size": 10}, "batch_size is for one"),
+        ({"batch_size": 10}, "^batch_size is for one"),
         ({"memory_limit": 1e-6}, "such workers would do|would help"),
     ],
 )

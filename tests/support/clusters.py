@@ -7,7 +7,7 @@ from typing import Any
 
 from h2gcn.cluster import Cluster, connection
 
-__all__ = ["Clusters", "FewerWorkers"]
+__all__ = ["Clusters", "fewer_workers"]
 
 
 @contextmanager
@@ -48,7 +48,7 @@ class Clusters:
         """Return the cluster of a kind, "local" or "two machines"."""
         if kind != self._kind:
             self.end()
-            started = two_machines() if kind == "two machines" else Cluster("local:2")
+            started = two_machines() if kind == "two machines" else Cluster("local:3")
             self._cluster = self._running.enter_context(started)
             self._kind = kind
         found: Cluster = self._cluster
@@ -60,7 +60,7 @@ class Clusters:
         self._running.close()
 
 
-class FewerWorkers:
+class FewerWorkers(Cluster):
     """A cluster of which no more than some workers are used.
 
     Parameters
@@ -72,7 +72,26 @@ class FewerWorkers:
     """
 
     def __init__(self, cluster: Cluster, workers: int) -> None:
-        self._cluster, self.workers = cluster, workers
+        vars(self).update(vars(cluster))
+        self._workers = workers
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cluster, name)
+    @property
+    def workers(self) -> int:
+        return self._workers
+
+
+@contextmanager
+def fewer_workers(cluster: Cluster, workers: int) -> Iterator[Cluster]:
+    """Reserve the other workers of a cluster, so that no task gets more than these."""
+    from ray.util import placement_group, remove_placement_group
+
+    reserved = cluster.workers - workers
+    if not reserved:
+        yield cluster
+        return
+    group = placement_group([{"CPU": 1}] * reserved)
+    try:
+        assert group.wait(60), "the workers are busy"
+        yield FewerWorkers(cluster, workers)
+    finally:
+        remove_placement_group(group)

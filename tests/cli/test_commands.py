@@ -1300,7 +1300,13 @@ def test_checkpoints_of_all_splits(
     assert [row["interrupted"] for row in json.loads(out)["splits"]] == [0, 0, 1]
     assert "interrupted in epoch 14; the best so far is kept, and --resume" in notes
     assert len(json.loads(out)["splits"]) == 3
-    fails(run(*kept), "split-0: already holds a checkpoint", "--resume", "another")
+    fails(
+        run(*kept),
+        "split-0: already holds a checkpoint",
+        "--resume",
+        "another",
+        json=True,
+    )
     code, out, notes = run(*kept, "--resume")
     assert code == 0
     assert without_seconds(out) == without_seconds(whole)

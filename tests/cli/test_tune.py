@@ -482,7 +482,7 @@ def test_three_splits_or_as_many_as_the_data_bring(
     command = ("tune", "x", *options, "--epochs", 2)
     assert json.loads(run(*command)[1])["splits"] == used
     if own == 2:
-        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.")
+        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.", json=True)
     if own == 5:
         assert json.loads(run(*command, "--splits", 4)[1])["splits"] == 4
 
@@ -858,7 +858,7 @@ def test_what_a_kill_left_in_the_folder_does_not_stop_the_next_search(
     out = tmp_path / "t"
     out.mkdir()
     (out / ".best.0123abcd.tmp.json").write_text("{")
-    (out / ".model-0123abcd").mkdir()
+    (out / ".model-0123abcd.h2gcn-part").mkdir()
     code, _, err = run("tune", source, "--out", out, "-q", "--model", "mlp", *PLAIN)
     assert code == 0, err
     names = {path.name for path in out.iterdir()}

@@ -16,6 +16,7 @@ import h2gcn.estimator.automatic
 from h2gcn import NodeClassifier
 from h2gcn.auto import Leaderboard, Member
 from h2gcn.estimator import load_bundle
+from support.cases import each
 from support.commands import Run, fails
 from support.models import copy_of_saved
 
@@ -163,8 +164,12 @@ def test_settings_of_one_model_take_one(
     assert run("train", folder, *options, "-q")[2] == ""
 
 
-def test_settings_of_all_models_stay_with_auto(run: Run, folder: Path) -> None:
-    options = ("--scaling", "none", "--metric", "macro_f1", "--memory-limit", 4)
+@each(
+    "options", [("--scaling", "none"), ("--metric", "macro_f1"), ("--memory-limit", 4)]
+)
+def test_settings_of_all_models_stay_with_auto(
+    run: Run, folder: Path, options: tuple[object, ...]
+) -> None:
     code, out, err = run("train", folder, "--json", *options)
     assert code == 0
     assert json.loads(out)["model"] == "auto"
@@ -284,16 +289,15 @@ def test_unlabelled_nodes_are_predicted(run: Run, model: Path, folder: Path) -> 
         assert float(row["p_fraud"]) + float(row["p_honest"]) == pytest.approx(1)
 
 
+@each("options", [("--batch-size", 7), ("--memory-limit", 4, "--device", "cpu")])
 def test_predicting_within_bounds_is_the_same(
-    run: Run, model: Path, folder: Path
+    run: Run, model: Path, folder: Path, options: tuple[object, ...]
 ) -> None:
     plain = predicted(run, model, folder, "--all")
-    for options in (("--batch-size", 7), ("--memory-limit", 4, "--device", "cpu")):
-        bound = predicted(run, model, folder, "--all", *options)
-        assert [row["id"] for row in plain] == [row["id"] for row in bound]
-        for one, two in zip(plain, bound, strict=True):
-            likely = float(two["p_fraud"])
-            assert float(one["p_fraud"]) == pytest.approx(likely, abs=1e-4)
+    bound = predicted(run, model, folder, "--all", *options)
+    assert [row["id"] for row in plain] == [row["id"] for row in bound]
+    for one, two in zip(plain, bound, strict=True):
+        assert float(one["p_fraud"]) == pytest.approx(float(two["p_fraud"]), abs=1e-4)
 
 
 def test_predict_json_names_auto(run: Run, model: Path, folder: Path) -> None:

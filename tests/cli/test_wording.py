@@ -70,6 +70,10 @@ def test_a_value_of_a_settings_file_is_told_with_the_file() -> None:
         ("make it categorical=['plan']", "make it --categorical plan"),
         ("feature_columns=['a', 'b']", "--feature-column a,b"),
         ("'edge_features' takes it", "--edge-feature takes it"),
+        (
+            "model='h2gcn-s1' and batch_size=256",
+            "--model h2gcn-s1 and --batch-size 256",
+        ),
         ("ring_store=… keeps it", "--ring-store … keeps it"),
     ],
 )
@@ -217,6 +221,7 @@ SINGLE = [
 def test_no_option_with_a_value_is_given_twice(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert SINGLE
     options = [option for command, option in SINGLE if command == name]
     for option in options:
         for flag in option.opts:

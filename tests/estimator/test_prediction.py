@@ -63,7 +63,7 @@ def rows_seen(module: nn.Module) -> list[int]:
 def test_blocks_of_any_size_give_the_same_logits(graph: Graph, name: str) -> None:
     clf = NodeClassifier(name, epochs=2, random_state=0).fit(graph)
     whole = clf.predict_logits(graph)
-    for size in (7, 50, 1000):  # by seven, the last is a block of one node
+    for size in (1, 7, 50, 1000):
         blocks = list(clf.predict_blocks(graph, block_size=size))
         assert max(len(nodes) for nodes, _ in blocks) == min(size, 50)
         assert np.concatenate([nodes for nodes, _ in blocks]).tolist() == [*range(50)]

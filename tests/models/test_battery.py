@@ -407,6 +407,19 @@ def test_a_model_that_was_saved_gives_the_same_logits(
 
 
 @some_unreached
+@each("name", [name for name, spec in MODELS.items() if spec.inputs != "features"])
+def test_a_model_of_nodes_without_ids_gives_the_same_logits_when_loaded(
+    name: str, tmp_path: Path
+) -> None:
+    graph = small_synthetic()
+    clf = NodeClassifier(name, epochs=3, random_state=0).fit(graph)
+    clf.save(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model")
+    logits = clf.predict_logits(graph)
+    assert loaded.predict_logits(small_synthetic()).tobytes() == logits.tobytes()
+
+
+@some_unreached
 @pytest.mark.parametrize("name", MODELS)
 def test_a_graph_with_isolated_nodes_and_parts_can_be_fitted(name: str) -> None:
     edges = [(i, i + 1) for i in range(0, 18, 2)] + [(0, 3), (5, 8)]

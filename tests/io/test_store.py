@@ -221,6 +221,7 @@ def test_an_aborted_write_leaves_the_old_store(
     assert [file.name for file in store.parent.iterdir()] == [store.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "calls", "is_new"),
     [

@@ -239,6 +239,7 @@ print(os.waitstatus_to_exitcode(status), torch.get_num_threads())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
 def test_a_forked_process_computes_with_one_thread() -> None:
     found = subprocess.run(

@@ -32,6 +32,8 @@ def copy_of_saved(name: str, save: Callable[[Path], object], target: Path) -> Pa
     """
     folder = kept() / name
     if not folder.exists():
-        save(folder)
+        beside = Path(tempfile.mkdtemp(dir=kept())) / name
+        save(beside)
+        beside.rename(folder)  # so that one that could not be saved is not taken
     shutil.copytree(folder, target)
     return target

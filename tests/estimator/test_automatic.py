@@ -300,7 +300,7 @@ def test_nothing_can_be_learned(graph: Graph, said: str) -> None:
 def test_nan_is_refused_where_it_comes_in() -> None:
     x = np.ones((20, 2))
     x[3, 1] = np.nan
-    with pytest.raises(InputError, match=r"^x must be finite, got nan in row 3, column"):
+    with pytest.raises(InputError, match=r"^x must be finite, got nan in row 3, col"):
         labelled([0, 1] * 10, x=x)
 
 

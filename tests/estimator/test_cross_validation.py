@@ -254,12 +254,12 @@ def test_it_stands_beside_the_others() -> None:
 @each(
     ("more", "words"),
     [
-        ({"folds": 1}, "folds .*an integer, at least 2"),
+        ({"folds": 1}, "^folds must be an integer, at least 2"),
         ({"folds": 6}, "path: the class 1 has 5 nodes, too few for folds=6"),
-        ({"repeats": 0}, "repeats .*an integer, at least 1"),
-        ({"seed": -1}, "seed .*an integer, at least 0"),
-        ({"on_fold": 3}, "on_fold .*a function, or None"),
-        ({"estimator": "mlp"}, "estimator .*must be a NodeClassifier, or None"),
+        ({"repeats": 0}, "^repeats must be an integer, at least 1"),
+        ({"seed": -1}, "^seed must be an integer, at least 0"),
+        ({"on_fold": 3}, "^on_fold must be a function, or None"),
+        ({"estimator": "mlp"}, "^estimator must be a NodeClassifier, or None"),
         (
             {"groups": [1, 2]},
             r"an entry for each of the 20 nodes of path, got .*\(2,\)",

@@ -551,7 +551,7 @@ def test_a_loaded_model_has_the_same_reasons(tmp_path: Any) -> None:
 def test_mistakes_are_told_in_a_line() -> None:
     graph = made()
     clf = fitted("logistic", graph)
-    with pytest.raises(InputError, match=r"node .*at most 59.* 60"):
+    with pytest.raises(InputError, match=r"^node .*at most 59.* 60"):
         clf.explain(graph, 60)
     with pytest.raises(InputError, match=r"at least 0.*got -1"):
         clf.explain(graph, -1)
@@ -715,5 +715,5 @@ def test_importance_needs_nodes_that_training_did_not_see() -> None:
     all_seen = NodeClassifier("logistic", random_state=0).fit(graph, whole)
     with pytest.raises(InputError, match="training saw all labelled nodes"):
         all_seen.importance(graph)
-    with pytest.raises(InputError, match=r"repeats .*got 0"):
+    with pytest.raises(InputError, match=r"^repeats .*got 0"):
         clf.importance(graph, repeats=0)

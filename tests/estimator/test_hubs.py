@@ -151,7 +151,7 @@ def test_what_a_cap_cannot_be(
 
 
 def test_a_table_without_far_rings_has_nothing_to_cap(graph: Graph) -> None:
-    with pytest.raises(InputError, match=r"ring_cap .*2-hop ring.*'logistic' has"):
+    with pytest.raises(InputError, match=r"^ring_cap .*2-hop ring.*'logistic' has"):
         fit(graph, "logistic", ring_cap=4, options={"table": "own+ring1"})
 
 

@@ -218,7 +218,7 @@ def test_evaluation_in_blocks(graph: Graph) -> None:
 @each("size", [0, -1, 1.5])
 def test_a_block_of_no_nodes(graph: Graph, size: object) -> None:
     clf = NodeClassifier("mlp", epochs=1, random_state=0).fit(graph)
-    with pytest.raises(InputError, match=r"block_size .*an integer, at least 1"):
+    with pytest.raises(InputError, match=r"^block_size must be an integer, at least 1"):
         clf.predict_blocks(graph, block_size=size)  # type: ignore[arg-type]
 
 

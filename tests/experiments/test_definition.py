@@ -137,7 +137,7 @@ def test_an_unknown_experiment_offers_the_nearest() -> None:
 
 
 def test_an_unknown_protocol_offers_the_nearest() -> None:
-    rule = r"protocol .*must be one of 'paper', 'standard', 'quick', got "
+    rule = r"^protocol must be one of 'paper', 'standard', 'quick', got "
     with pytest.raises(InputError, match=rule):
         find_protocol("quik")
 

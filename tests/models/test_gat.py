@@ -400,7 +400,7 @@ def test_weights_are_drawn_by_each_heads_own_size_and_biases_are_zero() -> None:
     ("options", "message"),
     [
         ({"heads": 0}, "^heads must be an integer, at least 1"),
-        ({"heads": 2.0}, r"heads .*got 2\.0"),
+        ({"heads": 2.0}, r"^heads .*got 2\.0"),
         ({"out_heads": 0}, "^out_heads must be an integer, at"),
         ({"dropout": 1.0}, r"^dropout must be in \[0, 1\)"),
         ({"activation": "gelu"}, "^activation must be one of"),

@@ -194,7 +194,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
         ({"split": Split(NOTHING, NOTHING, NOTHING)}, "must have training nodes"),
         (
             {"estimator": LinearSVC()},
-            "estimator .*must be a classifier of scikit-learn with "
+            "^estimator must be a classifier of scikit-learn with "
             r"'predict_proba', got LinearSVC\(\)",
         ),
         ({"estimator": GaussianNB}, r"must be a classifier of scikit-learn with 'fit'"),
@@ -206,7 +206,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
         ),
         ({"table": "own"}, "must be labels nearby"),
         ({"table": "own+labels.rin"}, "the ring table has no block 'labels.rin'"),
-        ({"rounds": -1}, "rounds .*an integer, at least 0 and at most 1000"),
+        ({"rounds": -1}, "^rounds must be an integer, at least 0 and at most 1000"),
     ],
 )
 def test_what_cannot_be_iterated_is_refused(
@@ -222,7 +222,7 @@ def test_what_cannot_be_iterated_is_refused(
 
 
 def test_the_number_of_a_split_must_be_one() -> None:
-    with pytest.raises(InputError, match=r"split .*at least 0 and at most"):
+    with pytest.raises(InputError, match=r"^split .*at least 0 and at most"):
         iterative_classification(synthetic(), -1, GaussianNB())
 
 
@@ -379,11 +379,11 @@ def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
     [
         (
             {"base": "svm"},
-            r"base .*'logistic', 'boosted-trees', 'naive-bayes'",
+            r"^base .*'logistic', 'boosted-trees', 'naive-bayes'",
         ),
         (
             {"rounds": 1001},
-            r"rounds .*an integer, at least 0 and at most 1000",
+            r"^rounds must be an integer, at least 0 and at most 1000",
         ),
         ({"table": "own"}, "^table must be lab"),
         (

@@ -424,12 +424,16 @@ def test_a_table_that_is_missing_is_told(saved: Path) -> None:
 @each(
     ("module", "options", "message"),
     [
-        (LogisticTable, {"strength": -1}, r"strength .*in \[0, inf\), got -1"),
+        (LogisticTable, {"strength": -1}, r"^strength must be in \[0, inf\), got -1"),
         (LogisticTable, {"table": "me"}, "the ring table has no block 'me'"),
-        (BoostedTrees, {"trees": 0}, "trees .*at least 1 and at most 10000, got 0"),
-        (BoostedTrees, {"leaves": 1}, "leaves .*at least 2 and at most 10000"),
-        (BoostedTrees, {"shrinkage": 0}, r"shrinkage .*in \(0, 1\], got 0"),
-        (BoostedTrees, {"columns": 0}, "columns .*an integer, at least 1, got 0"),
+        (BoostedTrees, {"trees": 0}, "^trees .*at least 1 and at most 10000, got 0"),
+        (BoostedTrees, {"leaves": 1}, "^leaves .*at least 2 and at most 10000"),
+        (BoostedTrees, {"shrinkage": 0}, r"^shrinkage must be in \(0, 1\], got 0"),
+        (
+            BoostedTrees,
+            {"columns": 0},
+            "^columns must be an integer, at least 1, got 0",
+        ),
         (BoostedTrees, {"table": "me"}, "the ring table has no block 'me'"),
     ],
 )

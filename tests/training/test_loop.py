@@ -477,17 +477,17 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
 @each(
     ("options", "message"),
     [
-        ({"epochs": 0}, "epochs .*an integer, at least 1, got 0"),
-        ({"epochs": 2.5}, r"epochs .*an integer, at least 1, got 2\.5"),
-        ({"patience": 0}, "patience .*an integer, at least 1, got 0"),
-        ({"learning_rate": 0}, r"learning_rate .*in \(0, inf\), got 0"),
+        ({"epochs": 0}, "^epochs must be an integer, at least 1, got 0"),
+        ({"epochs": 2.5}, r"^epochs must be an integer, at least 1, got 2\.5"),
+        ({"patience": 0}, "^patience must be an integer, at least 1, got 0"),
+        ({"learning_rate": 0}, r"^learning_rate must be in \(0, inf\), got 0"),
         ({"learning_rate": math.inf}, r"in \(0, inf\), got inf"),
         ({"learning_rate": "fast"}, r"in \(0, inf\), got 'fast'"),
-        ({"l2": -1e-5}, r"l2 .*in \[0, inf\), got -1e-05"),
+        ({"l2": -1e-5}, r"^l2 must be in \[0, inf\), got -1e-05"),
         ({"l2": math.nan}, r"in \[0, inf\), got nan"),
         (
             {"metric": "acuracy"},
-            "metric .*one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc', got "
+            "^metric must be one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc', got "
             r"'acuracy'; did you mean 'accuracy'\?",
         ),
     ],
@@ -543,9 +543,9 @@ def test_balanced_classes_find_more_of_a_rare_one(batch_size: int | None) -> Non
 
 
 def test_mistakes_with_class_weights() -> None:
-    with pytest.raises(InputError, match=r"class_weight .*'balanced', got 'even'"):
+    with pytest.raises(InputError, match=r"^class_weight .*'balanced', got 'even'"):
         NodeClassifier("mlp", class_weight="even").fit(rare_graph())
-    with pytest.raises(InputError, match=r"class_weight .*'linbp': it has no epochs"):
+    with pytest.raises(InputError, match=r"^class_weight .*'linbp': it has no epochs"):
         NodeClassifier("linbp", class_weight="balanced").fit(rare_graph())
 
 

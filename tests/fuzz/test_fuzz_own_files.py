@@ -144,7 +144,7 @@ def workplace() -> Path:
     return Path(tempfile.mkdtemp(prefix="h2gcn-fuzz-"))
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)  # tests of a module may come apart
 def _clean() -> Iterator[None]:
     yield
     shutil.rmtree(workplace(), ignore_errors=True)

@@ -408,7 +408,7 @@ def test_too_little_memory_is_said(
     open_app: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Broken, "failure", MemoryError())
-    refused(open_app(answers=Broken()).get("/model"), 503, "not enough memory")
+    refused(open_app(answers=Broken()).get("/model"), 503, "out of memory")
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,11 @@ def model(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--cluster", "local:1", "--ring-store", "x"], "--ring-store is for one"),
         (["--cluster", "local:1", "--device", "cuda"], "--device is for one process"),
         (["--cluster", "local:1", "--decision", "top=3:0"], "compares all nodes"),
-        (["--cluster", "nonsense"], "no Ray cluster can be reached at 'nonsense'"),
+        pytest.param(
+            ["--cluster", "nonsense"],
+            "no Ray cluster can be reached at 'nonsense'",
+            marks=pytest.mark.slow,  # `make test` has no Ray
+        ),
     ],
 )
 def test_predictions_that_workers_cannot_make(

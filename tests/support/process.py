@@ -9,7 +9,13 @@ from contextlib import contextmanager
 
 __all__ = ["PROGRAM", "served"]
 
-PROGRAM = (sys.executable, "-c", "from h2gcn.cli import entry_point; entry_point()")
+PROGRAM = (
+    sys.executable,
+    "-c",
+    # Tests that run in the background of a shell would hand on that Ctrl-C is ignored.
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from h2gcn.cli import entry_point; entry_point()",
+)
 """The command, whether it is on the path or not."""
 
 

@@ -1081,6 +1081,7 @@ def test_kill_9_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ):
         assert main([*options, *more]) == 0
         result = json.loads(capsys.readouterr().out)
+        assert result.pop("out") == str(tmp_path / name)
         result["splits"][0].pop("seconds")
         predict = ["predict", str(tmp_path / name), graph, "--all", "--out"]
         assert main([*predict, str(tmp_path / f"{name}.csv")]) == 0

@@ -117,7 +117,8 @@ def speed(chosen: list[str], out: Path) -> None:
             script = Path(__file__).with_name(f"{name}.py")
             arguments = [*SPEED[name].split(), "--out", folder]
             subprocess.run([sys.executable, script, *arguments], check=True)
-            content = json.loads((Path(folder) / f"{name}.json").read_text())
+            (file,) = Path(folder).glob("*.json")  # growth names its model too
+            content = json.loads(file.read_text())
         update(out, "speed", {name: {"arguments": SPEED[name]} | content})
 
 

@@ -19,7 +19,7 @@ from h2gcn.ring_table import Input, TableInput, TableMaker
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
-from support.refusals import refused
+from support.refusals import only, refused
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 some_unreached = pytest.mark.filterwarnings(
@@ -287,25 +287,24 @@ def test_what_is_true_or_false_is_nothing_else(name: str, value: object) -> None
 
 @each("name", MODELS)
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\)"),
-        ({"hidden_channels": 0}, "^hidden_channels must be"),
-        ({"activation": "tanh"}, "^activation must be one of"),
-        ({"in_channels": 0}, "^in_channels must be"),
-        ({"out_channels": 0}, "^out_channels must be"),
+        {"dropout": 1.5},
+        {"hidden_channels": 0},
+        {"activation": "tanh"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(
-    name: str, options: dict[str, object], message: str
-) -> None:
+def test_bad_options_are_named(name: str, options: dict[str, object]) -> None:
     spec = MODELS[name]
+    expected: dict[str, Any] = only(options)
     if not set(options) <= {*spec.options, "in_channels", "out_channels"}:
-        message = rf"the model {name} has no option"
+        expected = {"words": f"the model {name} has no option"}
     width = (3,) if spec.inputs == "table" else 3
     sizes: dict[str, Any] = {"in_channels": width, "out_channels": 3} | options
     given = {key: sizes.pop(key) for key in ("in_channels", "out_channels")}
-    with pytest.raises(InputError, match=message):
+    with refused(**expected):
         build_model(name, given["in_channels"], given["out_channels"], sizes)
 
 

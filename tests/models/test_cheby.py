@@ -1,18 +1,17 @@
 """GCN-Cheby against polynomials of eigenvalues, and against PyG's layer."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from numpy.polynomial.chebyshev import chebval
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import ChebyGCN, scaled_laplacian
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3
@@ -276,37 +275,20 @@ def test_the_operator_is_the_laplacian_scaled_by_the_bound_two(
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"max_degree": -1},
-            "^max_degree must be an integer, at least 0 and at most 32, got -1",
-        ),
-        ({"max_degree": 33}, "at least 0 and at most 32, got 33"),
-        ({"max_degree": 1.5}, r"at least 0 and at most 32, got 1\.5"),
-        ({"max_degree": True}, "at least 0 and at most 32, got True"),
-        (
-            {"dropout": 1},
-            r"^dropout must be in \[0, 1\), got 1",
-        ),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
-        ),
-        (
-            {"activation": "rely"},
-            "^activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
-        ),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer, at least 1, got 0",
-        ),
+        {"max_degree": -1},
+        {"max_degree": 33},
+        {"max_degree": 1.5},
+        {"max_degree": True},
+        {"dropout": 1},
+        {"hidden_channels": 0},
+        {"hidden_channels": 65_537},
+        {"activation": "rely"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         ChebyGCN(**{"in_channels": 5, "out_channels": 3, **options})

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn import Split
-from h2gcn.exceptions import InputError
 from h2gcn.models.belief import project
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.sparse import Operator, Target
@@ -17,6 +16,7 @@ from h2gcn.training.loop import train
 from support.cases import each
 from support.dropping import mask_of
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 8
@@ -290,25 +290,18 @@ def test_fifty_epochs_on_a_hub_stay_finite(rounds: int) -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\), got 1"),
-        (
-            {"rounds": 0},
-            "^rounds must be an integer, at least 1 and at most 10000, got 0",
-        ),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1",
-        ),
-        ({"activation": "tanh"}, "^activation must be one of"),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer",
-        ),
-        ({"out_channels": 0}, "^out_channels must be an integer"),
+        {"dropout": 1.5},
+        {"dropout": 1},
+        {"rounds": 0},
+        {"rounds": 10_001},
+        {"hidden_channels": 0},
+        {"activation": "tanh"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         CPGNN(**({"in_channels": 5, "out_channels": 3} | options))

@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings, strategies as st
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns
 from h2gcn.models import MODELS, Diffusion, diffused, gdc
 from h2gcn.models.gdc import CAREFUL, KERNELS
 from support.cases import each
 from support.graphs import NAMED, adjacency, random_adjacency
+from support.refusals import only, refused
 
 Matrix = np.ndarray
 
@@ -347,28 +347,28 @@ def test_a_graph_without_edges_stays_so() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"kernel": "cold"}, "^kernel must be one of .*heat"),
-        ({"alpha": 0}, r"^alpha must be in \(0, 1\), got 0"),
-        ({"alpha": 1.0}, r"^alpha must be in \(0, 1\)"),
-        ({"time": 0.0}, r"^time must be in \(0, 100\]"),
-        ({"time": 101}, r"^time must be in \(0, 100\]"),
-        ({"sparsify": "some"}, "^sparsify must be one of"),
-        ({"top": 0}, "^top must be an integer, at least 1"),
-        ({"top": 2.5}, "^top must be an integer, at least 1"),
-        ({"threshold": 0.0}, r"^threshold must be in \(0, 1\)"),
-        ({"tolerance": 1.0}, r"^tolerance must be in \(0, 1\)"),
+        {"kernel": "cold"},
+        {"alpha": 0},
+        {"alpha": 1.0},
+        {"time": 0.0},
+        {"time": 101},
+        {"sparsify": "some"},
+        {"top": 0},
+        {"top": 2.5},
+        {"threshold": 0.0},
+        {"tolerance": 1.0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         Diffusion(**options)  # type: ignore[arg-type]
 
 
 def test_what_is_no_graph_and_no_diffusion_is_named() -> None:
-    with pytest.raises(InputError, match=r"^graph must be a Graph"):
+    with refused(param="graph", value=sp.csr_array):
         diffused(NAMED["path"])  # type: ignore[arg-type]
     graph = Graph(x=np.eye(5), adj=NAMED["path"])
-    with pytest.raises(InputError, match=r"^by must be a Diffu"):
+    with refused(param="by", value=str):
         diffused(graph, "heat")  # type: ignore[arg-type]

@@ -4,20 +4,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.sparse import Operator, Target, dropout
 from h2gcn.training import gather
 from support.cases import each
 from support.graphs import DIRECTED, NAMED, adjacency, one_way
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -231,14 +230,14 @@ def test_the_fitted_logits_are_those_of_the_directed_operators(
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"layers": 0}, "^layers must be an integer, at lea"),
-        ({"alpha": 1.5}, r"^alpha must be in \[0, 1\]"),
-        ({"jumping": "lstm"}, "^jumping must be one of 'max"),
-        ({"normalise": "yes"}, "^normalise must be True or"),
+        {"layers": 0},
+        {"alpha": 1.5},
+        {"jumping": "lstm"},
+        {"normalise": "yes"},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         DirGNN(5, 3, **options)

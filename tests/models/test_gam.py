@@ -8,11 +8,11 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.exceptions import InputError
 from h2gcn.models.gam import GAM, Agreement, _drawn, convolution_and_pairs
 from h2gcn.sparse import Operator, Target
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 FEATURES, CLASSES, WIDTH = 5, 3, 8
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (1, 6), (5, 6), (0, 6)]
@@ -386,23 +386,24 @@ def test_what_pairs_weigh_is_an_operator_of_its_own() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"base": "gat"}, "^base must be one of"),
-        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\), got 1"),
-        ({"rounds": 0}, "^rounds must be an integer, at least 1"),
-        ({"added": 0}, "^added must be an integer, at least 1"),
-        ({"confidence": 1.0}, r"^confidence must be in \[0, 1\)"),
-        ({"agreement_steps": 0}, "^agreement_steps must be an int"),
-        ({"ll": -1.0}, r"^ll must be in \[0, inf\)"),
-        ({"lu": -1.0}, r"^lu must be in \[0, inf\)"),
-        ({"uu": "much"}, r"^uu must be in \[0, inf\)"),
-        ({"activation": "tanh"}, "^activation must be one of"),
-        ({"hidden_channels": 0}, "^hidden_channels must be an int"),
-        ({"in_channels": 0}, "^in_channels must be an integer"),
-        ({"out_channels": 0}, "^out_channels must be an integer"),
+        {"base": "gat"},
+        {"dropout": 1.5},
+        {"dropout": 1},
+        {"rounds": 0},
+        {"added": 0},
+        {"confidence": 1.0},
+        {"agreement_steps": 0},
+        {"ll": -1.0},
+        {"lu": -1.0},
+        {"uu": "much"},
+        {"activation": "tanh"},
+        {"hidden_channels": 0},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         GAM(**({"in_channels": 5, "out_channels": 3} | options))  # type: ignore[arg-type]

@@ -4,17 +4,16 @@ The plain form's formula is in `test_models.py`.
 """
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import GCN, renormalised_adjacency
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3
@@ -195,30 +194,16 @@ def test_the_operator_is_the_renormalised_adjacency() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"dropout": 1},
-            r"^dropout must be in \[0, 1\), got 1",
-        ),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
-        ),
-        (
-            {"activation": "rely"},
-            "^activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
-        ),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer, at least 1, got 0",
-        ),
+        {"dropout": 1},
+        {"hidden_channels": 0},
+        {"hidden_channels": 65_537},
+        {"activation": "rely"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         GCN(**{"in_channels": 5, "out_channels": 3, "jumping": True, **options})

@@ -13,6 +13,7 @@ from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -378,30 +379,19 @@ def test_the_defaults_are_the_papers() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"dropout": 1.0},
-            r"^dropout must be in \[0, 1\), got 1\.0",
-        ),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
-        ),
-        (
-            {"activation": "rely"},
-            r"^activation must be one of 'relu', .* got 'rely'; did you mean 'relu'",
-        ),
-        ({"in_channels": 0}, "^in_channels must be an integer"),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer",
-        ),
+        {"dropout": 1.0},
+        {"hidden_channels": 0},
+        {"hidden_channels": 65_537},
+        {"activation": "rely"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
+def test_bad_options_are_named(options: dict[str, object]) -> None:
     given = {"in_channels": FEATURES, "out_channels": CLASSES} | options
-    with pytest.raises(InputError, match=message):
+    with refused(**only(options)):
         GeomGCN(**given)
 
 

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gmnn import GMNN
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 FEATURES, CLASSES, WIDTH = 5, 3, 8
 Matrix = np.ndarray
@@ -191,26 +191,22 @@ def test_an_isolated_node_is_predicted_by_itself() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"dropout": 1.5}, r"^dropout must be in \[0, 1\), got 1"),
-        (
-            {"input_dropout": -1},
-            r"^input_dropout must be in \[0, 1\)",
-        ),
-        ({"iterations": 0}, "^iterations must be an integer, at l"),
-        (
-            {"label_steps": 0},
-            "^label_steps must be an integer, at ",
-        ),
-        ({"draw": "some"}, "^draw must be one of"),
-        ({"temperature": 0}, r"^temperature must be in \(0, inf\)"),
-        ({"activation": "tanh"}, "^activation must be one of"),
-        ({"hidden_channels": 0}, "^hidden_channels must be an int"),
-        ({"in_channels": 0}, "^in_channels must be an integer"),
-        ({"out_channels": 0}, "^out_channels must be an integer"),
+        {"dropout": 1.5},
+        {"dropout": 1},
+        {"input_dropout": -1},
+        {"input_dropout": 1},
+        {"iterations": 0},
+        {"label_steps": 0},
+        {"draw": "some"},
+        {"temperature": 0},
+        {"activation": "tanh"},
+        {"hidden_channels": 0},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         GMNN(**({"in_channels": 5, "out_channels": 3} | options))  # type: ignore[arg-type]

@@ -7,12 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -112,20 +112,14 @@ def test_the_penalty_is_on_the_maps_and_not_on_the_powers() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"power": 0}, "^power must be an integer, at least"),
-        (
-            {"alpha": 0.0},
-            r"^alpha must be in \(0, 1\), got 0",
-        ),
-        ({"alpha": 1}, r"^alpha must be in \(0, 1\), got 1"),
-        (
-            {"propagation_dropout": 1.0},
-            r"^propagation_dropout must be in \[0, 1\)",
-        ),
+        {"power": 0},
+        {"alpha": 0.0},
+        {"alpha": 1},
+        {"propagation_dropout": 1.0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         GPRGNN(5, 3, **options)

@@ -1,17 +1,16 @@
 """GraphSAGE against its formula, its samples replayed, and against PyG's layer."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.sparse import Operator, Target, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, WIDTH, CLASSES = 5, 8, 3
@@ -275,35 +274,18 @@ def test_the_mean_of_no_neighbours_is_zero() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"sample": 0},
-            "^sample must be an integer, at least 1, got 0",
-        ),
-        ({"sample": 2.5}, r"^sample must be an integer, at least 1, got 2\.5"),
-        (
-            {"dropout": 1},
-            r"^dropout must be in \[0, 1\), got 1",
-        ),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
-        ),
-        (
-            {"activation": "rely"},
-            "^activation must be one of 'relu', .*, got 'rely'; did you mean 'relu'",
-        ),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer, at least 1, got 0",
-        ),
+        {"sample": 0},
+        {"sample": 2.5},
+        {"dropout": 1},
+        {"hidden_channels": 0},
+        {"hidden_channels": 65_537},
+        {"activation": "rely"},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         GraphSAGE(**{"in_channels": 5, "out_channels": 3, **options})

@@ -25,6 +25,7 @@ from h2gcn.training import gather
 from support.cases import each
 from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 6, 3, 4
@@ -451,50 +452,37 @@ def test_the_order_and_repetition_of_final_do_not_matter() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"dropout": 1.5},
-            r"^dropout must be in \[0, 1\), got 1\.5",
-        ),
-        ({"dropout": 1}, r"^dropout must be in \[0, 1\), got 1"),
-        ({"dropout": -0.1}, r"^dropout must be in \[0, 1\), got -0\.1"),
-        ({"dropout": float("nan")}, r"must be in \[0, 1\), got nan"),
-        (
-            {"hidden_channels": 0},
-            "^hidden_channels must be an integer, at least 1 and at most 65536, got 0",
-        ),
-        ({"rounds": -1}, "^rounds must be an integer, at least 0, got -1"),
-        (
-            {"activation": "rely"},
-            "^activation must be one of 'relu', 'elu', 'none', got 'rely'; did you "
-            r"mean 'relu' or 'elu'\?",
-        ),
-        (
-            {"rounds": 1, "final": (0, 2)},
-            r"^final must name rounds from 0 to 1, at least one, got \(0, 2\)",
-        ),
-        ({"final": ()}, r"rounds from 0 to 2, at least one, got \(\)"),
-        ({"final": (-1, 0)}, r"rounds from 0 to 2, .* got \(-1, 0\)"),
-        (
-            {"hops": ()},
-            r"^hops must name rings, 1 or larger, when there are rounds, got \(\)",
-        ),
-        ({"hops": (0, 1)}, r"rings, 1 or larger, .* got \(0, 1\)"),
+        {"dropout": 1.5},
+        {"dropout": 1},
+        {"dropout": -0.1},
+        {"dropout": float("nan")},
+        {"hidden_channels": 0},
+        {"hidden_channels": 65_537},
+        {"rounds": -1},
+        {"activation": "rely"},
+        {"final": ()},
+        {"final": (-1, 0)},
+        {"final": (0, 3)},
+        {"hops": ()},
+        {"hops": (0, 1)},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         H2GCN(5, 3, **options)
+
+
+def test_the_last_round_must_be_one() -> None:
+    with refused(param="final", value=(0, 2), words="from 0 to 1"):
+        H2GCN(5, 3, rounds=1, final=(0, 2))
 
 
 @each("name", ["in_channels", "out_channels"])
 def test_bad_sizes_are_named(name: str) -> None:
     sizes = {"in_channels": 5, "out_channels": 3, name: 0}
-    with pytest.raises(
-        InputError,
-        match=f"^{name} must be an integer, at least 1, got 0",
-    ):
+    with refused(param=name, value=0):
         H2GCN(**sizes)
 
 
@@ -634,12 +622,8 @@ def test_a_directed_h2gcn_from_fit_to_file(
 def test_directed_rings_are_whole_and_in_memory(
     small_graph: Graph, name: str, value: object
 ) -> None:
-    message = (
-        f"^{name} does not go with the option 'directed': rings along directions are "
-        r"exact, and stay in memory$"
-    )
     clf = NodeClassifier("h2gcn-1", options={"directed": True}, **{name: value})
-    with pytest.raises(InputError, match=message):
+    with refused(param=name, words="'directed'"):
         clf.fit(small_graph)
 
 

@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.sparse import Operator, Target
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 
@@ -176,41 +176,19 @@ def test_there_are_no_weights() -> None:
 
 
 @each(
-    ("options", "message"),
+    ("options", "words"),
     [
-        (
-            {"in_channels": 5},
-            "^in_channels must be out_channels, 3: it takes labels, one column a "
-            "class, not features, got 5",
-        ),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"alpha": 1.0},
-            r"^alpha must be in \(0, 1\), got 1\.0",
-        ),
-        (
-            {"alpha": 0},
-            r"^alpha must be in \(0, 1\), got 0",
-        ),
-        (
-            {"steps": 0},
-            "^steps must be an integer, at least 1 and at most 10000, got 0",
-        ),
-        (
-            {"hops": 3},
-            "^hops must be an integer, at least 1 and at most 2, got 3",
-        ),
+        ({"in_channels": 5}, "out_channels, 3"),
+        ({"in_channels": 0}, "at least 1"),
+        ({"out_channels": 0}, "at least 1"),
+        ({"alpha": 1.0}, ""),
+        ({"alpha": 0}, ""),
+        ({"steps": 0}, "at most 10000"),
+        ({"hops": 3}, "at least 1 and at most 2"),
     ],
 )
-def test_bad_options_are_named(options: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, float], words: str) -> None:
+    with refused(**only(options), words=words):
         LabelPropagation(**({"in_channels": 3, "out_channels": 3} | options))
 
 

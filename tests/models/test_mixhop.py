@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.mixhop import MixHop
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Target, dropout, operator as sparse_matrix
 from h2gcn.sparse.operator import Triplets
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)])
@@ -330,23 +330,20 @@ def test_weights_are_drawn_by_each_powers_own_size() -> None:
 
 @each("powers", [(), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01", None])
 def test_powers_are_distinct_integers_from_zero(powers: object) -> None:
-    with pytest.raises(
-        InputError,
-        match=r"^powers must be distinct integers, 0 or larger, at least one, got .*",
-    ):
+    with refused(param="powers", value=powers):
         MixHop(5, 3, powers=powers)
 
 
 @each(
-    ("options", "message"),
+    ("options", "words"),
     [
-        ({"hidden_channels": 0}, "^hidden_channels must be"),
-        ({"hidden_channels": 2}, "must be an integer, at least 3 and at most"),
-        ({"dropout": 1.0}, r"^dropout must be in \[0, 1\)"),
-        ({"input_dropout": -0.1}, "^input_dropout must be"),
-        ({"activation": "tanh"}, "^activation must be one of"),
+        ({"hidden_channels": 0}, "at least 1"),
+        ({"hidden_channels": 2}, "at least 3"),
+        ({"dropout": 1.0}, "[0, 1)"),
+        ({"input_dropout": -0.1}, "[0, 1)"),
+        ({"activation": "tanh"}, ""),
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object], words: str) -> None:
+    with refused(**only(options), words=words):
         MixHop(5, 3, **options)

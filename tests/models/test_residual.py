@@ -3,20 +3,19 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS
 from h2gcn.models.residual import ResidualGNN
 from h2gcn.sparse import Operator, Target, dropout
 from h2gcn.training import gather
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES, WIDTH = 5, 3, 4
@@ -253,16 +252,16 @@ def test_each_layer_sees_a_step_further(layers: int, seen: bool) -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"layers": 0}, "^layers must be an integer, at le"),
-        ({"layers": 129}, "at least 1 and at most 128, got 129"),
-        ({"norm": "graph"}, "^norm must be one of 'batch',"),
-        ({"dropout": 1.0}, r"^dropout must be in \[0, 1"),
+        {"layers": 0},
+        {"layers": 129},
+        {"norm": "graph"},
+        {"dropout": 1.0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         ResidualGNN(5, 3, **options)
 
 

@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.gcn import SGC, renormalised_adjacency
 from h2gcn.sparse import Operator, Target
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 FEATURES, CLASSES = 5, 3
@@ -135,26 +135,17 @@ def test_an_isolated_node_is_its_own_neighbourhood() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        (
-            {"power": 0},
-            "^power must be an integer, at least 1 and at most 128, got 0",
-        ),
-        ({"power": 129}, "at least 1 and at most 128, got 129"),
-        ({"power": 2.0}, r"at least 1 and at most 128, got 2\.0"),
-        (
-            {"in_channels": 0},
-            "^in_channels must be an integer, at least 1, got 0",
-        ),
-        (
-            {"out_channels": 0},
-            "^out_channels must be an integer, at least 1, got 0",
-        ),
+        {"power": 0},
+        {"power": 129},
+        {"power": 2.0},
+        {"in_channels": 0},
+        {"out_channels": 0},
     ],
 )
-def test_bad_options_are_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
+def test_bad_options_are_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         SGC(**{"in_channels": 5, "out_channels": 3, **options})
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
-from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models.base import NodeModule
 from h2gcn.models.smoothing import (
     CorrectAndSmooth,
@@ -26,6 +26,7 @@ from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, Target
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
 SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
@@ -191,25 +192,18 @@ def test_decoupled_smoothing_has_no_weights() -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"in_channels": 5}, "^in_channels must be out_channels, 2: it takes lab"),
-        (
-            {"variance": "equl"},
-            r"^variance must be one of 'degree', 'equal', .*'equal'\?",
-        ),
-        (
-            {"steps": 0},
-            "^steps must be an integer, at least 1 and at most 10000, got 0",
-        ),
-        ({"tolerance": 0}, r"^tolerance must be in \(0, 1\), got 0"),
+        {"in_channels": 5},
+        {"variance": "equl"},
+        {"steps": 0},
+        {"steps": 10_001},
+        {"tolerance": 0},
     ],
 )
-def test_bad_options_of_decoupled_smoothing_are_named(
-    options: dict[str, Any], message: str
-) -> None:
+def test_bad_options_of_decoupled_smoothing_are_named(options: dict[str, Any]) -> None:
     given = {"in_channels": 2, "out_channels": 2} | options
-    with pytest.raises(InputError, match=message):
+    with refused(**only(options)):
         DecoupledSmoothing(**given)
 
 
@@ -459,31 +453,25 @@ def scaled(clf: NodeClassifier, graph: Graph) -> Tensor:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"base": "gcn"}, "^base must be one of 'mlp', 'linear', got 'gcn'"),
-        (
-            {"correction": "auto"},
-            "^correction .*'fixed', 'none', got 'auto'.*'autoscale'",
-        ),
-        ({"correction_alpha": 1}, r"^correction_alpha must be in \(0, 1\), got 1"),
-        ({"smoothing_alpha": 0}, r"^smoothing_alpha must be in \(0, 1\), got 0"),
-        ({"scale": -1}, r"^scale must be in \[0, inf\), got -1"),
-        (
-            {"steps": 0},
-            "^steps must be an integer, at least 1 and at most 10000, got 0",
-        ),
-        ({"hidden_layers": 0}, "^hidden_layers .*at least 1 and at most 15, got 0"),
-        ({"hidden_channels": 0}, "^hidden_channels must be an integer, at least 1"),
-        ({"activation": "tan"}, "^activation must be one of 'relu', 'elu', 'none'"),
-        ({"dropout": 1}, r"^dropout must be in \[0, 1\), got 1"),
-        ({"base": "linear", "dropout": 1}, r"^dropout must be in \[0, 1\), got 1"),
+        {"base": "gcn"},
+        {"correction": "auto"},
+        {"correction_alpha": 1},
+        {"smoothing_alpha": 0},
+        {"scale": -1},
+        {"steps": 0},
+        {"steps": 10_001},
+        {"hidden_layers": 0},
+        {"hidden_layers": 16},
+        {"hidden_channels": 0},
+        {"activation": "tan"},
+        {"dropout": 1},
     ],
 )
+@each("base", ["mlp", "linear"])
 def test_bad_options_of_correct_and_smooth_are_named(
-    options: dict[str, Any], message: str
+    base: str, options: dict[str, Any]
 ) -> None:
-    with pytest.raises(InputError, match=" must be "):
-        CorrectAndSmooth((4,), 3, **options)
-    with pytest.raises(InputError, match=message):
-        CorrectAndSmooth((4,), 3, **options)
+    with refused(**only(options)):
+        CorrectAndSmooth((4,), 3, **({"base": base} | options))

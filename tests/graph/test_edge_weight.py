@@ -13,6 +13,7 @@ from h2gcn.graph import CSR, EdgeColumns, fingerprint
 from h2gcn.models import MODELS, find_model
 from h2gcn.ring_table import TableMaker
 from support.cases import each
+from support.refusals import refused
 
 N = 12
 
@@ -101,20 +102,29 @@ def test_graphs_that_weigh_otherwise_have_other_checksums() -> None:
     assert fingerprint(graph) != fingerprint(replace(graph, edge_weight=None))
 
 
-@each(
-    ("name", "values", "message"),
-    [
-        ("price", [[1], [2]], "numbers that the edges carry: 'amount', got 'price'"),
-        (3, [[1], [2]], "must name a column of numbers"),
-        ("amount", [[1], [-2]], "less than nothing, and 'amount' is -2 in row 1"),
-        ("amount", [[0], [0]], "'amount' is zero for every edge"),
-    ],
-)
-def test_what_cannot_weigh_is_refused(name, values, message) -> None:
+def weighing(name, values) -> Graph:
+    """Return a path whose edges carry an amount each, and weigh what a name says."""
     columns = EdgeColumns([0, 1], [1, 2], values, ("amount",))
     path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    return Graph(x=np.eye(3), adj=path, edge_columns=columns, edge_weight=name)
+
+
+@each(
+    ("values", "message"),
+    [
+        ([[1], [-2]], "less than nothing, and 'amount' is -2 in row 1"),
+        ([[0], [0]], "'amount' is zero for every edge"),
+    ],
+)
+def test_what_cannot_weigh_is_refused(values, message) -> None:
     with pytest.raises(InputError, match=message):
-        Graph(x=np.eye(3), adj=path, edge_columns=columns, edge_weight=name)
+        weighing("amount", values)
+
+
+@each("name", ["price", 3])
+def test_what_weighs_is_a_column(name) -> None:
+    with refused(param="edge_weight", value=name, words="'amount'"):
+        weighing(name, [[1], [2]])
 
 
 def test_weights_need_edges_that_carry_something() -> None:

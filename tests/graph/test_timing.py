@@ -17,6 +17,7 @@ from h2gcn.graph import (
     until,
 )
 from support.cases import each
+from support.refusals import refused
 
 DATES = np.array(["2024-05-31", "NaT"], dtype="datetime64[us]")
 END = np.datetime64("2024-06-01T23:59:59.999999")
@@ -130,13 +131,13 @@ def test_what_a_date_is(given, expected):
 
 @each("given", ["", "soon", "2024-02-30", "01.06.2024", "20240601", 5, None, "2024-06"])
 def test_what_a_date_is_not(given):
-    with pytest.raises(InputError, match=r"^cut must be a date such as 2024-06-01, or"):
+    with refused(param="cut", value=given, words="date"):
         moment("cut", given, DATES)
 
 
 @each("given", ["", "soon", "2024-06-01", None, float("inf"), "nan"])
 def test_what_a_number_is_not(given):
-    with pytest.raises(InputError, match=r"^cut must be a number, as the times are"):
+    with refused(param="cut", value=given, words="number"):
         moment("cut", given, np.array([1.0]))
 
 
@@ -165,27 +166,34 @@ def test_what_until_needs():
     graph = graph_of([(0, 1)], [1, 2])
     with pytest.raises(InputError, match=r"until: no node of 'graph' is from before 0"):
         until(graph, 0)
-    with pytest.raises(InputError, match=r"^time must be a number"):
+    with refused(param="time", value="2024-06-01"):
         until(graph, "2024-06-01")
     with pytest.raises(InputError, match="until: 'graph' has no times"):
         until(Graph(x=np.eye(2), adj=np.zeros((2, 2))), 1)
     with pytest.raises(InputError, match="the nodes of 'graph' have no ids"):
         until(Graph(x=np.eye(2), adj=np.zeros((2, 2)), times=[1, 2]), 1)
-    with pytest.raises(InputError, match=r"^graph must be a Graph"):
+    with refused(param="graph", value=type(None)):
         until(None, 1)
 
 
-@each("times", [["a", "b"], [1.0], [[1.0, 2.0]], [True, False]])
-def test_times_are_checked(times):
-    message = r"^times must be 2 dates \(datetime64\) or numbers, 1-D, got shape"
-    with pytest.raises(InputError, match=message):
+@each(
+    ("times", "words"),
+    [
+        (["a", "b"], "dtype <U1"),
+        ([1.0], "shape (1,)"),
+        ([[1.0, 2.0]], "shape (1, 2)"),
+        ([True, False], "dtype bool"),
+    ],
+)
+def test_times_are_checked(times, words):
+    with refused(param="times", words=words):
         Graph(x=np.eye(2), adj=np.zeros((2, 2)), times=times)
-    with pytest.raises(InputError, match=message):
+    with refused(param="times", words=words):
         EdgeColumns([0, 1], [1, 0], np.zeros((2, 0)), (), times=times)
 
 
 def test_groups_are_numbers():
-    with pytest.raises(InputError, match=r"^groups must be numbers of groups"):
+    with refused(param="groups", words="dtype <U1"):
         Graph(x=np.eye(2), adj=np.zeros((2, 2)), groups=["a", "b"])
-    with pytest.raises(InputError, match=r"^groups must have 2 entries, got 1"):
+    with refused(param="groups", value=1):
         Graph(x=np.eye(2), adj=np.zeros((2, 2)), groups=[1])

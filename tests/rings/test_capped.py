@@ -1,15 +1,14 @@
 """Capped rings: what is drawn, how it is weighted, that it is right on average."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 from hypothesis import given, strategies as st
 
-from h2gcn.exceptions import InputError
 from h2gcn.rings import drawn_pattern, exact_rings, normalise, sampled_rows
 from h2gcn.rings.exact import capped_ring, ring_rows
 from support.cases import each
 from support.graphs import adjacency, random_adjacency
+from support.refusals import refused
 
 LEAVES = 40
 STAR = adjacency(LEAVES + 1, [(0, v) for v in range(1, LEAVES + 1)])
@@ -99,7 +98,7 @@ def test_a_row_of_which_too_few_pass_the_first_limit() -> None:
 
 @each("cap", [0, -1, 2.5, True])
 def test_a_cap_must_be_a_positive_integer(cap: int) -> None:
-    with pytest.raises(InputError, match=r"^cap must be"):
+    with refused(param="cap", value=cap):
         capped_ring(STAR, cap)
 
 

@@ -777,7 +777,7 @@ def test_one_that_was_written_in_the_meantime_is_not_overwritten(
 def test_minutes_out_of_range(
     small_graph: Graph, tmp_path: Path, minutes: object
 ) -> None:
-    with pytest.raises(InputError, match=r"^checkpoint_minutes must be in"):
+    with refused(param="checkpoint_minutes", value=minutes):
         new().fit(
             small_graph,
             SPLIT,

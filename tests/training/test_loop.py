@@ -19,6 +19,7 @@ from h2gcn.training.metrics import accuracy
 from h2gcn.training.objective import class_weights, node_loss
 from support.cases import each
 from support.graphs import NAMED, adjacency
+from support.refusals import only, refused
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 
@@ -475,27 +476,22 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
 
 
 @each(
-    ("options", "message"),
+    "options",
     [
-        ({"epochs": 0}, "^epochs must be an integer, at least 1, got 0"),
-        ({"epochs": 2.5}, r"^epochs must be an integer, at least 1, got 2\.5"),
-        ({"patience": 0}, "^patience must be an integer, at least 1, got 0"),
-        ({"learning_rate": 0}, r"^learning_rate must be in \(0, inf\), got 0"),
-        ({"learning_rate": math.inf}, r"in \(0, inf\), got inf"),
-        ({"learning_rate": "fast"}, r"in \(0, inf\), got 'fast'"),
-        ({"l2": -1e-5}, r"^l2 must be in \[0, inf\), got -1e-05"),
-        ({"l2": math.nan}, r"in \[0, inf\), got nan"),
-        (
-            {"metric": "acuracy"},
-            "^metric must be one of 'accuracy', 'macro_f1', 'roc_auc', 'pr_auc', got "
-            r"'acuracy'; did you mean 'accuracy'\?",
-        ),
+        {"epochs": 0},
+        {"epochs": 2.5},
+        {"patience": 0},
+        {"learning_rate": 0},
+        {"learning_rate": math.inf},
+        {"learning_rate": "fast"},
+        {"l2": -1e-5},
+        {"l2": math.nan},
+        {"l2": math.inf},
+        {"metric": "acuracy"},
     ],
 )
-def test_a_bad_configuration_is_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=" must be "):
-        TrainConfig(**options)
-    with pytest.raises(InputError, match=message):
+def test_a_bad_configuration_is_named(options: dict[str, object]) -> None:
+    with refused(**only(options)):
         TrainConfig(**options)
 
 

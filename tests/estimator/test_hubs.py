@@ -16,6 +16,7 @@ from h2gcn.graph import stratified_split
 from h2gcn.rings import automatic_cap, footprint, forecast_ring
 from support.commands import Run, fails
 from support.graphs import adjacency
+from support.refusals import refused
 from support.tiny_benchmarks import AT_HAND
 
 LEAVES = 60
@@ -135,18 +136,10 @@ def test_auto_is_exact_where_that_is_asked_for(graph: Graph) -> None:
     assert caps <= {None, 4}
 
 
-@pytest.mark.parametrize(
-    ("cap", "message"),
-    [
-        ("some", "^ring_cap must be .*'auto'.*'exact'"),
-        (0, "^ring_cap must be an integer"),
-    ],
-)
+@pytest.mark.parametrize("cap", ["some", 0])
 @pytest.mark.parametrize("model", ["h2gcn-1", "auto"])
-def test_what_a_cap_cannot_be(
-    graph: Graph, model: str, cap: object, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
+def test_what_a_cap_cannot_be(graph: Graph, model: str, cap: object) -> None:
+    with refused(param="ring_cap", value=cap):
         NodeClassifier(model, ring_cap=cap).fit(graph)  # type: ignore[arg-type]
 
 

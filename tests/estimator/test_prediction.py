@@ -22,6 +22,7 @@ from h2gcn.models import MODELS
 from h2gcn.sparse import Target
 from h2gcn.training import brier, log_loss
 from support.cases import each
+from support.refusals import refused
 
 # Not every node of these graphs is near a label; what is said then is tested elsewhere.
 pytestmark = pytest.mark.filterwarnings(
@@ -111,17 +112,17 @@ def test_what_names_nodes(graph: Graph, nodes: ArrayLike, index: list[int]) -> N
 @each(
     ("nodes", "words"),
     [
-        ([True, False], "an entry for each of the 50 nodes of .* got 2"),
-        (np.ones(51, dtype=bool), "each of the 50 nodes of .* it is a mask, got 51"),
-        (np.zeros(0, dtype=bool), "each of the 50 nodes of .* got 0"),
-        ([1.7], "must be indices .integers. or a mask, got float64"),
+        ([True, False], "mask, got 2"),
+        (np.ones(51, dtype=bool), "mask, got 51"),
+        (np.zeros(0, dtype=bool), "mask, got 0"),
+        ([1.7], "got float64"),
         ([1.0, 2.0], "got float64"),
         (["1"], "got <U1"),
         ([None], "got object"),
         ([10**30], "got object"),
-        ([[1, 2], [3]], "^nodes must be one list of indices, or a mask"),
-        ([0, 50], "must be indices from 0 to 49, got 0 to 50"),
-        ([-1], "must be indices from 0 to 49, got -1 to -1"),
+        ([[1, 2], [3]], "one list"),
+        ([0, 50], "from 0 to 49, got 0 to 50"),
+        ([-1], "from 0 to 49, got -1 to -1"),
         (np.array([2**63], dtype=np.uint64), "got 9223372036854775808 to 92"),
     ],
     ids=str,
@@ -129,7 +130,7 @@ def test_what_names_nodes(graph: Graph, nodes: ArrayLike, index: list[int]) -> N
 def test_what_names_no_nodes(graph: Graph, nodes: ArrayLike, words: str) -> None:
     clf = NodeClassifier("mlp", epochs=1, random_state=0).fit(graph)
     for ask in (clf.predict, clf.predict_proba, clf.predict_blocks, clf.score):
-        with pytest.raises(InputError, match=words):
+        with refused(param="nodes", words=words):
             ask(graph, nodes)
 
 

@@ -277,7 +277,7 @@ def labelled(y: list[int], **more: Any) -> Graph:
     [
         (
             labelled([0] * 20),
-            "odd: all labelled nodes are of one class, 0; at least tw",
+            "odd: at least two classes must have labels, got '0'",
         ),
         (labelled([-1] * 20), "odd: all labels are missing; nothing to learn from."),
         (

@@ -501,7 +501,7 @@ def test_a_graph_of_one_class() -> None:
     y = np.where(np.arange(N) < 20, 1, -1)
     with pytest.raises(
         InputError,
-        match="ring: all labelled nodes are of one class, yes; at least two are needed",
+        match="ring: at least two classes must have labels, got 'yes'",
     ):
         classifier().fit(ring_graph(y=y, classes=np.array(["no", "yes"])))
 

@@ -590,8 +590,9 @@ def check_labels(graph: Graph) -> None:
         )
     if present.size == 1:
         raise InputError(
-            f"{graph.name}: all labelled nodes are of one class, "
-            f"{graph.classes[present[0]]!s}; at least two are needed"
+            "at least two classes must have labels",
+            value=str(graph.classes[present[0]]),
+            where=graph.name,
         )
 
 
@@ -718,8 +719,9 @@ def check_training_classes(graph: Graph, split: Split) -> None:
     present = np.unique(graph.y[split.train])
     if present.size == 1:
         raise InputError(
-            f"{graph.name}: all {split.train.size} training nodes are of one class, "
-            f"{graph.classes[present[0]]!s}; at least two classes are needed"
+            "at least two classes must have training nodes",
+            value=str(graph.classes[present[0]]),
+            where=graph.name,
         )
     missing = np.setdiff1d(graph.y[graph.labelled], present)
     if missing.size:

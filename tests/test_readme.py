@@ -362,7 +362,7 @@ def test_links_are_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", re.findall(r"`([\w./]+/[\w./]*)", CONTRIBUTING.read_text())
+    "path", re.findall(r"`([\w.-]+/[\w./-]*)", CONTRIBUTING.read_text())
 )
 def test_contributors_are_sent_to_files_that_exist(path: str) -> None:
     root = README.parent

@@ -66,10 +66,10 @@ def test_a_value_of_a_settings_file_is_told_with_the_file() -> None:
     [
         ("use ring_cap=64.", "use --ring-cap 64."),
         ("add fill_missing=True, or mend it", "add --fill-missing, or mend it"),
-        ("name it with 'id_column'", "name it with --id-column"),
+        ("id_column=… names it", "--id-column … names it"),
         ("make it categorical=['plan']", "make it --categorical plan"),
         ("feature_columns=['a', 'b']", "--feature-column a,b"),
-        ("'edge_features' takes it", "--edge-feature takes it"),
+        ("edge_features=… takes it", "--edge-feature … takes it"),
         (
             "model='h2gcn-s1' and batch_size=256",
             "--model h2gcn-s1 and --batch-size 256",
@@ -95,6 +95,10 @@ def test_arguments_in_prose_become_flags(said: str, shown: str) -> None:
         r"C:\model=a\nodes.csv: there is no such file",
         "column 'ring_cap' must hold a finite number",
         "there is no column 'x'. Columns: 'id', 'ring_cap', 'split_column' and 'label'",
+        "line 3 names node 'time_column' (column 'target'), which is not there",
+        "the labels are 'a' and 'edge_weight'; 'id_column' is the class of one node",
+        "line 3 names node 'a ring_cap=64 b' and 'a/b ring_cap=64 c'",
+        "line 3 names node \"it's ring_cap=64 here\" and 'a \\' \" ring_cap=64 c'",
     ],
 )
 def test_what_is_no_argument_stays(said: str) -> None:

@@ -266,7 +266,7 @@ def test_edges_of_a_store_can_be_weighed(tmp_path: Path) -> None:
     write_store(graph, tmp_path / "store")
     found = read_graph(tmp_path / "store", options=TableOptions(edge_weight="hours"))
     assert found.edge_weight == "hours"
-    with pytest.raises(InputError, match="'label_column' is for tables"):
+    with pytest.raises(InputError, match="label_column is for tables"):
         read_graph(tmp_path / "store", options=TableOptions(label_column="part"))
 
 

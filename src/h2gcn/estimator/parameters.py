@@ -292,9 +292,9 @@ def check_rings(params: Params) -> None:
     drawn = cap is not None and not isinstance(cap, str)
     if drawn and store is not None:
         raise InputError(
-            "does not go with 'ring_store': a capped ring stays in memory",
+            "keeps the ring in memory, and a folder for rings is given too",
             param="ring_cap",
-            hint="set one of the two",
+            hint={"ring_cap": "exact"},
         )
     spec = spec_of(params)
     asked = {"ring_cap": drawn, "ring_store": store is not None}
@@ -504,8 +504,10 @@ def check_spread(checked: CheckedFit) -> CheckedFit:
             )
     if graph.edge_weight is not None:
         raise InputError(
-            f"{graph.name}: its edges weigh what {graph.edge_weight!r} says, and "
-            "workers count all alike; leave 'edge_weight' out."
+            f"{graph.edge_weight!r} weighs the edges, and workers count all alike",
+            param="edge_weight",
+            where=graph.name,
+            hint="leave it out",
         )
     if checked.device.type != "cpu":
         raise InputError("workers train on processors; set device='cpu'.")
@@ -584,9 +586,10 @@ def check_labels(graph: Graph) -> None:
     present = np.unique(graph.y[graph.y >= 0])
     if present.size == 0:
         raise InputError(
-            f"{graph.name}: all labels are missing; nothing to learn from. In a table "
-            "of nodes they are the column label, class or y, or the one that "
-            "'label_column' names."
+            "all labels are missing; nothing to learn from. In a table of nodes they "
+            "are the column label, class or y",
+            where=graph.name,
+            hint="label_column=… names another",
         )
     if present.size == 1:
         raise InputError(
@@ -627,8 +630,7 @@ def _warn_of_weights(spec: ModelSpec, name: str) -> None:
     """Say where a model takes no notice of what edges weigh."""
     if not spec.weighted:
         warnings.warn(
-            f"{name} counts all edges alike: the graph's 'edge_weight' means nothing "
-            "to it",
+            f"{name} counts all edges alike: weights of edges mean nothing to it",
             H2GCNWarning,
             stacklevel=5,
         )

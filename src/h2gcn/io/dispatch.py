@@ -122,9 +122,10 @@ def _check_for_tables(source: object, options: TableOptions) -> None:
     )
     for name in names if options.to_train else ():
         if getattr(options, name):
-            what = repr(str(source)) if isinstance(source, Path) else "an object"
             raise InputError(
-                f"'{name}' is for a node table and an edge table. Got {what} instead."
+                "is for a node table and an edge table",
+                param=name,
+                where=str(source) if isinstance(source, Path) else None,
             )
 
 
@@ -136,8 +137,9 @@ def _check_for_store(path: Path, options: TableOptions) -> None:
     for name in sorted(names) if options.to_train else ():
         if getattr(options, name) != getattr(usual, name):
             raise InputError(
-                f"{path}: is a graph store, which was converted already; '{name}' is "
-                "for tables, and for their conversion."
+                "is for tables and their conversion, and this is a graph store",
+                param=name,
+                where=str(path),
             )
 
 

@@ -691,13 +691,16 @@ class TableOptions:
             ("val_after", "test_after"),
         ):
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                raise InputError(f"The table option '{name}' needs '{needed}'.")
+                raise InputError(
+                    "needs another option", param=name, hint=f"give {needed}=… too"
+                )
         ways = ("split_column", "test_after", "group_column")
         given = [name for name in ways if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(
-                f"The table options '{given[0]}' and '{given[1]}' are two ways to "
-                "split nodes; take one of them."
+                f"does not go with {given[0]}=…: they are two ways to split nodes",
+                param=given[1],
+                hint="take one of them",
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -816,7 +819,7 @@ def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) ->
             mistakes.add(
                 file.path,
                 f"{file.path}: no column of node ids ({', '.join(ID_NAMES)}) was "
-                f"found; name it with 'id_column'. Columns: {listed(columns)}.{hint}",
+                f"found; id_column=… names it. Columns: {listed(columns)}.{hint}",
             )
     elif id_column == INDEX and INDEX not in file.known:
         have = f"one of {len(file.index)} columns" if file.index else "none"
@@ -898,8 +901,11 @@ def _other_roles(
         if name in before or name in found:
             mistakes.add(
                 file.path,
-                f"{file.path}: column {name!r} cannot be '{option}' too: it holds "
-                "something else.",
+                InputError(
+                    f"cannot be column {name!r}, which holds something else",
+                    param=option,
+                    where=str(file.path),
+                ),
             )
             continue
         found[name] = what

@@ -236,8 +236,9 @@ def convert_tables(
     options = TableOptions() if options is None else options
     if options.test_after is not None:
         raise InputError(
-            "A graph store holds the whole graph: 'test_after' is for training on "
-            "tables; convert without it."
+            "is for training on tables; a graph store holds the whole graph",
+            param="test_after",
+            hint="convert without it",
         )
     target = usable_path(folder)
     check_new_store(target)
@@ -293,9 +294,10 @@ class _Plan:
             ends = choose_ends(edge_file, options)
             if ends[2] and len(edge_file.named) > 2:
                 raise InputError(
-                    f"{edge_file.path}: which columns are the ends of edges is not "
-                    "known; 'source_column' and 'target_column' name them. Columns: "
-                    f"{listed(edge_file.columns)}."
+                    "which columns are the ends of edges is not known. Columns: "
+                    f"{listed(edge_file.columns)}",
+                    where=str(edge_file.path),
+                    hint="source_column=… and target_column=… name them",
                 )
             self.time = time_column(edge_file, ends[:2], options)
             held = ends[:2] if self.time is None else (*ends[:2], self.time)
@@ -993,16 +995,18 @@ class _Work:
             if each * many > self.memory:
                 need = self.used + each * many / SHARE
                 raise InputError(
-                    f"{file.path}: what {counts.rows:,} edges carry takes about "
-                    f"{gigabytes(need)} of memory; raise 'memory_limit', or take fewer "
-                    "columns with 'edge_features'."
+                    f"what {counts.rows:,} edges carry takes about {gigabytes(need)} "
+                    "of memory",
+                    where=str(file.path),
+                    hint="raise memory_limit=…, or take fewer columns by "
+                    "edge_features=…",
                 )
             wanted = fewer
             one = len(rest) == 1
             said = f"column {listed(rest)} is" if one else f"columns {listed(rest)} are"
             notes = (
                 f"edge {said} left out, as they do not fit into memory; "
-                "'edge_features' takes the columns that it names",
+                "edge_features=… takes the columns that it names",
             )
         mistakes = Mistakes()
         carried = nothing

@@ -412,8 +412,9 @@ def _check_guess(
     alike = [name for name in rest if may_be_end(name)]
     if alike:
         raise InputError(
-            f"{file.path}: columns {listed((*ends, *alike))} all hold ids of nodes; "
-            "'source_column' and 'target_column' say which are the ends of the edges."
+            f"columns {listed((*ends, *alike))} all hold ids of nodes",
+            where=str(file.path),
+            hint="source_column=… and target_column=… say which are the ends of edges",
         )
 
 
@@ -761,5 +762,5 @@ def _too_large(n_columns: int, column: pa.ChunkedArray) -> _Unusable:
     size = 4 * n_columns * len(column) / 2**30
     return _Unusable(
         f"it would take {size:.1f} GB more",
-        remedy="; 'edge_features' takes the columns that it names",
+        remedy="; edge_features=… takes the columns that it names",
     )

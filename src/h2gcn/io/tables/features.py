@@ -300,7 +300,7 @@ def doubtful_columns(table: pa.Table, numeric: Collection[str]) -> tuple[str, ..
     remedy = f", and categorical={codes[:SHOWN]} makes categories" if codes else ""
     return (
         f"{which} used as numbers may be none: {', '.join(some)}{rest}; "
-        f"'feature_columns' can name the columns to use{remedy}",
+        f"feature_columns=… can name the columns to use{remedy}",
     )
 
 

@@ -463,8 +463,9 @@ def _split_by_time(
     told = time_text(cut)
     if not known.size:
         raise InputError(
-            f"{file.path}: no label is from {told} or before, so that there is nothing "
-            "to train on; 'test_after' must be later."
+            f"no label is from {told} or before, so that there is nothing to train on",
+            where=str(file.path),
+            hint="test_after=… must be later",
         )
     if options.val_after is None:
         train, val, how = _latest(known, values, times.missing, y)
@@ -479,7 +480,9 @@ def _split_by_time(
         ):
             if not part.size:
                 raise InputError(
-                    f"{file.path}: no label {where}; 'val_after' must be another time."
+                    f"no label {where}",
+                    where=str(file.path),
+                    hint="val_after=… must be another time",
                 )
     tested = f"the labels after {told} are for testing ({len(test):,})"
     if not test.size:

@@ -1,8 +1,10 @@
 """Nothing that exists is replaced without --force, whatever writes it."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from h2gcn import Graph, NodeClassifier, io
 from h2gcn.cli import diagnose, evaluate, explain, options as src, report
+from h2gcn.exceptions import InputError
 from support import example_results
 from support.commands import Run, fails
 
@@ -214,6 +217,70 @@ def test_a_training_is_saved_beside_what_appeared_meanwhile(
     assert NodeClassifier.load(tmp_path / "new-3").model == "logistic"
     assert out.read_text() == "mine"
     assert [file.name for file in (tmp_path / "new-2").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_model_that_cannot_be_written_is_not_saved_beside(
+    force: tuple[str, ...],
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, rename = tmp_path / "m", Path.rename
+    command = ("train", model.with_name("graph.npz"), "--model", "logistic", "-q")
+    if force:
+        assert run(*command, "--out", out)[0] == 0
+    else:
+        out.mkdir()  # it is empty, and may be used
+    failed = []
+
+    def fail_once(self: Path, target: Path) -> Path:
+        if self.name.endswith(".h2gcn-part") and not failed:
+            failed.append(target)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(self, target)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "rename", fail_once)
+    fails(run(*command, "--out", "m", *force), "error: m: cannot be written (Input/out")
+    assert not (tmp_path / "m-2").exists()
+    assert failed == [out]
+
+
+@pytest.mark.usefixtures("model")
+def test_force_does_not_save_beside(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit: Any = NodeClassifier.fit_checked
+
+    def during(self: NodeClassifier, *given: Any, **more: Any) -> NodeClassifier:
+        (tmp_path / "m").mkdir()
+        (tmp_path / "m" / "thesis.txt").write_text("mine")
+        return fit(self, *given, **more)
+
+    monkeypatch.setattr(NodeClassifier, "fit_checked", during)
+    monkeypatch.chdir(tmp_path)
+    command = ("train", "graph.npz", "--model", "logistic", "-q", "--force")
+    fails(run(*command, "--out", "m"), "error: m: holds other files")
+    assert not (tmp_path / "m-2").exists()
+    assert [file.name for file in (tmp_path / "m").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("saved", ["model", "store"])
+def test_a_path_is_told_as_it_was_typed(
+    saved: str, model: Path, small_graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    Path("folder").mkdir()
+    Path("folder", "thesis.txt").write_text("mine")
+    save = {
+        "model": NodeClassifier.load("model").save,
+        "store": partial(io.write_store, small_graph),
+    }
+    with pytest.raises(InputError) as caught:
+        save[saved]("folder")
+    assert caught.value.where == "folder"
 
 
 TUNE = ("--model", "mlp", "--splits", 1, "--epochs", 2, "--scaling", "none", "-q")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 import warnings
@@ -270,7 +269,7 @@ def command(
     interrupted = _interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        out = _save(best, out, graph, interrupted, later, force=force or goes_on)
+        out = _save(best, out, graph, interrupted, later, force=force, goes_on=goes_on)
     if page is not None:
         _write_page(page, graph, best, force=force)
     result = _report(graph, model, runs) | {"interrupted": interrupted is not None}
@@ -329,14 +328,17 @@ def _save(
     later: Mapping[str, Any] | None,
     *,
     force: bool,
+    goes_on: bool,
 ) -> Path:
     """Save a run and return where: beside, if another training was faster."""
     target, number = out, 1
     while True:
+        replaces = force or (goes_on and number == 1)
         try:
-            run.save(target, graph, interrupted, later, force=force and number == 1)
-        except InputError:
-            if not os.path.lexists(target):
+            run.save(target, graph, interrupted, later, force=replaces)
+        except InputError as error:
+            taken = isinstance(error, io.AlreadyThere) or estimator.is_taken(target)
+            if force or not taken:
                 raise
             number += 1
             target = out.with_name(f"{out.name}-{number}")

@@ -98,6 +98,7 @@ from .quick import quick_fit as quick_fit
 from .saved_model import (
     check_target as check_target,
     holds_model as holds_model,
+    is_taken as is_taken,
     read_manifest as read_manifest,
 )
 from .showing import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from h2gcn.io import (
     read_own,
     recover_folder,
     replaced_folder,
+    resolved,
 )
 from h2gcn.models import NodeModule, tensor_problem
 from h2gcn.ring_table import Schema
@@ -52,6 +54,7 @@ __all__ = [
     "SavedModel",
     "check_target",
     "holds_model",
+    "is_taken",
     "load_weights",
     "member_folder",
     "read_manifest",
@@ -189,13 +192,13 @@ def write_model(path: Path, saved: SavedModel, *, force: bool = True) -> None:
     whole. One that is already there is replaced only if it is a saved model, and only
     by `force`.
     """
-    path = path.resolve()
-    check_target(path)
-    check = partial(check_target, path)
-    with replaced_folder(path, _remove, check, force=force) as beside:
-        for name, content in _files(saved).items():
-            (beside / name).parent.mkdir(parents=True, exist_ok=True)
-            (beside / name).write_bytes(content)
+    with resolved(path) as target:
+        check_target(target)
+        check = partial(check_target, target)
+        with replaced_folder(target, _remove, check, force=force) as beside:
+            for name, content in _files(saved).items():
+                (beside / name).parent.mkdir(parents=True, exist_ok=True)
+                (beside / name).write_bytes(content)
 
 
 def _files(saved: SavedModel) -> dict[str, bytes]:
@@ -271,9 +274,22 @@ def _remove(folder: Path) -> None:
 def check_target(path: Path) -> None:
     """Refuse a folder that a model cannot be written to, before the work is done."""
     _recover(path)
+    _check_files(path)
+    check_can_make(path)
+
+
+def is_taken(path: Path) -> bool:
+    """Return whether something else than a model has a name."""
+    try:
+        _check_files(path)
+    except InputError:
+        return os.path.lexists(path)
+    return False
+
+
+def _check_files(path: Path) -> None:
     own = {MANIFEST, WEIGHTS, MEMBERS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
-    check_can_make(path)
 
 
 def holds_model(path: Path) -> bool:

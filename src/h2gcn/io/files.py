@@ -49,6 +49,7 @@ __all__ = [
     "read_own",
     "recover_folder",
     "replaced_folder",
+    "resolved",
     "shown",
     "sync_folder",
     "usable_path",
@@ -369,6 +370,18 @@ def _lock(path: Path, held: ExitStack) -> bool | None:
     except OSError:
         return None
     return os.path.samestat(os.fstat(handle), path.stat())
+
+
+@contextmanager
+def resolved(path: Path) -> Iterator[Path]:
+    """Yield a path without links; errors about it name it as it was given."""
+    target = path.resolve()
+    try:
+        yield target
+    except InputError as error:
+        if error.where == str(target):
+            error.where = str(path)
+        raise
 
 
 @contextmanager

@@ -62,6 +62,7 @@ from h2gcn.io.files import (
     read_own,
     recover_folder,
     replaced_folder,
+    resolved,
     usable_path,
     write_whole,
 )
@@ -339,31 +340,31 @@ def write_store(graph: Graph, folder: str | Path, *, overwrite: bool = False) ->
     """
     check_is_graph(graph)
     check_type("overwrite", overwrite, bool, "True or False")
-    target = usable_path(folder).resolve()
-    check_target(target, overwrite=overwrite)
-    check = partial(check_target, target, overwrite=overwrite)
-    with replaced_folder(target, _remove_store, check, force=overwrite) as beside:
-        for name, values in _arrays(graph):
-            _write_array(beside / f"{name}.npy", values)
-        carried = graph.edge_columns
-        edges = None
-        if carried is not None:
-            edges = StoredEdges(
-                list(carried.names), list(carried.categories), carried.directed
+    with resolved(usable_path(folder)) as target:
+        check_target(target, overwrite=overwrite)
+        check = partial(check_target, target, overwrite=overwrite)
+        with replaced_folder(target, _remove_store, check, force=overwrite) as beside:
+            for name, values in _arrays(graph):
+                _write_array(beside / f"{name}.npy", values)
+            carried = graph.edge_columns
+            edges = None
+            if carried is not None:
+                edges = StoredEdges(
+                    list(carried.names), list(carried.categories), carried.directed
+                )
+            write_manifest(
+                beside,
+                name=graph.name,
+                nodes=graph.n_nodes,
+                edges=graph.n_edges,
+                classes=graph.classes,
+                y=graph.y,
+                feature_names=graph.feature_names,
+                splits=[split.sizes for split in graph.splits],
+                record=graph.record,
+                edge_columns=edges,
+                edge_weight=graph.edge_weight,
             )
-        write_manifest(
-            beside,
-            name=graph.name,
-            nodes=graph.n_nodes,
-            edges=graph.n_edges,
-            classes=graph.classes,
-            y=graph.y,
-            feature_names=graph.feature_names,
-            splits=[split.sizes for split in graph.splits],
-            record=graph.record,
-            edge_columns=edges,
-            edge_weight=graph.edge_weight,
-        )
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:

@@ -161,3 +161,14 @@ def test_a_place_is_put_before_the_place_that_is_known() -> None:
     )
     assert error.where is None
     assert type(UndefinedMeasureWarning("none").at("a")) is UndefinedMeasureWarning
+
+
+def test_a_message_with_a_place_keeps_its_value_and_its_notes() -> None:
+    value = [1, 2]
+    error = InputError("must be a number", param="l2", value=value, hint={"l2": 0})
+    error.add_note("in the second run")
+    moved = error.at("best.json")
+    assert moved.value is value
+    assert (moved.param, moved.where, moved.hint) == ("l2", "best.json", {"l2": 0})
+    assert moved.__notes__ == ["in the second run"]
+    assert error.where is None

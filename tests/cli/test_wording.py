@@ -183,6 +183,49 @@ def test_a_failure_is_one_json_object_too(
     assert f"h2gcn: error: {found['error']}\n" in err
 
 
+GAPS = ({"n.csv": "id,a,y\n1,,x\n2,1,y\n"}, {"n.csv": "id,a,b,y\n1,,,x\n2,1,1,y\n"})
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "where"),
+    [
+        ("diagnose --nodes n.csv --edges e.csv", GAPS[0], "n.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", GAPS[1], "n.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"e.csv": "from,to\n1,7\n"}, "e.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"e.csv": "from,to\n"}, "e.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"n.csv": "a,y\n1,x\n"}, "n.csv"),
+        ("diagnose g.npz", {"g.npz": "no archive"}, "g.npz"),
+        ("diagnose store", {"store/manifest.json": "{"}, "store/manifest.json"),
+        ("predict nosuch g.npz", {}, "nosuch"),
+        ("predict model g.npz", {"model/bundle.json": "["}, "model/bundle.json"),
+        ("train g.npz --settings s.json", {"s.json": '{"l2": '}, "s.json"),
+        ("report empty", {"empty/a.txt": ""}, "empty"),
+    ],
+)
+def test_a_failure_names_the_file(
+    line: str,
+    files: dict[str, str],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    usual = {"n.csv": "id,a,y\n1,5,x\n2,1,y\n", "e.csv": "from,to\n1,2\n"}
+    for name, content in (usual | files).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    assert main([*line.split(), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["where"] == where
+    assert found["error"].startswith(f"{where}: ")
+    if files in GAPS:
+        told = "; --fill-missing puts the median of the column there"
+        assert found["error"].count(told) == GAPS.index(files) + 1
+    if "7" in files.get("e.csv", ""):
+        assert "; --drop-unknown leaves such edges out" in found["error"]
+
+
 @pytest.mark.parametrize(
     "arguments", [["trian", "--json"], ["--json", "train"], ["serve", "m", "--json"]]
 )

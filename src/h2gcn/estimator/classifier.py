@@ -1376,10 +1376,12 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     try:
         check_params(params, len(saved.classes))
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
     del params["verbose"]
     if (params["model"] == AUTO) != bool(saved.members):
-        raise InputError(f"{file}: members are what 'auto' has, and no other model")
+        raise InputError(
+            "members are what 'auto' has, and no other model", where=str(file)
+        )
     classifier.classes_ = saved.classes
     classifier.feature_names_in_ = saved.features
     classifier.n_features_in_ = len(saved.features)
@@ -1418,13 +1420,13 @@ def _module(params: Params, saved: SavedModel, path: Path) -> NodeModule:
     n_features, n_classes = len(saved.features), len(saved.classes)
     if (saved.schema is not None) != (spec.inputs == "table"):
         lacks = "lacks" if saved.schema is None else "has"
-        raise InputError(f"{file}: {lacks} the blocks of the ring table")
+        raise InputError(f"{lacks} the blocks of the ring table", where=str(file))
     if spec.takes_labels(saved.schema) and saved.known_labels is None:
-        raise InputError(f"{file}: lacks the labels of the training nodes")
+        raise InputError("lacks the labels of the training nodes", where=str(file))
     width = input_width(params, n_features, n_classes, saved.schema)
     try:
         module = blank_module(params, width, n_classes)
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
     load_weights(module, saved, path)
     return module

@@ -318,7 +318,7 @@ def read_manifest(path: Path) -> ModelJson:
     try:
         TableOptions.from_json(tables)
     except InputError as error:
-        raise InputError(f"{file}: extra.tables: {error}") from None
+        raise error.at("extra.tables").at(str(file)) from None
     return found
 
 
@@ -338,7 +338,7 @@ def _not_a_model(path: Path) -> InputError:
             why = f"this folder does not exist.{nearest(path.name, models)}"
     except OSError as error:
         return cannot_read(path, error)
-    return InputError(f"{path}: {why}")
+    return InputError(why, where=str(path))
 
 
 def read_model(path: Path, *, alone: bool = True) -> SavedModel:
@@ -355,7 +355,7 @@ def read_model(path: Path, *, alone: bool = True) -> SavedModel:
     n_features, n_classes = len(manifest.features), len(manifest.classes)
     tensors = _Tensors(file, read_tensors(file, manifest.weights_sha256))
     if not alone and manifest.members:
-        raise InputError(f"{path / MANIFEST}: a member has members of its own")
+        raise InputError("a member has members of its own", where=str(path / MANIFEST))
     return SavedModel(
         params={n: v for n, v in manifest.params.items() if n not in NOT_SAVED},
         classes=np.asarray(manifest.classes),
@@ -391,7 +391,9 @@ class _Tensors:
         self._file, self._found = file, found
         for name in found:
             if name.partition(".")[0] not in ("module", "scaler", "seen", "held_out"):
-                raise InputError(f"{file}: {name} is none of a model's tensors")
+                raise InputError(
+                    f"{name} is none of a model's tensors", where=str(file)
+                )
 
     def under(self, group: str) -> dict[str, torch.Tensor]:
         """Return the tensors of a group by name."""
@@ -404,7 +406,9 @@ class _Tensors:
     def scaler(self, kind: str, n_features: int) -> Scaler:
         """Return the scaling of features."""
         if kind not in SCALINGS or kind == "auto":
-            raise InputError(f"{self._file.parent / MANIFEST}: no scaling is {kind!r}")
+            raise InputError(
+                f"no scaling is {kind!r}", where=str(self._file.parent / MANIFEST)
+            )
         given = self.under("scaler")
         if kind != "standard" and not given:
             return Scaler(kind)
@@ -414,7 +418,8 @@ class _Tensors:
         )
         if (deviation <= 0).any():
             raise InputError(
-                f"{self._file}: scaler.deviation has numbers that are not above 0"
+                "scaler.deviation has numbers that are not above 0",
+                where=str(self._file),
             )
         return Scaler(kind, mean, deviation)
 
@@ -441,7 +446,8 @@ class _Tensors:
         y = self._nodes("held_out.y", len(nodes), below=n_classes)
         if ((shares < 0) | (shares > 1 + 1e-5)).any():
             raise InputError(
-                f"{self._file}: held_out.probabilities has numbers that are none"
+                "held_out.probabilities has numbers that are none",
+                where=str(self._file),
             )
         offsets = np.array(numbers.offsets, dtype=np.float64)
         return Calibration(numbers.temperature, offsets, nodes, shares, y)
@@ -452,7 +458,7 @@ class _Tensors:
         """Return numbers of nodes, or of their classes, [m]."""
         found = self._array(name, torch.int64, count)
         if ((found < 0) | (found >= below)).any():
-            raise InputError(f"{self._file}: {name} has numbers out of range")
+            raise InputError(f"{name} has numbers out of range", where=str(self._file))
         return found
 
     def _array(self, name: str, kind: torch.dtype, *shape: int | None) -> NDArray[Any]:
@@ -465,7 +471,7 @@ class _Tensors:
         ]
         like = torch.empty([size or 0 for size in wanted], dtype=kind, device="meta")
         if problem := tensor_problem(found, {name: like}):
-            raise InputError(f"{self._file}: {problem}")
+            raise InputError(f"{problem}", where=str(self._file))
         return found[name].numpy()
 
 
@@ -474,11 +480,13 @@ def _read_member(path: Path, whole: ModelJson, entry: MemberJson) -> SavedMember
     inside = path / MEMBERS / entry.folder
     content = read_own(inside / MANIFEST)
     if hashlib.sha256(content).hexdigest() != entry.manifest_sha256:
-        raise InputError(f"{inside / MANIFEST}: is not the member that was saved")
+        raise InputError(
+            "is not the member that was saved", where=str(inside / MANIFEST)
+        )
     model = read_model(inside, alone=False)
     same = (whole.classes, whole.features)
     if (model.classes.tolist(), list(model.features)) != same:
-        raise InputError(f"{inside / MANIFEST}: has other classes or features")
+        raise InputError("has other classes or features", where=str(inside / MANIFEST))
     return SavedMember(entry.name, entry.weight, entry.temperature, model)
 
 
@@ -490,14 +498,14 @@ def _schema(manifest: ModelJson, path: Path) -> Schema | None:
     try:
         return Schema.from_json(manifest.table, features, classes)
     except InputError as error:
-        raise InputError(f"{path / MANIFEST}: {error}") from None
+        raise error.at(str(path / MANIFEST)) from None
 
 
 def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:
     """Give a module the weights that were read from a folder, if they are its own."""
     if problem := module.state_problem(saved.weights):
         raise InputError(
-            f"{path / WEIGHTS}: does not hold the weights of {type(module).__name__}: "
-            f"module.{problem}"
+            f"does not hold the weights of {type(module).__name__}: module.{problem}",
+            where=str(path / WEIGHTS),
         )
     module.load_state_dict(saved.weights, assign=True)

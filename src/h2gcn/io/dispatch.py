@@ -163,8 +163,9 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
     if suffix not in _SUFFIXES:
         there = "" if path.exists() else "there is no such file or folder; "
         raise InputError(
-            f"{path}: {there}a graph is a folder with nodes.* and edges.*, or a file "
-            f"that ends in {', '.join(_SUFFIXES)}."
+            f"{there}a graph is a folder with nodes.* and edges.*, or a file "
+            f"that ends in {', '.join(_SUFFIXES)}.",
+            where=str(path),
         )
     if suffix == ".npz":
         return read_npz(path)
@@ -234,7 +235,7 @@ def _table(folder: Path, stem: str) -> Path:
         return found[0]
     wanted = f"one of {', '.join(stem + suffix for suffix in TABLE_SUFFIXES)}"
     have = "It has none" if not found else "It has " + _names(found)
-    raise InputError(f"{folder}: the folder must hold {wanted}. {have}.")
+    raise InputError(f"the folder must hold {wanted}. {have}.", where=str(folder))
 
 
 def _from_object(source: Any, options: TableOptions) -> Graph:

@@ -664,10 +664,12 @@ def parse_json(
         `float`; None refuses them.
     """
     if _is_too_deep(content):
-        raise InputError(f"{where}: is nested more than {DEPTH} deep")
+        raise InputError(f"is nested more than {DEPTH} deep", where=str(where))
 
     def refuse(name: str) -> NoReturn:
-        raise InputError(f"{where}: holds {name}, which is not a number of JSON")
+        raise InputError(
+            f"holds {name}, which is not a number of JSON", where=str(where)
+        )
 
     def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -690,12 +692,14 @@ def parse_json(
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(
-            f"{where}: truncated or not JSON ({error.msg}, {place})"
+            f"truncated or not JSON ({error.msg}, {place})", where=str(where)
         ) from None
     except UnicodeError:
-        raise InputError(f"{where}: truncated or not JSON (not UTF-8)") from None
+        raise InputError(
+            "truncated or not JSON (not UTF-8)", where=str(where)
+        ) from None
     except ValueError:  # of thousands of digits, or 1e999
-        raise InputError(f"{where}: holds a number that is too large") from None
+        raise InputError("holds a number that is too large", where=str(where)) from None
     return found
 
 
@@ -750,7 +754,7 @@ def conform(kind: type[_T], value: Any, where: object, at: str = "") -> _T:
     steps = re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path)
     field, found = _find(value, [name or index for name, index in steps], told)
     field = ".".join(filter(None, [at, field]))
-    raise InputError(f"{where}: {_rule(field, told, found)}")
+    raise InputError(_rule(field, told, found), where=str(where))
 
 
 def _find(value: Any, steps: list[str], told: str) -> tuple[str, Any]:

@@ -584,18 +584,20 @@ def read_manifest(folder: Path) -> Manifest:
     if not file.is_file():
         if (folder / STATE).is_file():
             raise InputError(
-                f"{folder}: is a graph store that is not finished; 'h2gcn convert' "
-                "with the same tables goes on with it."
+                "is a graph store that is not finished; 'h2gcn convert' "
+                "with the same tables goes on with it.",
+                where=str(folder),
             )
-        raise InputError(f"{folder}: is no graph store: it has no {MANIFEST}.")
+        raise InputError(f"is no graph store: it has no {MANIFEST}.", where=str(folder))
     content = parse_json(read_own(file), file)
     form = content.get("format") if isinstance(content, dict) else None
     if form != FORMAT:
-        raise InputError(f"{file}: is not the manifest of a graph store.")
+        raise InputError("is not the manifest of a graph store.", where=str(file))
     if content.get("version") != VERSION:
         raise InputError(
-            f"{folder}: is a graph store of version {content.get('version')}, and this "
-            f"h2gcn reads version {VERSION}; convert the tables again."
+            f"is a graph store of version {content.get('version')}, and this "
+            f"h2gcn reads version {VERSION}; convert the tables again.",
+            where=str(folder),
         )
     return conform(Manifest, content, file)
 
@@ -609,19 +611,23 @@ def _verify(
     for name, said in files.items():
         path = folder / f"{name}.npy"
         if Path(name).name != name:
-            raise InputError(f"{folder / MANIFEST}: {name!r} is no name of a file.")
+            raise InputError(
+                f"{name!r} is no name of a file.", where=str(folder / MANIFEST)
+            )
         try:
             found = path.stat()
         except FileNotFoundError:
             raise InputError(
-                f"{path}: is missing, and the graph store cannot be used without it."
+                "is missing, and the graph store cannot be used without it.",
+                where=str(path),
             ) from None
         except OSError as error:
             raise cannot_read(path, error) from None
         if found.st_size != said.bytes:
             raise InputError(
-                f"{path}: has {found.st_size:,} bytes, and {said.bytes:,} by the "
-                "manifest of the graph store: it was changed, or not copied whole."
+                f"has {found.st_size:,} bytes, and {said.bytes:,} by the "
+                "manifest of the graph store: it was changed, or not copied whole.",
+                where=str(path),
             )
         if before.get(name) != _stamp(found, said):
             changed.append(name)
@@ -631,8 +637,9 @@ def _verify(
         path = folder / f"{name}.npy"
         if checksum(path) != files[name].crc32:
             raise InputError(
-                f"{path}: its checksum is not that of the manifest: the file was "
-                "changed; convert the tables again, or copy it once more."
+                "its checksum is not that of the manifest: the file was "
+                "changed; convert the tables again, or copy it once more.",
+                where=str(path),
             )
     with suppress(InputError):  # of a folder that may only be read
         _remember(folder, files)
@@ -676,7 +683,8 @@ def _read_header(
         raise cannot_read(path, error) from None
     except Exception as error:  # a damaged header is anything
         raise InputError(
-            f"{path}: cannot be read as an array of numpy, .npy ({one_line(error)})."
+            f"cannot be read as an array of numpy, .npy ({one_line(error)}).",
+            where=str(path),
         ) from None
 
 
@@ -749,7 +757,9 @@ class _Opening:
         """Return a file as a mapped array, once it is of a kind and shape."""
         path = self.folder / f"{name}.npy"
         if name not in self.manifest.files:
-            raise InputError(f"{self.folder / MANIFEST}: names no file {path.name}.")
+            raise InputError(
+                f"names no file {path.name}.", where=str(self.folder / MANIFEST)
+            )
         found, fortran, dtype, begin = _read_header(path)
         self._check(
             name,
@@ -821,8 +831,8 @@ class _Opening:
             return np.array(said.classes, dtype=dtype)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"{self.folder / MANIFEST}: 'classes' are not of the type "
-                f"{said.class_dtype!r}."
+                f"'classes' are not of the type {said.class_dtype!r}.",
+                where=str(self.folder / MANIFEST),
             ) from None
 
     def _splits(self) -> Iterator[Split]:

@@ -335,7 +335,9 @@ def _read_columns(part: Path) -> Columns:
     except OSError as error:
         raise cannot_read(part, error) from None
     except pa.ArrowException as error:
-        raise InputError(f"{part}: not a table of predictions ({error})") from None
+        raise InputError(
+            f"not a table of predictions ({error})", where=str(part)
+        ) from None
     return {
         name: column.to_numpy()
         for name, column in zip(table.column_names, table.columns, strict=True)

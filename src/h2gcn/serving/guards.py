@@ -151,7 +151,7 @@ def read_token(file: Path | None = None) -> str | None:
         try:
             content = read_own(file, LONGEST_TOKEN).decode("utf-8").strip()
         except UnicodeDecodeError:
-            raise InputError(f"{file}: must hold a token in UTF-8") from None
+            raise InputError("must hold a token in UTF-8", where=str(file)) from None
         return _checked(content, str(file))
     given = os.environ.get("H2GCN_TOKEN")
     return None if given is None else _checked(given.strip(), "H2GCN_TOKEN")
@@ -166,7 +166,9 @@ def _checked(token: str, where: str) -> str:
             where=where,
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise InputError(f"{where}: a token must be one line of ASCII without blanks")
+        raise InputError(
+            "a token must be one line of ASCII without blanks", where=str(where)
+        )
     return token
 
 

@@ -203,8 +203,9 @@ def check_times_agree(
     """Raise where the times of nodes and of edges cannot be compared."""
     if nodes is not None and edges is not None and nodes.kind != edges.kind:
         raise InputError(
-            f"{edge_path}: the times of edges are {edges.kind}, but those of nodes, in "
-            f"{node_path.name}, are {nodes.kind}."
+            f"the times of edges are {edges.kind}, but those of nodes, in "
+            f"{node_path.name}, are {nodes.kind}.",
+            where=str(edge_path),
         )
 
 
@@ -361,9 +362,10 @@ def without_features(options: TableOptions, features: str | Path) -> TableOption
         }
         said = [f"{name}={list(columns)}" for name, columns in given.items() if columns]
         raise InputError(
-            f"{features}: the file replaces the feature columns of the node table, but "
+            f"the file replaces the feature columns of the node table, but "
             f"{listed((*numeric, *categorical, *dates))} is to be one; leave out "
-            f"{' and '.join(said)}."
+            f"{' and '.join(said)}.",
+            where=str(features),
         )
     return replace(options, feature_columns=())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import signal
@@ -232,6 +233,9 @@ def _tell_failure(
         sys.stdout.flush()
 
 
+_OF_WRITING = (errno.ENOSPC, errno.EPIPE, errno.EIO)
+
+
 def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     """Return the exit code of a failure, and what is said of it."""
     if isinstance(error, InputError):
@@ -243,8 +247,13 @@ def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     if _is_out_of_memory(error):
         return MISTAKE, "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        where = "cannot write" if error.filename is None else error.filename
-        return MISTAKE, f"{where}: {error.strerror}"
+        where = error.filename
+        if where is None and error.errno in _OF_WRITING:
+            where = "cannot write"
+        return (
+            MISTAKE,
+            error.strerror if where is None else f"{where}: {error.strerror}",
+        )
     return UNFORESEEN, (
         f"internal error: {type(error).__name__}: {error}. This is a bug; rerun with "
         "H2GCN_DEBUG=1 and report the traceback."

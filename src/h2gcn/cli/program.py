@@ -15,6 +15,7 @@ from typing import Any, get_type_hints
 
 import typer
 import typer.core
+from typer.exceptions import TyperException
 
 from h2gcn.cli import (
     convert,
@@ -110,9 +111,6 @@ for _module in (
         _module.command, include_extras=True
     )
     app.command(_name, cls=_Command, help=_help)(_module.command)
-
-# The base of all that typer's parser raises; its home differs by version.
-_ParserError: Any = typer.BadParameter.__mro__[2]
 
 
 def _version(value: bool) -> None:
@@ -226,7 +224,7 @@ def _tell_failure(
     param = where = None
     if isinstance(error, InputError):
         param, where = error.param, error.where
-    elif isinstance(error, _ParserError):
+    elif isinstance(error, TyperException):
         param = getattr(getattr(error, "param", None), "name", None)
     with suppress(OutputError):
         tell_json({"error": message, "exit_code": code, "param": param, "where": where})
@@ -240,7 +238,7 @@ def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     """Return the exit code of a failure, and what is said of it."""
     if isinstance(error, InputError):
         return MISTAKE, speech.render(error)
-    if isinstance(error, _ParserError):
+    if isinstance(error, TyperException):
         return MISTAKE, error.format_message()
     if isinstance(error, OutputError):
         return MISTAKE, str(error)

@@ -482,7 +482,11 @@ def test_three_splits_or_as_many_as_the_data_bring(
     command = ("tune", "x", *options, "--epochs", 2)
     assert json.loads(run(*command)[1])["splits"] == used
     if own == 2:
-        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.", json=True)
+        fails(
+            run(*command, "--splits", 3),
+            "--splits must be at most 2, as many as the data have, got 3",
+            json=True,
+        )
     if own == 5:
         assert json.loads(run(*command, "--splits", 4)[1])["splits"] == 4
 
@@ -585,7 +589,7 @@ def test_texas_has_the_papers_grid(run: Run, data_root: Path, tmp_path: Path) ->
     assert len(settings) == 8
     assert all(setting["scaling"] == "rows" for setting in settings)
     result = run("tune", "texas", "--out", tmp_path / "t", "-q", "--splits", 11)
-    fails(result, "--splits 11: the data have 10")
+    fails(result, "--splits must be at most 10, as many as the data have, got 11")
 
 
 # ----------------------------------------------------------- settings from a file
@@ -666,7 +670,7 @@ def test_a_file_without_a_model_goes_with_any(
         ({"model": ["gcn"]}, ("'model' must be a name",)),
         ({"model": "h2gnc-2"}, ("Did you mean 'h2gcn-2'",)),
         ({"model": "gcn"}, ("settings of gcn", "--model is mlp")),
-        ({"l2": "much"}, ("l2 must be a number or null. Got 'much'",)),
+        ({"l2": "much"}, ("l2 must be a number or null, got 'much'",)),
         ({"l2": -1}, ("s.json: l2 must be in [0, inf), got -1",)),
         ({"options": {"heads": 3}}, ("mlp has no option 'heads'",)),
         ([1, 2], ("one JSON object",)),
@@ -833,8 +837,8 @@ def test_a_split_of_thousands_of_digits_is_one_line(run: Run, source: Path) -> N
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"val_score": 2}, "val_score must be a number <= 1.0. Got 2 instead."),
-        ({"config": {"epochs": "3"}}, "config.epochs must be an integer. Got '3'"),
+        ({"val_score": 2}, "val_score must be a number <= 1.0, got 2"),
+        ({"config": {"epochs": "3"}}, "config.epochs must be an integer, got '3'"),
         ({"config": {"run": 1}}, "config has no field 'run'"),
         ({"error": "why"}, "it has a score and an error, or neither"),
     ],

@@ -1,15 +1,18 @@
 """The library's parameters as the command line's flags."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from h2gcn import Graph, Split
 from h2gcn.cli import app, main
 from h2gcn.cli.console import Speech, flags_of, in_flags
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.io import write_npz
 
 COMMANDS: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 TRAIN = flags_of(COMMANDS["train"])
@@ -291,3 +294,24 @@ def test_what_to_do_about_a_file_is_told_in_flags() -> None:
     told = "nodes.csv: 'id_column' holds nothing; --fill-missing puts the median of"
     assert speech().render(said).startswith(told)
     assert said.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("n_splits", "rule"),
+    [
+        (0, "must be 0: g has no split, so the seed draws one"),
+        (1, "must be 0, the only split of g"),
+        (3, "must be 0 to 2, the splits of g"),
+    ],
+)
+def test_a_split_that_is_not_there(
+    n_splits: int,
+    rule: str,
+    small_graph: Graph,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    splits = [Split([0, 1, 2, 3, 4, 5], [6], [7])] * n_splits
+    write_npz(replace(small_graph, name="g", splits=splits), tmp_path / "g.npz")
+    assert main(["train", str(tmp_path / "g.npz"), "--split", "3"]) == 2
+    assert f"error: --split {rule}, got 3\n" in capsys.readouterr().err

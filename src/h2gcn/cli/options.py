@@ -993,8 +993,8 @@ def _check_filled_alike(
                     f"training: for column {column!r} it has {own[column]:g}, the "
                     f"model {trained:g}",
                     where=source,
-                    hint="give the tables that it was made of with fill_missing=True, "
-                    "or convert them without it",
+                    hint="predict from the original tables with fill_missing=True, or "
+                    "convert them without it",
                 )
 
 

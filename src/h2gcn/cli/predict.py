@@ -178,7 +178,9 @@ def command(
         wanted = np.arange(graph.n_nodes) >= before.n_nodes
     if not wanted.any():
         raise InputError(
-            f"{graph.name}: every node has a label; --all predicts them all the same"
+            "every node has a label",
+            where=graph.name,
+            hint="add --all to predict them anyway",
         )
     expected = np.full(graph.n_nodes, -1)
     labelled = graph.labelled

@@ -250,7 +250,7 @@ def command(
     config = merge(base or {}, given | {"device": device}, own)
     # Benchmarks are as the paper has them, however large their rings are.
     config.setdefault("ring_cap", "exact" if is_benchmark(source) else "auto")
-    numbers = _split_numbers(split, len(graph.splits))
+    numbers = _split_numbers(split, graph)
     past = src.past_of(graph, options)
     later = src.later_than(past, graph, options)
     mapped = src.seen_by_workers(source, tables, graph)
@@ -374,7 +374,8 @@ def _preset(source: str | None, model: str) -> dict[str, Any]:
     return {**experiments.TO_THE_END, **experiments.find_preset(source, model)}
 
 
-def _split_numbers(text: str, n_splits: int) -> list[int]:
+def _split_numbers(text: str, graph: Graph) -> list[int]:
+    n_splits = len(graph.splits)
     if text == "all":
         return list(range(n_splits or N_RANDOM_SPLITS))
     if not (text.isdecimal() and len(text) <= 9):
@@ -382,8 +383,12 @@ def _split_numbers(text: str, n_splits: int) -> list[int]:
             "must be a number from 0 on, or 'all'", param="split", value=text[:60]
         )
     if int(text) >= max(n_splits, 1):
-        have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
-        raise InputError(f"{text}: the data have {have}", param="split")
+        rule = f"must be 0 to {n_splits - 1}, the splits of {graph.name}"
+        if n_splits == 1:
+            rule = f"must be 0, the only split of {graph.name}"
+        elif not n_splits:
+            rule = f"must be 0: {graph.name} has no split, so the seed draws one"
+        raise InputError(rule, param="split", value=int(text))
     return [int(text)]
 
 

@@ -246,14 +246,15 @@ def _count_splits(asked: int | None, own: int) -> int:
     if asked is None:
         return min(N_SPLITS, own or N_SPLITS)
     if 0 < own < asked:
-        raise InputError(f"--splits {asked}: the data have {own}.")
+        rule = f"must be at most {own}, as many as the data have"
+        raise InputError(rule, param="splits", value=asked)
     return asked
 
 
 def _check_search(search: str, trials: int | None) -> int | None:
     """Return how many settings to try, None for those of the grid."""
     if search not in ("grid", "optuna"):
-        raise InputError(f"--search must be grid or optuna, got {search!r}")
+        raise InputError("must be grid or optuna", param="search", value=search)
     if search == "optuna":
         experiments.check_optuna()
         return trials or N_TRIALS

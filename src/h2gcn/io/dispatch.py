@@ -71,7 +71,7 @@ def read_graph(
     if features is not None:
         check_type("features", features, (str, Path), "a path, or None")
         if is_database(features):
-            raise InputError("Features are a .npy file. Got a query instead.")
+            raise InputError("must be a .npy file, not a query", param="features")
     options = TableOptions() if options is None else options
     check_type("options", options, TableOptions, "a TableOptions")
     if source is None:
@@ -93,8 +93,8 @@ def read_graph(
         )
     if is_frame(source):
         raise InputError(
-            f"A frame is one table, and a graph is two: nodes=… and edges=…. "
-            f"Got {type(source).__name__!r} instead."
+            "A frame is one table, and a graph is two: nodes=… and edges=…",
+            value=type(source),
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
@@ -103,7 +103,7 @@ def read_graph(
     if features is not None and not folder:
         raise InputError(
             f"{features}: a file of features needs a node table: nodes=… and edges=…, "
-            f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
+            f"or a folder with nodes.* and edges.*, got {_told(source)}"
         )
     if not folder:
         _check_for_tables(source, options)
@@ -256,8 +256,8 @@ def _from_object(source: Any, options: TableOptions) -> Graph:
         )
         return _with_options(graph, options)
     raise InputError(
-        "A graph is read from a path, a PyG Data or a networkx graph. "
-        f"Got {type(source).__name__!r} instead."
+        "A graph is read from a path, a PyG Data or a networkx graph",
+        value=type(source),
     )
 
 

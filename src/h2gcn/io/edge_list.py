@@ -150,8 +150,8 @@ def _read_pairs(
         return empty, empty
     if width < 2:
         raise InputError(
-            f"{file}: each line must hold {first} and {second}. Got "
-            f"{excerpt(opening.decode(errors='replace'))} instead."
+            f"{file}: each line must hold {first} and {second}, got "
+            f"{excerpt(opening.decode(errors='replace'))}"
         )
     try:
         table = pacsv.read_csv(

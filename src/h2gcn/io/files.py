@@ -180,11 +180,10 @@ def check_not_stdout(path: str | Path, rule: str) -> None:
 def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     """Return the suffix of a file to write if it is one of `suffixes`, else raise."""
     suffix = Path(path).suffix.lower()
-    rule = f"the file name must end in {' or '.join(suffixes)}."
+    rule = f"the file name must end in {' or '.join(suffixes)}"
     check_not_stdout(path, rule)
     if suffix not in suffixes:
-        found = repr(suffix) if suffix else "no ending"
-        raise InputError(f"{rule} Got {found} instead.", where=str(path))
+        raise InputError(rule, value=suffix, where=str(path))
     return suffix
 
 
@@ -745,7 +744,7 @@ def conform(kind: type[_T], value: Any, where: object, at: str = "") -> _T:
     --------
     >>> conform(dict[str, Finite], {"l2": "much"}, "a.json")
     Traceback (most recent call last):
-    h2gcn.exceptions.InputError: a.json: l2 must be a number. Got 'much' instead.
+    h2gcn.exceptions.InputError: a.json: l2 must be a number, got 'much'
     """
     try:
         return msgspec.convert(value, kind)
@@ -794,7 +793,7 @@ def _rule(field: str, told: str, found: Any) -> str:
         return f"{field}: {told}" if field else told
     kinds = [_WORDS.get(name, name) for name in rule[1].split(" | ")]
     what = f"{' or '.join(kinds)}{rule[2]}"
-    return f"{field or 'it'} must be {what}. Got {shown(found)} instead."
+    return f"{field or 'it'} must be {what}, got {shown(found)}"
 
 
 def shown(value: Any) -> str:

@@ -198,7 +198,7 @@ def _features(
             continue
         if odd is not None:
             raise InputError(
-                f"Node attribute {key!r} must be numbers. Got {excerpt(odd)} instead."
+                f"Node attribute {key!r} must be numbers, got {excerpt(odd)}"
             )
         widths = [np.size(v) if v is not None else -1 for v in values]
         if len(set(widths)) > 1:

@@ -275,7 +275,7 @@ def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
     arrays = [array.astype(bool) for array in arrays]
     if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise InputError(f"the masks must be [n_splits, {n}]. Got {shapes}.")
+        raise InputError(f"the masks must be [n_splits, {n}], got {shapes}")
     for train, val, test in zip(*arrays, strict=True):
         yield Split(train=train, val=val, test=test)
 

@@ -96,9 +96,7 @@ class _Fields:
             stored = data if isinstance(data, Mapping) else data.to_dict()
             self.stored: dict[str, Any] = dict(stored)
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(
-                f"A PyG Data is needed. Got {type(data).__name__!r} instead."
-            ) from None
+            raise InputError("A PyG Data is needed", value=type(data)) from None
 
     def array(self, key: str) -> NDArray[Any] | None:
         """Return an entry, or None where there is none."""
@@ -177,9 +175,7 @@ class _Fields:
             arrays = [np.broadcast_to(array, (n, number)) for array in arrays]
         except ValueError:
             shapes = ", ".join(str(array.shape) for array in arrays)
-            raise InputError(
-                f"The masks must be [{n}, splits]. Got {shapes}."
-            ) from None
+            raise InputError(f"The masks must be [{n}, splits], got {shapes}") from None
         for i in range(number):
             train, val, test = (array[:, i] for array in arrays)
             yield Split(train=train, val=val, test=test)

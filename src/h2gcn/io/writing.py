@@ -355,7 +355,7 @@ def _columns(
     if share.shape != (len(node_ids), len(names)) or len(labels) != len(node_ids):
         raise InputError(
             f"Predictions must be [n, C] for {len(node_ids)} nodes and {len(names)} "
-            f"classes. Got shape {share.shape} instead."
+            f"classes, got shape {share.shape}"
         )
     fine = np.isfinite(share.astype(np.float64)).all(axis=1)
     if not fine.all():

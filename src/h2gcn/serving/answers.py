@@ -159,8 +159,7 @@ class _Columns:
             text = MISSING if value is None or value == "" else value
             if isinstance(text, bool) or not isinstance(text, str | int):
                 raise InputError(
-                    f"{where}.{name}: must be text, a category. Got {shown(text)} "
-                    "instead."
+                    f"{where}.{name}: must be text, a category, got {shown(text)}"
                 )
             if str(text) in known:
                 yield known[str(text)], 1.0
@@ -171,7 +170,7 @@ class _Columns:
 def _number(where: str, value: Any) -> float:
     if not (isinstance(value, int | float) and abs(value) <= _LARGEST):
         raise InputError(
-            f"must be a finite number of 32 bits. Got {shown(value)} instead.",
+            f"must be a finite number of 32 bits, got {shown(value)}",
             where=str(where),
         )
     return float(value)
@@ -284,7 +283,7 @@ class Growing:
                 ends[side, number] = place
             if ends[0, number] == ends[1, number]:
                 raise InputError(
-                    f"edges.{number}: must join two nodes. Got {shown(name)} twice."
+                    f"edges.{number}: must join two nodes, got {shown(name)} twice"
                 )
         return ends
 
@@ -317,8 +316,7 @@ def _id_of(where: str, row: Row, names: Sequence[str]) -> str:
         raise InputError(f"lacks {shown(names[0])}, the id of a node", where=str(where))
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise InputError(
-            f"{where}.{names[0]}: must be an id, text or an integer. Got "
-            f"{shown(found)} instead."
+            f"{where}.{names[0]}: must be an id, text or an integer, got {shown(found)}"
         )
     return str(found)
 

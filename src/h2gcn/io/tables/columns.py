@@ -421,8 +421,8 @@ def open_table(path: str | Path) -> TableFile:
     suffix = file.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
-            f"a table must be one of {', '.join(TABLE_SUFFIXES)}. "
-            f"Got {file.suffix!r} instead.",
+            f"a table must be one of {', '.join(TABLE_SUFFIXES)}",
+            value=file.suffix,
             where=str(file),
         )
     delimiter = _DELIMITERS.get(suffix)
@@ -693,7 +693,7 @@ class TableOptions:
         if (self.source_column is None) != (self.target_column is None):
             raise InputError(
                 "The source and the target column of the edge table must be given "
-                f"together. Got {self.source_column!r} and {self.target_column!r}."
+                f"together, got {self.source_column!r} and {self.target_column!r}"
             )
         for name, needed in (
             ("test_after", "time_column"),
@@ -936,7 +936,7 @@ def choose_ends(file: InputTable, options: TableOptions) -> tuple[str, str, bool
     if source is not None and target is not None:
         if source == target:
             raise InputError(
-                f"source and target must be two columns. Got {source!r} for both.",
+                f"source and target must be two columns, got {source!r} for both",
                 where=str(file.path),
             )
         mistakes = Mistakes()

@@ -228,7 +228,7 @@ def open_parts(given: str | Path) -> TableFile | PartedTable:
     suffixes = {file.suffix.lower() for file in files}
     if len(suffixes) > 1:
         raise InputError(
-            f"the parts of a table must be files of one kind. Got "
+            f"the parts of a table must be files of one kind, got "
             f"{listed(sorted(suffixes))}.",
             where=str(given),
         )

@@ -349,7 +349,7 @@ def _parse(given: str | Path, role: str) -> tuple[str, _Query]:
 
 def _no_select(origin: Origin, got: str) -> InputError:
     return InputError(
-        f"the query must be one SELECT, which changes nothing. Got {got}.",
+        f"the query must be one SELECT, which changes nothing, got {got}",
         where=str(origin),
     )
 

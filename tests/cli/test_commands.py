@@ -525,7 +525,7 @@ def test_all_labels_missing(run: Run, folder: Path) -> None:
     text = (folder / "nodes.csv").read_text()
     text = text.replace("honest", "").replace("fraud", "")
     (folder / "nodes.csv").write_text(text)
-    fails(run("train", folder), "all labels are missing", "--label-column names")
+    fails(run("train", folder), "all labels are missing", "--label-column … names")
 
 
 def test_one_class_only(run: Run, folder: Path) -> None:
@@ -757,7 +757,7 @@ def test_a_prediction_file_of_another_kind(run: Run, folder: Path, model: Path) 
         ("--seed", -1, "seed"),
         ("--seed", 99999999999, "seed"),
         ("--split", -1, "--split"),
-        ("--split", 3, "--split 3"),
+        ("--split", 3, "--split must be 0"),
         ("--split", "both", "'all'"),
         ("--epochs", "many", "--epochs"),
     ],

@@ -251,7 +251,7 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
         ),
         (
             ("--ring-cap", 4, "--ring-store", "d"),
-            ("--ring-cap does not go with --ring-store: a capped ring stays in",),
+            ("--ring-cap does not go with --ring-store …: a capped ring stays in",),
         ),
         (("--memory-limit", 0), ("error: --memory-limit must be", "got 0")),
         (("--memory-limit", 5e-6), ("will not fit in memory", "the limit is 5.0 kB")),

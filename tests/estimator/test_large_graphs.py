@@ -170,7 +170,7 @@ def test_bad_options(graph: Graph, params: dict[str, object]) -> None:
 @each(
     ("params", "words"),
     [
-        ({"ring_cap": 4, "ring_store": "x"}, "a folder for rings"),
+        ({"ring_cap": 4, "ring_store": "x"}, "ring_store=…"),
         ({"ring_cap": 4, "model": "gcn"}, "'gcn' has none"),
         ({"ring_cap": 4, "model": "h2gcn-s1"}, "'h2gcn-s1' has none"),
         ({"ring_store": "x", "model": "mlp"}, "'mlp' has none"),

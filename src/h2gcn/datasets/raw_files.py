@@ -321,9 +321,9 @@ def download_files(
             except ValueError:  # of pooch, by which it tells of a checksum
                 raise InputError(
                     f"what came is not the known file: its SHA-256 is "
-                    f"{fetch.found}, that of the known one {sums[file]}; "
-                    f"{WAY_OUT}",
+                    f"{fetch.found}, that of the known one {sums[file]}",
                     where=str(address),
+                    hint=WAY_OUT,
                 ) from None
             logger.info("downloaded %s", address)
             if address in archives:

@@ -292,9 +292,9 @@ def check_rings(params: Params) -> None:
     drawn = cap is not None and not isinstance(cap, str)
     if drawn and store is not None:
         raise InputError(
-            "keeps the ring in memory, and a folder for rings is given too",
+            "does not go with ring_store=…: a capped ring stays in memory",
             param="ring_cap",
-            hint={"ring_cap": "exact"},
+            hint="set one of the two",
         )
     spec = spec_of(params)
     asked = {"ring_cap": drawn, "ring_store": store is not None}

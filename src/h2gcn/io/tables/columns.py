@@ -700,9 +700,7 @@ class TableOptions:
             ("val_after", "test_after"),
         ):
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                raise InputError(
-                    "needs another option", param=name, hint=f"give {needed}=… too"
-                )
+                raise InputError(f"needs {needed}=…", param=name)
         ways = ("split_column", "test_after", "group_column")
         given = [name for name in ways if getattr(self, name) is not None]
         if len(given) > 1:

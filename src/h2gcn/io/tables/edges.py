@@ -651,10 +651,11 @@ def _refuse(
         at = ""
         if found.row is not None:
             at = f", first at {file.place(int(rows[found.row]))}"
+        end = "" if found.remedy else "."
         return InputError(
-            f"the edge column {name!r} cannot be used: {found.why}{at}",
+            f"the edge column {name!r} cannot be used: {found.why}{at}{end}",
             where=str(file.path),
-            hint=found.remedy.removeprefix("; "),
+            hint=found.remedy and f"{found.remedy.removeprefix('; ')}.",
         )
 
     mistakes.add(file.path, words)

@@ -362,10 +362,10 @@ def without_features(options: TableOptions, features: str | Path) -> TableOption
         }
         said = [f"{name}={list(columns)}" for name, columns in given.items() if columns]
         raise InputError(
-            f"the file replaces the feature columns of the node table, but "
-            f"{listed((*numeric, *categorical, *dates))} is to be one; leave out "
-            f"{' and '.join(said)}.",
+            "the file replaces the feature columns of the node table, but "
+            f"{listed((*numeric, *categorical, *dates))} is to be one",
             where=str(features),
+            hint=f"leave out {' and '.join(said)}.",
         )
     return replace(options, feature_columns=())
 

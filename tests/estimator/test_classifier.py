@@ -215,26 +215,29 @@ def test_repr_names_what_is_not_the_default() -> None:
 
 
 @each(
-    "options",
+    ("options", "rule", "hint"),
     [
-        {"dropout": 7},
-        {"hidden_channels": 0},
-        {"activation": "tanh"},
-        {"epochs": 0},
-        {"patience": -1},
-        {"learning_rate": 0.0},
-        {"l2": -1},
-        {"metric": "f1"},
-        {"optimizer": "adamw"},
-        {"stopping": "lost"},
-        {"scaling": "standart"},
-        {"device": "gpu"},
+        ({"dropout": 7}, "must be in [0, 1)", None),
+        ({"hidden_channels": 0}, "must be an integer, at least 1", None),
+        ({"activation": "tanh"}, "must be one of 'relu', 'elu', 'none'", None),
+        ({"epochs": 0}, "must be an integer, at least 1", None),
+        ({"patience": -1}, "must be an integer, at least 1", None),
+        ({"learning_rate": 0.0}, "must be in (0, inf)", None),
+        ({"l2": -1}, "must be in [0, inf)", None),
+        ({"metric": "f1"}, "must be one of 'accuracy', 'macro_f1'", None),
+        ({"optimizer": "adamw"}, "must be one of 'adam'", "did you mean 'adam'?"),
+        ({"stopping": "lost"}, "must be one of 'score'", "did you mean 'loss'?"),
+        ({"scaling": "standart"}, "must be one of", "did you mean 'standard'?"),
+        ({"device": "gpu"}, "must be one of 'auto', 'cpu'", "did you mean 'cpu'?"),
     ],
 )
-def test_bad_parameters_fail_in_fit(options: dict[str, Any]) -> None:
+def test_bad_parameters_fail_in_fit(
+    options: dict[str, Any], rule: str, hint: str | None
+) -> None:
     clf = classifier(**options)
-    with refused(**only(options)):
+    with refused(**only(options), hint=hint) as caught:
         clf.fit(ring_graph())
+    assert caught.value.rule.startswith(rule)
     with pytest.raises(NotFittedError):
         clf.predict(ring_graph())
 

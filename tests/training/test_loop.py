@@ -491,7 +491,8 @@ def test_a_loss_that_diverges_is_an_error(value: float) -> None:
     ],
 )
 def test_a_bad_configuration_is_named(options: dict[str, object]) -> None:
-    with refused(**only(options)):
+    hint = "did you mean 'accuracy'?" if "metric" in options else None
+    with refused(**only(options), hint=hint):
         TrainConfig(**options)
 
 

@@ -395,8 +395,8 @@ def test_nothing_is_written_to_standard_output(
 ) -> None:
     monkeypatch.chdir(folder)
     said = "error: -: nothing is written to standard output; "
-    pages = "the file name must end in .html or .htm."
-    tables = "the file name must end in .csv or .parquet."
+    pages = "the file name must end in .html or .htm"
+    tables = "the file name must end in .csv or .parquet"
     fails(run("predict", model, folder, "--out", "-"), said + tables)
     fails(run("diagnose", folder, "--html", "-"), said + pages)
     fails(run("report", folder, "--out", "-"), said + pages)

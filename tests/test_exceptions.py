@@ -46,9 +46,9 @@ def flag(param: str, value: object = MISSING) -> str:
             "--id-column must be a name, got None",
         ),
         (
-            InputError("no room", hint={"ring_cap": 64, "ring_store": "rings"}),
-            "no room; try ring_cap=64 or ring_store='rings'",
-            "no room; try --ring-cap 64 or --ring-store rings",
+            InputError("no room", hint={"ring_cap": 64, "cache_dir": "rings"}),
+            "no room; try ring_cap=64 or cache_dir='rings'",
+            "no room; try --ring-cap 64 or --cache-dir rings",
         ),
         (InputError("no room", hint="take less"), "no room; take less", None),
         (InputError("no room", hint={}), "no room", None),

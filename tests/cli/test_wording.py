@@ -74,7 +74,6 @@ def test_a_value_of_a_settings_file_is_told_with_the_file() -> None:
             "model='h2gcn-s1' and batch_size=256",
             "--model h2gcn-s1 and --batch-size 256",
         ),
-        ("ring_store=… keeps it", "--ring-store … keeps it"),
     ],
 )
 def test_arguments_in_prose_become_flags(said: str, shown: str) -> None:

@@ -75,7 +75,6 @@ def test_the_defaults() -> None:
         "calibrate": True,
         "batch_size": None,
         "ring_cap": None,
-        "ring_store": None,
         "memory_limit": None,
         "time_limit": None,
         "refit": False,

@@ -22,7 +22,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what was called of those that look at a whole graph."""
     called: list[str] = []
     for module, name in (
-        (ring_plan, "forecast_ring"),
+        (ring_plan, "forecast_rings"),
         (operators, "plan_rings"),
         (operators, "check_memory"),
         (operators, "build_rings"),
@@ -45,7 +45,7 @@ def test_a_fit_with_a_checkpoint_plans_once(
 ) -> None:
     clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0, memory_limit=limit)
     clf.fit(small_graph, checkpoint=tmp_path / "c")
-    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+    assert calls == ["plan_rings", "forecast_rings", "build_rings"]
 
 
 @pytest.mark.parametrize("model", ["gcn", "mlp", "linbp"])
@@ -120,7 +120,7 @@ def test_what_is_in_memory_is_not_planned_again(
     clf.fit(small_graph)
     assert calls == []
     clf.predict(replace(small_graph))
-    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+    assert calls == ["plan_rings", "forecast_rings", "build_rings"]
 
 
 def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
@@ -130,5 +130,5 @@ def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
     again = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(limit=1e9))
     assert again.ready is made
     assert build_operators(again) is made
-    other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(cap=2))
+    other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(max_neighbors=2))
     assert (other.storage, other.ready) == ("capped", None)

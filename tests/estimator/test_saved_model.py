@@ -219,7 +219,7 @@ def test_a_bundle_is_two_files_of_tensors_and_text(
     assert manifest["format"] == 1
     assert manifest["version"] == __version__
     assert manifest["classes"] == [0, 1]
-    machine = {"batch_size", "device", "memory_limit", "ring_store"}
+    machine = {"batch_size", "device", "memory_limit"}
     assert manifest["params"].keys() == clf.params_.keys() - machine
     assert manifest["params"].items() <= clf.params_.items()
     tensors = load_tensors((saved / WEIGHTS).read_bytes())
@@ -692,7 +692,6 @@ def test_what_belongs_to_a_machine_does_not_come_out_of_a_model(
 ) -> None:
     """Check a model as version 0.1.0 wrote it, with words about its machine."""
     theirs = {
-        "ring_store": str(tmp_path / "theirs"),
         "memory_limit": 1e-6,
         "batch_size": -4,
         "device": "cuda",

@@ -363,10 +363,10 @@ def test_a_capped_ring_is_tuned_where_the_exact_one_does_not_fit(
 
 
 def test_the_machine_does_not_make_a_run_another(
-    small_graph: Graph, store: Store, tmp_path: Path
+    small_graph: Graph, store: Store
 ) -> None:
     grid = [{"epochs": 2}]
-    for machine in (None, {"memory_limit": 1.0, "ring_store": str(tmp_path)}):
+    for machine in (None, {"memory_limit": 1.0}):
         tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store, machine=machine)
     assert len(store.records) == len(SPLITS)
     assert store.records[0]["config"] == {"epochs": 2}

@@ -10,9 +10,9 @@ import struct
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,11 +29,13 @@ from h2gcn.cli import main
 from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
+from h2gcn.rings import plan
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
 from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, make_rule
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
 from support.cases import each
 from support.graphs import one_way
+from support.memory import rings_too_large
 from support.refusals import refused
 
 ONE = torch.ones(1, 3)
@@ -445,61 +447,26 @@ def test_what_speaks_of_the_machine_does_not_count(
     check_same(resume(here, small_graph, tmp_path / "c"), new().fit(small_graph, SPLIT))
 
 
-wherever = pytest.mark.filterwarnings("ignore:the rings")
-
-
-def fits(graph: Graph, gigabytes: float, store: Path) -> bool:
-    """Whether the rings of batches are in memory, with a folder beside it."""
-    classifier = new(
-        batch_size=5, epochs=1, memory_limit=gigabytes, ring_store=store / "tried"
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", H2GCNWarning)
-        try:
-            classifier.fit(replace(graph), SPLIT)  # whose rings nobody remembers
-        except InputError:
-            return False
-    return any("the rings fit in memory" in str(one.message) for one in caught)
-
-
-@pytest.fixture
-def places(small_graph: Graph, tmp_path: Path) -> dict[str, dict[str, Any]]:
-    """Return parameters with which the rings of batches are in each place."""
-    too_little, enough = 0.0, 1.0
-    while enough - too_little > 1e-9:  # a byte
-        middle = (too_little + enough) / 2
-        if fits(small_graph, middle, tmp_path):
-            enough = middle
-        else:
-            too_little = middle
-    elsewhere = {"batch_size": 5, "memory_limit": too_little}
-    return {
-        "in memory": {"batch_size": 5},
-        "in a file": elsewhere | {"ring_store": tmp_path / "rings"},
-        "computed when needed": elsewhere,
-    }
-
-
-@wherever
+@pytest.mark.filterwarnings("ignore:the rings")
 def test_rings_stay_where_they_were(
-    small_graph: Graph, tmp_path: Path, places: dict[str, dict[str, Any]]
+    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for then, first in places.items():
+    batches = {"batch_size": 5}
+    sizes = {"in memory": plan.training_bytes, "computed when needed": rings_too_large}
+    for then, now in permutations(sizes):
         folder = tmp_path / then
-        kill(new(**first), small_graph, folder, at=5)
-        for now, params in places.items():
-            if now == then:
-                continue
-            with pytest.raises(InputError) as caught:
-                resume(new(**params), small_graph, folder)
-            assert str(caught.value) == (
-                f"{folder}: was made with the rings {then}, not {now}, which changes "
-                "the last bits; set 'memory_limit' and 'ring_store' so that they are "
-                "there again"
-            )
-        whole = new(**first).fit(small_graph, SPLIT)
-        check_same(resume(new(**first), small_graph, folder), whole)
-    assert list((tmp_path / "rings").glob("*/ring-2.int32"))
+        monkeypatch.setattr(plan, "training_bytes", sizes[then])
+        kill(new(**batches), replace(small_graph), folder, at=5)
+        monkeypatch.setattr(plan, "training_bytes", sizes[now])
+        with pytest.raises(InputError) as caught:
+            resume(new(**batches), replace(small_graph), folder)
+        assert str(caught.value) == (
+            f"{folder}: was made with the rings {then}, not {now}, which changes "
+            "the last bits; set 'memory_limit' so that they are there again"
+        )
+        monkeypatch.setattr(plan, "training_bytes", sizes[then])
+        whole = new(**batches).fit(replace(small_graph), SPLIT)
+        check_same(resume(new(**batches), replace(small_graph), folder), whole)
 
 
 @each("model", ["mlp", "gcn", "h2gcn-s1"])
@@ -693,9 +660,8 @@ def test_a_training_that_is_refused_leaves_no_folder(
     kept = {"checkpoint": tmp_path / "c"}
     with pytest.raises(InputError, match="the rings will not fit in memory"):
         new(memory_limit=1e-6).fit(small_graph, SPLIT, **kept)
-    stored = new(memory_limit=1e-6, ring_store=tmp_path / "rings")
     with pytest.raises(InputError, match="small: the graph has no edges"):
-        stored.fit(alone, SPLIT, **kept)
+        new(memory_limit=1e-6).fit(alone, SPLIT, **kept)
     with pytest.raises(InputError, match="they are all of one"):
         new(metric="roc_auc").fit(small_graph, one_class, **kept)
     with monkeypatch.context() as patch:

@@ -19,7 +19,7 @@ from h2gcn.datasets import generate_graph
 from h2gcn.graph import CSR
 from h2gcn.models import H2GCN
 from h2gcn.models.h2gcn import ring_operators
-from h2gcn.rings import RowOperator, RowRule, Vicinity
+from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule
 from h2gcn.sparse import Operator, Target, seeded, to_tensor
 from h2gcn.training import (
     SpreadOperator,
@@ -72,8 +72,8 @@ def model_of(dropout: float, rounds: int, **more: Any) -> H2GCN:
 
 def capped_ring() -> CSR:
     """Return a ring that is not symmetric: five entries of each row at most."""
-    near = Vicinity(GRAPH.adj)
-    rows = RowOperator(near, RowRule(hop=2), cap=5, seed=2)
+    near = NeighborIndex(GRAPH.adj)
+    rows = ComputedOperator(near, RowRule(hop=2), max_neighbors=5, seed=2)
     return rows.take(np.arange(len(GRAPH.y)))
 
 

@@ -47,7 +47,6 @@ from h2gcn.cli.console import (
     tell_json,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.sparse import told_of_compiling
 
 __all__ = ["app", "entry_point", "main"]
 
@@ -156,7 +155,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         speaking(command, arguments) as speech,
         sigterm_as_ctrl_c() as received,
         warnings.catch_warnings(),
-        told_of_compiling(_note_compiling),
     ):
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said(speech)
@@ -176,16 +174,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if result in (INTERRUPTED, KEPT):
         return code
     return result if isinstance(result, int) else 0
-
-
-def _note_compiling(kept: bool) -> None:
-    """Say why nothing seems to happen, and whether it will be so the next time."""
-    when = "once on this machine"
-    if not kept:
-        when = "at each start: no folder can keep them (NUMBA_CACHE_DIR names one)"
-    warnings.warn(
-        f"compiling kernels, a few seconds, {when}", H2GCNWarning, stacklevel=2
-    )
 
 
 def entry_point() -> None:

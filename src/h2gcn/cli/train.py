@@ -48,7 +48,6 @@ from h2gcn.cli.options import (
     Device,
     MemoryLimit,
     RingCap,
-    RingStore,
     Seed,
     check_given,
     complete_model,
@@ -56,7 +55,6 @@ from h2gcn.cli.options import (
     in_panel,
     in_range,
     is_benchmark,
-    machine,
     merge,
     parse_options,
 )
@@ -180,7 +178,6 @@ def command(
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
     cluster: src.Workers = None,
@@ -212,7 +209,7 @@ def command(
         "class_weight": class_weight,
         "batch_size": batch_size,
         "ring_cap": ring_cap,
-        **machine(ring_store, memory_limit),
+        "memory_limit": memory_limit,
     }
     of_one = [name for name, value in given.items() if value is not None]
     of_one += ["option"] if own else []

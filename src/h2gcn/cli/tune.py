@@ -40,13 +40,11 @@ from h2gcn.cli.options import (
     MemoryLimit,
     Model,
     RingCap,
-    RingStore,
     Seed,
     check_given,
     find_settings,
     in_panel,
     is_benchmark,
-    machine,
     merge,
 )
 from h2gcn.cli.train import SplitRun, find_splits
@@ -150,7 +148,6 @@ def command(
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
     cluster: src.Workers = None,
@@ -183,7 +180,7 @@ def command(
         "batch_size": batch_size,
         "ring_cap": ring_cap,
     }
-    here = machine(ring_store, memory_limit)
+    here: dict[str, Any] = {"memory_limit": memory_limit}
     check_given(model, given)
     src.check_workers(cluster, model)
     if out is not None:

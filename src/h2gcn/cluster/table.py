@@ -16,7 +16,7 @@ from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
 from h2gcn.estimator import Drawn, Scaler, block_rows, table_maker, tables_by
 from h2gcn.graph import CSR, Features, Graph, slices
 from h2gcn.ring_table import Blocks, Made, RingRows, column_slices, far_rings
-from h2gcn.rings import forecast_ring
+from h2gcn.rings import forecast_rings
 from h2gcn.sparse import sums_by_column
 from h2gcn.training import balanced
 
@@ -232,7 +232,7 @@ class TableOverWorkers:
         """Return the bytes of a lot's ring; raise where workers have no room for it."""
         entries, hop, m = 0, int(ring[-1]), len(self.nodes)
         if blocks or counted is False:
-            far = forecast_ring(self._adj, hops=hop).entries[-1]
+            far = forecast_rings(self._adj, hops=hop).entries[-1]
             entries = int(far * m / max(self._n, 1))
             entries = min(entries, m * (self._n if cap is None else cap))
         shared = self._bytes + (ENTRY * entries if counted is False else 0)

@@ -188,12 +188,10 @@ class NodeClassifier(Estimator):
         How many training nodes a step takes, each with no more of the graph than it
         needs, and how many nodes are predicted together; None is all at once.
     ring_cap
-        At most so many neighbours of a node in its 2-hop ring, drawn by the seed and
-        weighted by the ring's true size. "exact" is all of them; "auto" draws 64 of
-        rings that are much larger than the graph (see `h2gcn.rings.automatic_cap`),
-        and a warning says so. None is "exact", and of the model "auto" it is "auto".
-    ring_store
-        A folder for rings that do not fit in memory; None keeps them in memory.
+        How many 2-hop neighbors of a node are sampled at most, by the seed, weighted
+        by the ring's true size. "exact" is all of them; "auto" samples 64 if rings are
+        much larger than the graph (see `h2gcn.rings.auto_max_neighbors`), and warns.
+        None is "exact", and of the model "auto" it is "auto".
     memory_limit
         Gigabytes that a fit may take; None is what the machine has free.
     time_limit
@@ -278,7 +276,6 @@ class NodeClassifier(Estimator):
         calibrate: bool = True,
         batch_size: int | None = None,
         ring_cap: int | str | None = None,
-        ring_store: str | Path | None = None,
         memory_limit: float | None = None,
         time_limit: float | None = None,
         refit: bool = False,
@@ -303,7 +300,6 @@ class NodeClassifier(Estimator):
         self.calibrate = calibrate
         self.batch_size = batch_size
         self.ring_cap = ring_cap
-        self.ring_store = ring_store
         self.memory_limit = memory_limit
         self.time_limit = time_limit
         self.refit = refit
@@ -438,7 +434,7 @@ class NodeClassifier(Estimator):
             width = input_width(params, graph.n_features, graph.n_classes, schema)
             shape = width, graph.n_classes
             blank = blank_module(params, *shape)
-            rings = RingOptions.of(
+            rings = RingOptions.from_params(
                 params,
                 seed,
                 estimate_work(blank, graph, split),
@@ -648,28 +644,22 @@ class NodeClassifier(Estimator):
         device: str | None = None,
         *,
         batch_size: int | None = None,
-        ring_store: str | Path | None = None,
         memory_limit: float | None = None,
     ) -> NodeClassifier:
         """Have a fitted model predict on another device, or within other bounds.
 
         Parameters
         ----------
-        device, batch_size, ring_store, memory_limit
+        device, batch_size, memory_limit
             As of `NodeClassifier`; None leaves it as it is.
         """
         check_fitted(self)
-        bounds = {
-            "batch_size": batch_size,
-            "ring_store": ring_store,
-            "memory_limit": memory_limit,
-        }
+        bounds = {"batch_size": batch_size, "memory_limit": memory_limit}
         given = {name: value for name, value in bounds.items() if value is not None}
         for one in self.members_:
             one.classifier.move(device, memory_limit=memory_limit)
-            for name in ("batch_size", "ring_store"):
-                with suppress(InputError):  # what does not go with it
-                    one.classifier.move(**{name: bounds[name]})
+            with suppress(InputError):  # what does not go with it
+                one.classifier.move(batch_size=batch_size)
         params = self.params_ | given
         if self.module_ is not None:
             check_rings(params)
@@ -978,7 +968,7 @@ class NodeClassifier(Estimator):
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         small = is_small(graph)
-        rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
+        rings = RingOptions.from_params(self.params_, self.seed_, on_demand=True)
         given = self.params_["options"]
         size = self.params_["batch_size"] if block_size is None else block_size
         spec = find_model(model).given(given)
@@ -1359,7 +1349,7 @@ def check_types(params: Mapping[str, Any], where: object, at: str = "") -> None:
 def _params_schema() -> type[msgspec.Struct]:
     """Return the schema of parameters, as `NodeClassifier` declares them."""
     hints = get_type_hints(NodeClassifier.__init__)
-    hints |= {"ring_store": str | None, "random_state": RandomState | None}
+    hints["random_state"] = RandomState | None
     fields = [
         (name, hints[name], parameter.default)
         for name, parameter in signature(NodeClassifier).parameters.items()

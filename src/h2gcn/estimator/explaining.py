@@ -413,7 +413,7 @@ class Asked:
     def operators_of(self, graph: Graph) -> tuple[LinearMap, ...]:
         """Return the operators of this graph, or of one of the same nodes."""
         fitted = self.classifier
-        rings = RingOptions.of(fitted.params_, fitted.seed_, on_demand=True)
+        rings = RingOptions.from_params(fitted.params_, fitted.seed_, on_demand=True)
         plan = plan_operators(
             graph,
             fitted.params_["model"],

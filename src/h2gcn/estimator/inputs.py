@@ -39,13 +39,13 @@ from h2gcn.graph import (
 )
 from h2gcn.io import Count, conform, listed
 from h2gcn.ring_table import Input, MakesRows, Schema, TableMaker, farthest_ring
-from h2gcn.rings import RING_CAP, forecast_ring
+from h2gcn.rings import MAX_NEIGHBORS, forecast_rings
 from h2gcn.sparse import (
     LaidOut,
     MappedFeatures,
     available_memory,
     gigabytes,
-    in_threads,
+    run_in_threads,
     sums_by_column,
     to_tensor,
 )
@@ -452,7 +452,7 @@ def _standardise(
                     exact = (given[rows].astype(np.float64) - mean) / deviation
                     np.copyto(found[rows], exact, casting="same_kind", where=lost)
 
-    in_threads(scale, np.full(len(x), x.shape[1]))
+    run_in_threads(scale, np.full(len(x), x.shape[1]))
     return scaled
 
 
@@ -747,7 +747,8 @@ def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | N
         less = "options={'table': …} with fewer blocks takes less, such as "
         less += "'own+ring1+labels.ring1'"
         if rings and drawn[0] is None:
-            less = f"ring_cap={RING_CAP} takes a sample of each node's ring; {less}"
+            sampled = f"ring_cap={MAX_NEIGHBORS} takes a sample of each node's ring"
+            less = f"{sampled}; {less}"
         raise InputError(
             f"{graph.name}: the ring table of {params['model']} will not fit in "
             f"memory: it takes about {gigabytes(need)}, the limit is "
@@ -767,7 +768,7 @@ def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> 
     if hops < 2 or (hops == 2 and RING_ENTRY * walks < allowed):
         return 0
     most = graph.n_nodes * (graph.n_nodes if cap is None else cap)
-    far = forecast_ring(graph.adj, hops=hops).entries[1:]
+    far = forecast_rings(graph.adj, hops=hops).entries[1:]
     return RING_ENTRY * sum(min(size, most) for size in far)
 
 

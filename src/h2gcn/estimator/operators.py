@@ -36,15 +36,15 @@ from h2gcn.models import ModelSpec, NodeModule, find_model
 from h2gcn.ring_table import Schema, SomeRows, table_rules
 from h2gcn.rings import (
     CAPPED,
-    MEMORY,
-    BlockedRing,
+    IN_MEMORY,
+    SLACK,
+    ComputedOperator,
+    NeighborIndex,
     RingOptions,
     RingPlan,
-    RowOperator,
-    Vicinity,
     build_rings,
     check_memory,
-    forecast_ring,
+    forecast_rings,
     operator_bytes,
     plan_rings,
 )
@@ -76,7 +76,7 @@ __all__ = [
 
 EXACT = RingOptions()
 
-AnyOperator = Operator | BlockedRing
+AnyOperator = Operator | ComputedOperator
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class OperatorPlan:
     graph, spec, device, options
         What was asked for.
     storage
-        "memory", "capped", "disk" or "on demand". Each sums in an order of its own,
-        so that the last bits differ.
+        "memory", "capped" or "on demand". Each sums in an order of its own, so that
+        the last bits differ.
     rings
         Of a model that has rings, unless its operators are ready.
     ready
@@ -142,16 +142,16 @@ def plan_operators(
         The options of the model that are not its defaults.
     """
     spec = find_model(model).given(given)
-    asked = OperatorPlan(graph, spec, device, options, MEMORY)
+    asked = OperatorPlan(graph, spec, device, options, IN_MEMORY)
     remembered = _REMEMBERED.get(graph)
     if remembered is not None and remembered[0] == asked.key and options.limit is None:
         _, storage, ready = remembered
-        if storage in (MEMORY, CAPPED):  # what is in memory needs no more of it
+        if storage in (IN_MEMORY, CAPPED):  # what is in memory needs no more of it
             return replace(asked, storage=storage, ready=ready)
     planned, matrix = asked, spec.matrix_of(graph)
     if spec.rings and not spec.directed:
         known = _with_model(options, spec)
-        rings = plan_rings(matrix, spec.fixed["hops"], known, device=device)
+        rings = plan_rings(matrix, spec.fixed["hops"], known)
         planned = replace(asked, storage=rings.storage, rings=rings)
     else:
         entries = _entries(spec, matrix)
@@ -177,7 +177,11 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
     if plan.rings is not None:
         self_loops = spec.fixed["self_loops"]
         operators = build_rings(
-            matrix, plan.rings, self_loops=self_loops, device=plan.device
+            matrix,
+            plan.rings,
+            self_loops=self_loops,
+            device=plan.device,
+            index=NeighborIndex.from_graph(graph) if matrix is graph.adj else None,
         )
     else:
         operators = tuple(
@@ -211,17 +215,17 @@ def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:
     if not spec.rings:
         return spec.entries(matrix)
     hops = spec.fixed["hops"]
-    sizes = forecast_ring(matrix, hops=max(hops)).entries
+    sizes = forecast_rings(matrix, hops=max(hops)).entries
     return tuple(sizes[hop - 1] for hop in hops for _ in ("along", "against"))
 
 
 def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
     """Return the options of a prediction with what the model says about itself."""
-    if options.work.n_train:
+    if options.workload.n_train:
         return options
     reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
-    work = replace(options.work, reach=reach, self_loops=self_loops)
-    return replace(options, work=work)
+    workload = replace(options.workload, reach=reach, self_loops=self_loops)
+    return replace(options, workload=workload)
 
 
 # ------------------------------------------------------------------- for some workers
@@ -243,10 +247,10 @@ def spread_operators(
     spec
         The model with its options, which has `rows`.
     options
-        `cap` and `seed` of its rings.
+        `max_neighbors` and `seed` of its rings.
     """
     assert spec.rows
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     n, entries = graph.n_nodes, graph.degrees.astype(np.float64)
     walks = graph.adj @ entries
     counting = Workers(balanced(1 + walks, dist.get_world_size()))
@@ -254,17 +258,20 @@ def spread_operators(
     if not isinstance(graph.x, np.ndarray):
         costs = np.diff(graph.x.indptr).astype(np.float64)
     for rule in spec.rows:
-        own = near.sizes(rule.way, rule.hop, counting.own)[counting.own]
+        own = near.sizes(rule.direction, rule.hop, counting.own)[counting.own]
         sizes = counting.join(torch.from_numpy(own)).numpy()
-        near.learn_sizes(rule.way, rule.hop, sizes)
-        cap = options.cap if rule.hop > 1 else None
+        near.set_sizes(rule.direction, rule.hop, sizes)
+        cap = options.max_neighbors if rule.hop > 1 else None
         costs += sizes if cap is None else np.minimum(sizes, cap)
     workers = Workers(cut_nodes(costs))
     found = []
     for rule in spec.rows:
-        maker = RowOperator(near, rule, cap=options.cap, seed=options.seed)
+        cap = options.max_neighbors if rule.hop > 1 else None
+        maker = ComputedOperator(
+            near, rule, max_neighbors=options.max_neighbors, seed=options.seed
+        )
         rows, turned = maker.take(workers.own), None
-        if options.cap is not None and rule.hop > 1:  # who draws is not drawn by all
+        if cap is not None:  # who draws is not drawn by all
             turned = workers.transposed(rows)
         found.append(SpreadOperator(rows, workers, turned=turned))
     return workers, tuple(found)
@@ -289,31 +296,29 @@ def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
     n, rules = graph.n_nodes, spec_of(params).rows or ()
     module = blank_module(params, graph.n_features, graph.n_classes)
     work = estimate_work(module, graph, checked.split)
-    forecast = forecast_ring(graph.adj, hops=max(rule.hop for rule in rules))
-    blocks, held = count_blocks(n), 0
+    forecast = forecast_rings(graph.adj, hops=max(rule.hop for rule in rules))
+    blocks, held = count_blocks(n), 0.0
     share = -(-blocks // workers) / blocks
     for rule in rules:
         entries = forecast.entries[rule.hop - 1]
         cap = params["ring_cap"] if rule.hop > 1 else None
         if cap is not None:
             entries = min(entries, n * cap)
-        held += operator_bytes(
-            round(entries * share),
-            n,
+        held += SLACK * operator_bytes(
+            round((entries + n * work.self_loops) * share),
             train=work.n_train / max(n, 1),
             val=work.n_val / max(n, 1),
-            self_loops=work.self_loops,
             symmetric=cap is None,
         )
     own, trained = math.ceil(n * share), math.ceil(work.n_train * share)
-    held += round(work.features * share) + work.step(own, trained)
+    held += work.features * share + work.step(own, trained)
     columns = module.product_columns()
     held += 4 * n * max(columns.step, columns.judged)
     # Of own nodes to each other worker, in a step, for its gradient and to be judged.
     rows = own * (columns.step + columns.inner + columns.judged)
     sent = 4 * (workers - 1) * (rows + trained * columns.last)
     weights = 8 * sum(weight.numel() for weight in module.parameters())
-    return held, sent + 2 * weights * (workers - 1) // workers
+    return round(held), sent + 2 * weights * (workers - 1) // workers
 
 
 # ----------------------------------------------------------------- for some nodes alone
@@ -374,7 +379,7 @@ def are_few(
     """
     if not can_be_alone(graph, spec, module):
         return False
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     if len(nodes) > SHARE * near.n:
         return False
     steps, hop = (0, 0) if schema is None else table_rules(schema)
@@ -383,14 +388,14 @@ def are_few(
         # A table beside operators is looked at for the nodes alone.
         assert module.reach is not None
         steps, hop = module.reach, max(rule.hop for rule in spec.rows)
-        ways = tuple(dict.fromkeys(rule.way for rule in spec.rows))
+        ways = tuple(dict.fromkeys(rule.direction for rule in spec.rows))
     if steps == 0:
         return True
-    inner = near.ball(ways, nodes, (steps - 1) * hop, SHARE * near.n)
+    inner = near.within(ways, nodes, (steps - 1) * hop, SHARE * near.n)
     if inner is None:
         return False
     return all(
-        near.work(way, hop, inner) <= SHARE * near.work(way, hop, None) for way in ways
+        near.cost(way, hop, inner) <= SHARE * near.cost(way, hop, None) for way in ways
     )
 
 
@@ -411,9 +416,12 @@ def rows_of_operators(
         return kept
     assert spec.rows is not None
     # As where all rows are made, directed rings are not capped.
-    cap = None if spec.directed else options.cap
-    near = Vicinity.of(graph)
-    return [RowOperator(near, rule, cap=cap, seed=options.seed) for rule in spec.rows]
+    cap = None if spec.directed else options.max_neighbors
+    near = NeighborIndex.from_graph(graph)
+    return [
+        ComputedOperator(near, rule, max_neighbors=cap, seed=options.seed)
+        for rule in spec.rows
+    ]
 
 
 def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> None:
@@ -428,10 +436,10 @@ def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> No
     known
         The labels of a model that takes them, else None.
     """
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     everyone = np.arange(near.n)
     for rule in spec.rows or ():
-        near.sizes(rule.way, rule.hop, everyone)
+        near.sizes(rule.direction, rule.hop, everyone)
     if known is not None:
         known.classes_in(graph, must=False)
     if graph.has_ids:
@@ -462,7 +470,7 @@ def rows_of_input(
         return features
     return SomeRows(
         table_maker(graph, drawn),
-        Vicinity.of(graph),
+        NeighborIndex.from_graph(graph),
         schema,
         features.of,
         scaling_key(scaler, names),

@@ -583,7 +583,7 @@ class Trials:
         schema = table_schema(params, self.graph, (params["ring_cap"], seed))
         width = input_width(params, self.graph.n_features, n_classes, schema)
         module = blank_module(params, width, n_classes)
-        rings = RingOptions.of(
+        rings = RingOptions.from_params(
             params,
             seed,
             estimate_work(module, self.graph, self.splits[number]),

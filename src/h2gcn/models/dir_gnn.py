@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
-from h2gcn.rings import exact_rings, is_weighted, normalise_directed
+from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
 __all__ = ["JUMPING", "DirGNN", "directed_adjacency"]
@@ -34,7 +34,7 @@ def directed_adjacency(adj: CSR) -> tuple[CSR, ...]:
         count.
     """
     (first,) = exact_rings(adj, hops=1)
-    along = normalise_directed(CSR(adj.multiply(first)) if is_weighted(adj) else first)
+    along = normalise(CSR(adj.multiply(first)) if is_weighted(adj) else first)
     return along, CSR(along.T)
 
 

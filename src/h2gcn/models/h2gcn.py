@@ -31,7 +31,12 @@ from h2gcn.models.base import (
     pick,
 )
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.rings import exact_rings, is_weighted, normalise, normalise_directed
+from h2gcn.rings import (
+    exact_rings,
+    is_weighted,
+    normalise,
+    normalise as normalise_directed,
+)
 from h2gcn.sparse import (
     LinearMap,
     Operator,

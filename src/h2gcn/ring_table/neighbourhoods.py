@@ -12,14 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import (
-    is_weighted,
-    ring_rows,
-    ring_sizes,
-    sampled_ring,
-    sampled_rows,
-)
-from h2gcn.sparse import LaidOut, compiled, sums_by_column
+from h2gcn.rings import is_weighted, ring_rows, ring_sizes
+from h2gcn.sparse import LaidOut, sums_by_column
 
 __all__ = [
     "DIRECTIONS",
@@ -161,10 +155,8 @@ class Neighbourhoods:
         if name == "ring1":
             return self.adj
         if name in RINGS:
-            hop = int(name[-1])
-            if self._cap is None:
-                return ring_rows(self.adj, hop)
-            return sampled_ring(self.adj, self._cap, hop=hop, seed=self._seed)
+            k, seed = self._cap, self._seed
+            return ring_rows(self.adj, int(name[-1]), max_neighbors=k, seed=seed)[0]
         out = _binary(self.adj if self._directed is None else self._directed)
         if name == "out":
             return out
@@ -203,11 +195,8 @@ class Neighbourhoods:
         hop = int(name[-1])
         if counted:
             return RingRows(ring_sizes(self.adj, hop, nodes))
-        if self._cap is None or not len(nodes):
-            rows = ring_rows(self.adj, hop, nodes)
-            return RingRows(np.diff(rows.indptr).astype(np.int64), rows)
-        given = {"hop": hop, "seed": self._seed}
-        rows, sizes = sampled_rows(self.adj, self._cap, nodes, **given)
+        k, seed = self._cap, self._seed
+        rows, sizes = ring_rows(self.adj, hop, nodes, max_neighbors=k, seed=seed)
         return RingRows(sizes, rows)
 
     def learn(self, name: str, nodes: NDArray[np.int64], found: RingRows) -> None:
@@ -460,15 +449,7 @@ def extremes(matrix: CSR, x: Features | LaidOut, largest: bool) -> NDArray[np.fl
     dense = np.ascontiguousarray(dense, dtype=np.float32)
     result = np.zeros((matrix.shape[0], dense.shape[1]), dtype=np.float32)
     sign = np.float32(1 if largest else -1)
-    _write_extremes(matrix.indptr, matrix.indices, dense, sign, result)
+    from h2gcn.ring_table.kernels import write_extremes
+
+    write_extremes(matrix.indptr, matrix.indices, dense, sign, result)
     return result
-
-
-@compiled
-def _write_extremes(starts, columns, dense, sign, out):  # type: ignore[no-untyped-def]
-    for i in range(len(starts) - 1):
-        for at in range(starts[i], starts[i + 1]):
-            of = dense[columns[at]]
-            for j in range(dense.shape[1]):
-                if at == starts[i] or sign * of[j] > sign * out[i, j]:
-                    out[i, j] = of[j]

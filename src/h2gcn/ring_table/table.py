@@ -37,7 +37,7 @@ from h2gcn.ring_table.recipe import (
     far_rings,
     is_computed,
 )
-from h2gcn.rings import RowOperator, RowRule, Vicinity, distinct, drawn_pattern
+from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule, distinct
 from h2gcn.sparse import LaidOut, Operator, to_tensor
 
 __all__ = [
@@ -848,7 +848,7 @@ class SomeRows:
     def __init__(
         self,
         maker: TableMaker,
-        near: Vicinity,
+        near: NeighborIndex,
         schema: Schema,
         features: Callable[[Index], Features],
         key: Hashable,
@@ -916,24 +916,18 @@ class SomeRows:
             return self._reduced(["ring1"] * _count(kind, "hop"), more, index)
         loops = kind.startswith("loops")
         rule = RowRule(self_loops=loops)
-        operator = RowOperator(self._near, rule)
+        operator = ComputedOperator(self._near, rule)
         return self._power(operator, _count(kind, "loops" if loops else "power"), index)
 
     def _rows(self, step: str, index: Index) -> CSR:
         """Return who is one step away, or in a ring, [m, n]; ones, unless drawn."""
         key = step, index.tobytes()
         if key not in self._patterns:
-            columns, starts = self._near.pattern(*_way(step), index)
-            values = np.ones(len(columns), dtype=np.float32)
-            cap, sizes = self._maker.ring_cap, np.diff(starts)
-            if cap is not None and step in RINGS[1:]:
-                # As `sampled_ring` draws them: each stands for as many as there are.
-                seed = self._maker.seed
-                columns, starts = drawn_pattern(columns, starts, index, cap, seed)
-                stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
-                values = np.repeat(stands_for, np.diff(starts))
-            shape = (len(index), self._near.n)
-            self._patterns[key] = CSR((values, columns, starts), shape=shape)
+            cap = self._maker.ring_cap if step in RINGS[1:] else None
+            rows, _ = self._near.rows(
+                *_way(step), index, max_neighbors=cap, seed=self._maker.seed
+            )
+            self._patterns[key] = rows
         return self._patterns[key]
 
     def _reduced(self, steps: Sequence[str], reducer: str, index: Index) -> Features:
@@ -946,7 +940,7 @@ class SomeRows:
             return extremes(matrix, x, reducer == "max")
         return _product(shares(matrix) if reducer == "mean" else matrix, x)
 
-    def _power(self, operator: RowOperator, power: int, index: Index) -> Features:
+    def _power(self, operator: ComputedOperator, power: int, index: Index) -> Features:
         if not power:
             return self._features(index)
         matrix, members = _compact(operator.take(index))

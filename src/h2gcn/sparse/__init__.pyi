@@ -5,7 +5,7 @@ from .apart import (
     pieces as pieces,
 )
 from .attention import attend as attend, attention_bytes as attention_bytes
-from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
+from .compiling import compiled as compiled
 from .dropping import (
     Draw as Draw,
     dropout as dropout,
@@ -15,7 +15,7 @@ from .dropping import (
     seeded as seeded,
     set_random_state as set_random_state,
 )
-from .kernels import fetch as fetch, lowest_bit as lowest_bit, mix as mix
+from .kernels import jit as jit
 from .large import (
     LaidOut as LaidOut,
     RowSums as RowSums,
@@ -54,3 +54,4 @@ from .rows import (
     take_columns as take_columns,
     take_rows as take_rows,
 )
+from .threads import run_in_threads as run_in_threads

@@ -1,54 +1,12 @@
-"""Functions that are compiled when they are first called, and who is told of it."""
+"""Functions that are compiled when they are first called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-__all__ = ["compiled", "instruction", "told_of_compiling"]
-
-_TOLD: list[Callable[[bool], None]] = []
-"""Who is told before something is compiled."""
-_KEPT: dict[Any, bool] = {}
-"""Of each function of ours that numba made: whether there is a cache for it."""
-
-
-@contextmanager
-def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[None]:
-    """Have somebody told whenever a function is compiled, as long as a block runs.
-
-    Parameters
-    ----------
-    tell
-        Called before it is compiled, with whether the result is kept for later
-        programs. What an earlier one has kept is not compiled again.
-    """
-    _TOLD.append(tell)
-    try:
-        yield
-    finally:
-        _TOLD.remove(tell)
-
-
-@cache
-def _listen() -> None:
-    """Have numba say what it compiles, from now on."""
-    from numba.core import event
-
-    class Listener(event.Listener):  # type: ignore[misc]
-        def on_start(self, event: Any) -> None:
-            kept = _KEPT.get(event.data["dispatcher"])
-            if kept is not None:  # it is ours
-                for tell in _TOLD:
-                    tell(kept)
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Listener())
+__all__ = ["compiled", "count_bits", "instruction", "lowest_bit"]
 
 
 class Compiled:
@@ -77,14 +35,12 @@ class Compiled:
         if self._made is None:
             import numba
 
-            _listen()
             options = {"nogil": True, "fastmath": {"contract"}}
-            function, kept = self._resolved(), True
+            function = self._resolved()
             try:
                 self._made = numba.njit(cache=True, **options)(function)
             except RuntimeError:  # no place for the cache
-                self._made, kept = numba.njit(**options)(function), False
-            _KEPT[self._made] = kept
+                self._made = numba.njit(**options)(function)
         return self._made
 
     def _resolved(self) -> FunctionType:
@@ -127,3 +83,29 @@ def instruction(function: Callable[..., Any]) -> Any:
     """Return a function that compiled ones may call, as it writes itself for LLVM."""
     assert isinstance(function, FunctionType)
     return Instruction(function)
+
+
+@instruction
+def lowest_bit(_, word):  # type: ignore[no-untyped-def]
+    """Return the place of the lowest bit of a 64-bit word; of no bit, 64."""
+    from numba.core import types
+
+    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        from llvmlite import ir  # type: ignore[import-untyped]
+
+        return builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
+
+    del word
+    return types.int64(types.uint64), write
+
+
+@instruction
+def count_bits(_, word):  # type: ignore[no-untyped-def]
+    """Return how many bits of a 64-bit word are set."""
+    from numba.core import types
+
+    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        return builder.ctpop(given[0])
+
+    del word
+    return types.int64(types.uint64), write

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
-from h2gcn.sparse.compiling import compiled
-from h2gcn.sparse.kernels import count_bits, lowest_bit
+from h2gcn.sparse.compiling import compiled, count_bits, lowest_bit
 from h2gcn.sparse.memory import reserve
 
 __all__ = [

@@ -46,7 +46,7 @@ from h2gcn.io import (
     write_whole,
 )
 from h2gcn.models import NodeModule, find_model, tensor_problem
-from h2gcn.rings import CAPPED, DISK, MEMORY, ON_DEMAND
+from h2gcn.rings import CAPPED, IN_MEMORY, ON_DEMAND
 from h2gcn.sparse import (
     available_memory,
     random_problem,
@@ -561,9 +561,10 @@ def plain(value: Any) -> Any:
     return value
 
 
+IN_A_FILE = "disk"  # features
 SPREAD = "spread"
 """Where rings are that several workers have rows of, however many they are."""
-OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
+OF_THE_MACHINE = ("memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""
 
 WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate")
@@ -587,9 +588,9 @@ class IdentityJson(msgspec.Struct):
 
 
 _WORDS = {
-    MEMORY: "in memory",
+    IN_MEMORY: "in memory",
     CAPPED: "capped",
-    DISK: "in a file",
+    IN_A_FILE: "in a file",
     ON_DEMAND: "computed when needed",
     SPREAD: "spread over workers",
 }
@@ -600,7 +601,7 @@ def identify(
     params: Mapping[str, Any],
     graph: Graph,
     split: Split,
-    storage: str = MEMORY,
+    storage: str = IN_MEMORY,
 ) -> Identity:
     """Return all that the result of a training depends on, as JSON holds it.
 
@@ -641,7 +642,7 @@ def identify(
         # The model first: where it differs, others follow from it.
         "params": plain({"model": model, **named, **options, "seed": int(seed)}),
         "rings": storage,
-        "features": DISK if isinstance(graph.x, np.memmap) else MEMORY,
+        "features": IN_A_FILE if isinstance(graph.x, np.memmap) else IN_MEMORY,
     }
     # As it will be read again: a tuple is then a list.
     return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -666,7 +667,7 @@ def difference(made: Identity, now: Identity) -> str | None:
     if made["split"] != now["split"]:
         return "is of another split"
     for name, options in (
-        ("rings", "'memory_limit' and 'ring_store'"),
+        ("rings", "'memory_limit'"),
         ("features", "features=…"),
     ):
         if made[name] != now[name]:

@@ -1378,7 +1378,7 @@ def test_rings_that_do_not_fit_are_refused_with_a_way_out(
 ) -> None:
     from h2gcn.rings import plan as ring_plan
 
-    monkeypatch.setattr(ring_plan, "available_memory", lambda: 170_000)
+    monkeypatch.setattr(ring_plan, "available_memory", lambda: 160_000)
     result = run("train", folder, "--out", tmp_path / "m", "-q", *QUICK)
     fails(result, "will not fit in memory", "entries", "kB", "--model h2gcn-s1")
     # The way out leads somewhere.

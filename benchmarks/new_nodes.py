@@ -94,8 +94,8 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
         hop = max(rule.hop for rule in spec.rows)
     near = NeighborIndex.from_graph(graph)
     new = np.arange(graph.n_nodes - count, graph.n_nodes)
-    inner = near.ball(("ring",), new, max(steps - 1, 0) * hop)
-    outer = near.ball(("ring",), new, steps * hop)
+    inner = near.within(("ring",), new, max(steps - 1, 0) * hop)
+    outer = near.within(("ring",), new, steps * hop)
     assert inner is not None
     assert outer is not None
     return len(inner), len(outer)

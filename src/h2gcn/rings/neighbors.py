@@ -125,7 +125,7 @@ class NeighborIndex:
         Sizes of others that are known already are not -1.
         """
         sizes = self._known_sizes(direction, hop)
-        if not (sizes < 0).any():
+        if len(nodes) > self.n and (sizes >= 0).all():
             return sizes
         unknown = distinct(nodes[sizes[nodes] < 0], self.n)
         base = self._base()
@@ -288,14 +288,15 @@ class ComputedOperator:
             seed=self._seed,
             self_loops=rule.self_loops,
         )
-        factors, columns = np.ones(len(index), np.float32), np.ones(n, np.float32)
-        if rule.scale == "rows":
-            factors = (1 / np.maximum(sizes + loops, 1)).astype(np.float32)
-        elif rule.scale == "both":
-            factors = inverse_sqrt(sizes + loops)
+        if rule.scale == "both":
+            factors, columns = inverse_sqrt(sizes + loops), np.zeros(n, np.float32)
             members = rows.indices if rows.nnz < n else np.arange(n)
             known = self._index.sizes(OPPOSITE[rule.direction], rule.hop, rows.indices)
             columns[members] = inverse_sqrt(known[members] + loops)
+        else:
+            factors, columns = np.ones(len(index), np.float32), np.ones(n, np.float32)
+        if rule.scale == "rows":
+            factors = (1 / np.maximum(sizes + loops, 1)).astype(np.float32)
         scale_entries(rows, np.float32(rule.sign) * factors, columns)
         return rows
 

@@ -195,10 +195,13 @@ def _kernel_arrays(adj: CSR) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 def _count_walks(adj: CSR, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return how many walks of length two leave each of the nodes."""
-    degrees = np.diff(adj.indptr).astype(np.float64)
-    rows = adj if len(nodes) == adj.shape[0] else adj[nodes]
-    walks: NDArray[np.float64] = rows @ degrees
-    return walks if rows is not adj else walks[nodes]
+    if len(nodes) >= adj.shape[0]:
+        walks: NDArray[np.float64] = adj @ np.diff(adj.indptr).astype(np.float64)
+        return walks[nodes]
+    rows = adj[nodes]  # of few nodes, no more is read than their neighbors
+    degrees = (adj.indptr[rows.indices + 1] - adj.indptr[rows.indices]).astype(float)
+    counts = CSR((degrees, rows.indices, rows.indptr), shape=rows.shape)
+    return np.asarray(counts.sum(axis=1), dtype=np.float64)
 
 
 def _bound_sizes(

@@ -64,7 +64,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
     from h2gcn.auto import Leaderboard
-    from h2gcn.cluster import Cluster, Spread
+    from h2gcn.cluster import Cluster, DistributedFitResult
     from h2gcn.estimator import CheckedFit, Evaluation, Judgement, NodeClassifier
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch, Stage
@@ -278,7 +278,7 @@ def command(
     if later is not None:
         result["time"] = later
     if team is not None:
-        result["cluster"] = [asdict(spread) for spread in team.told]
+        result["cluster"] = [asdict(fit) for fit in team.told]
     _warn_of_missed_classes(result)
     if as_json:
         tell_json(result)
@@ -286,8 +286,8 @@ def command(
         if interrupted is not None:
             tell(f"{interrupted}: these are the scores of the best so far")
         _show(result, graph)
-        for spread in team.told if team is not None else ():
-            tell(_cluster_line(spread))
+        for fit in team.told if team is not None else ():
+            tell(_cluster_line(fit))
         if out is not None:
             _say_saved(out, best, graph)
         if page is not None:
@@ -616,7 +616,7 @@ class Team:
 
     cluster: Cluster
     store: str | None
-    told: list[Spread] = field(default_factory=list)
+    told: list[DistributedFitResult] = field(default_factory=list)
 
     def fit(self, classifier: NodeClassifier, checked: CheckedFit, **more: Any) -> None:
         """Fit a classifier in place; `more` is what `fit_over_workers` takes."""
@@ -628,16 +628,16 @@ class Team:
         self.told.append(found)
 
 
-def _cluster_line(spread: Spread) -> str:
+def _cluster_line(fit: DistributedFitResult) -> str:
     """Return how a training went over workers, beside what was forecast."""
     from h2gcn.sparse import gigabytes
 
-    again = "" if spread.starts == 1 else f", started {spread.starts} times"
+    again = "" if fit.starts == 1 else f", started {fit.starts} times"
     return (
-        f"{spread.workers} workers{again}: each sent {gigabytes(spread.sent)} an epoch "
-        f"(forecast: {gigabytes(spread.forecast_sent)}) and took up to "
-        f"{gigabytes(spread.peak)} (forecast, without programs and mapped files: "
-        f"{gigabytes(spread.forecast_bytes)})"
+        f"{fit.workers} workers{again}: each sent {gigabytes(fit.sent)} an epoch "
+        f"(forecast: {gigabytes(fit.forecast_sent)}) and took up to "
+        f"{gigabytes(fit.peak)} (forecast, without programs and mapped files: "
+        f"{gigabytes(fit.forecast_bytes)})"
     )
 
 

@@ -18,7 +18,7 @@ from h2gcn.graph import CSR, Features, Graph, slices
 from h2gcn.ring_table import Blocks, Made, RingRows, column_slices, far_rings
 from h2gcn.rings import forecast_ring
 from h2gcn.sparse import sums_by_column
-from h2gcn.training import balanced
+from h2gcn.training import row_bounds
 
 __all__ = ["ENTRY", "TableOverWorkers", "share_table"]
 
@@ -218,7 +218,7 @@ class TableOverWorkers:
         if not sums_by_column(self._n, WIDE):
             count = 1
         walks = self._adj @ np.diff(self._adj.indptr).astype(np.float64)
-        bounds = balanced(walks[self.nodes] + 1, count)
+        bounds = row_bounds(walks[self.nodes] + 1, count)
         return [slice(*pair) for pair in pairwise(bounds) if pair[0] < pair[1] or not m]
 
     def _check_ring(

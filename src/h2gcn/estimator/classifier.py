@@ -52,11 +52,11 @@ from h2gcn.estimator.operators import (
     are_few,
     build_operators,
     can_be_alone,
+    distributed_operators,
     plan_operators,
     prepare_rows,
     rows_of_input,
     rows_of_operators,
-    spread_operators,
 )
 from h2gcn.estimator.outputs import (
     DECISIONS,
@@ -122,17 +122,18 @@ from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, seeded
 from h2gcn.training import (
-    ALONE,
+    DISTRIBUTED,
     MINUTES,
-    SPREAD,
+    SINGLE,
     Checkpoint,
-    Crew,
+    Communicator,
     Epoch,
+    TorchGroup,
     TrainConfig,
-    Workers,
     fit_module,
     identify,
     is_small,
+    predict_rows,
     score,
     threads_for,
 )
@@ -404,7 +405,7 @@ class NodeClassifier(Estimator):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = MINUTES,
-        spread: bool = False,
+        distributed: bool = False,
     ) -> NodeClassifier:
         """Plan, build, train and keep: what `fit` does once all is checked.
 
@@ -414,10 +415,11 @@ class NodeClassifier(Estimator):
             Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
         on_epoch, on_progress, checkpoint, resume, checkpoint_minutes
             As of `fit`.
-        spread
-            Whether this is one of several processes of a group of `torch.distributed`
-            that fit one classifier together, each with rows of its own; see
-            `check_spread`. All of them end with the same.
+        distributed
+            Whether this is one of the processes of a `torch.distributed` group that
+            fit one classifier together, each with its own rows; see
+            `check_distributed`. All end with the same model. Rank 0 alone passes
+            `checkpoint`.
         """
         if checked.params["model"] == AUTO:
             if checkpoint is not None:
@@ -444,8 +446,8 @@ class NodeClassifier(Estimator):
                 estimate_work(blank, graph, split),
                 on_demand=params["batch_size"] is not None,
             )
-            plan, storage = None, SPREAD
-            if not spread:
+            plan, storage = None, DISTRIBUTED
+            if not distributed:
                 plan = plan_operators(
                     graph, params["model"], device, rings, given=params["options"]
                 )
@@ -470,7 +472,7 @@ class NodeClassifier(Estimator):
             scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
             names = graph.feature_names
-            crew: Crew = ALONE
+            comm: Communicator = SINGLE
             operators: Sequence[LinearMap]
             if plan is not None:
                 operators = build_operators(plan)
@@ -483,12 +485,12 @@ class NodeClassifier(Estimator):
                 )
             else:
                 given = spec.given(params["options"])
-                crew, operators = workers, _ = spread_operators(graph, given, rings)
-                x = SomeFeatures(graph, scaler, names, device).rows(workers.own)
-                split = crew.arrange(split)
+                comm, operators = distributed_operators(graph, given, rings)
+                own = np.arange(graph.n_nodes)[comm.own]
+                x = SomeFeatures(graph, scaler, names, device).rows(own)
 
             # Train.
-            if saved is not None and crew.chief:
+            if saved is not None and comm.rank == 0:
                 during.enter_context(saved.held())
             result = fit_module(
                 module,
@@ -498,16 +500,16 @@ class NodeClassifier(Estimator):
                 split,
                 checked.config,
                 seed=seed,
-                on_epoch=on_epoch if crew.chief else None,
+                on_epoch=on_epoch if comm.rank == 0 else None,
                 checkpoint=saved,
-                crew=crew,
+                comm=comm,
             )
-            sent = crew.sent // max(len(result.history), 1)
+            sent = comm.bytes_sent // max(len(result.history), 1)
 
             # Calibrate, on the nodes that chose the epoch.
             def logits_of(index: NDArray[np.int64]) -> NDArray[np.float32]:
-                if isinstance(crew, Workers):
-                    return crew.logits(module, x, operators, index).numpy()
+                if isinstance(comm, TorchGroup):
+                    return predict_rows(module, x, operators, index, comm).numpy()
                 size, small = params["batch_size"], is_small(graph)
                 blocks = logits_in_blocks(
                     module, x, operators, index, size, device, small=small
@@ -524,7 +526,7 @@ class NodeClassifier(Estimator):
                 )
             except KeyboardInterrupt:  # what was trained is not lost
                 calibration = None
-            if spread:  # nobody else has the whole graph at hand
+            if distributed:  # the rings are at hand in no other process
                 held_out = np.concatenate([split.val, split.test])
                 found = [logits_of(index) for index in (split.val, split.test)]
 
@@ -543,7 +545,7 @@ class NodeClassifier(Estimator):
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted or calibration is None
         self.bytes_sent_ = sent
-        if spread:
+        if distributed:
             self.remember(graph, held_out, np.concatenate(found))
         return self
 

@@ -66,6 +66,7 @@ __all__ = [
     "check_batch_size",
     "check_batches",
     "check_cap",
+    "check_distributed",
     "check_fit",
     "check_fitted",
     "check_graph",
@@ -73,7 +74,6 @@ __all__ = [
     "check_params",
     "check_rings",
     "check_split",
-    "check_spread",
     "check_training_classes",
     "choose_cap",
     "estimate_work",
@@ -477,10 +477,8 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     return CheckedFit(graph, split, params, config, device, seed)
 
 
-def check_spread(checked: CheckedFit) -> CheckedFit:
-    """Return a fit for several processes, each on rows of its own, or refuse it.
-
-    How many of each ring are drawn is settled: a number, or None for all.
+def check_distributed(checked: CheckedFit) -> CheckedFit:
+    """Return a fit for several processes with `ring_cap` resolved, or refuse it.
 
     Parameters
     ----------

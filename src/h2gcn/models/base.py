@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -138,29 +138,6 @@ class Phase:
 
     name: str = ""
     steps: int | None = None
-
-
-class ProductColumns(NamedTuple):
-    """How many columns products with operators have, all of them together.
-
-    A matrix that several operators are multiplied with counts once.
-
-    Parameters
-    ----------
-    step
-        In a training step, of all nodes.
-    inner
-        What gradients of products need, but for those of the last round.
-    last
-        What those need, of training nodes alone.
-    judged
-        Where an epoch is judged, of all nodes.
-    """
-
-    step: int = 0
-    inner: int = 0
-    last: int = 0
-    judged: int = 0
 
 
 class NodeModule(nn.Module):
@@ -362,10 +339,6 @@ class NodeModule(nn.Module):
         A training judges the weights of a step, and takes the next one from there.
         """
         return nullcontext()
-
-    def product_columns(self) -> ProductColumns:
-        """Return how many columns workers tell each other; nothing, if not known."""
-        return ProductColumns()
 
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""

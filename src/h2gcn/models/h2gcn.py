@@ -21,7 +21,6 @@ from h2gcn.models.base import (
     SLOPES,
     ExactSum,
     NodeModule,
-    ProductColumns,
     Summand,
     Weighted,
     check_sizes,
@@ -39,7 +38,6 @@ from h2gcn.sparse import (
     Sheet,
     Target,
     dropout_linear,
-    linear,
 )
 
 __all__ = ["H2GCN", "directed_ring_operators", "ring_operators"]
@@ -249,27 +247,6 @@ class H2GCN(NodeModule):
         per_target = 9 * sum(self._widths) + 4 * own
         return width * (n_nodes * per_node + n_targets * per_target)
 
-    def product_columns(self) -> ProductColumns:
-        """Return how many columns workers tell each other.
-
-        Blocks of the embedding while dropout acts, or where every round embeds; else
-        |Y| columns for each path of rings. Of these, and where every round embeds, the
-        judged epoch before has left all but the last round's to a step.
-        """
-        depth, rings, width = self.final[-1], self._n_rings, self.hidden_channels
-        if self.nonlinear:
-            back = width * rings
-            return ProductColumns(
-                width * min(depth, 1), back * max(depth - 1, 0), back, width * depth
-            )
-        blocks = [rings**k for k in range(depth)]
-        paths, classes = rings * sum(blocks), self.out_channels
-        if self.dropout == 0:
-            inner = classes * sum(blocks[1:])
-            return ProductColumns(classes * rings, inner, classes, classes * paths)
-        inner = width * sum(blocks[1:])
-        return ProductColumns(width * sum(blocks), inner, classes, classes * paths)
-
     def forward(
         self,
         x: Tensor | Operator | TableInput,
@@ -382,7 +359,7 @@ class H2GCN(NodeModule):
 
         def made() -> Tensor:
             with torch.set_grad_enabled(seen and torch.is_grad_enabled()):
-                return ACTIVATIONS[self.activation](linear(x, self.embedding))
+                return ACTIVATIONS[self.activation](x @ self.embedding)
 
         return self._common("embedding", x, made)
 
@@ -425,11 +402,11 @@ class H2GCN(NodeModule):
         target: Target | None,
     ) -> Tensor:
         """Return R^(k) of all nodes, or of the target's, where every round embeds."""
-        ego, ops, names = r, operators, None
+        ego, ops = r, operators
         if target is not None:
-            ego, ops, names = pick(r, target.index), target.operators, target.names
+            ego, ops = pick(r, target.index), target.operators
         joined = torch.cat([ego, *(op @ r for op in ops)], dim=1)
-        return torch.relu(linear(joined, self.round_embeddings[k - 1], names))
+        return torch.relu(joined @ self.round_embeddings[k - 1])
 
     def exact_sum(
         self, x: Input, operators: Sequence[LinearMap], node: int

@@ -26,10 +26,6 @@ processor. Rows are summed alike whoever takes them.
 element, which is slow on a processor; here one number a step decides, with the node and
 the column, and `dropout_linear` joins, drops and multiplies some rows at a time.
 
-**Rows may be multiplied apart from the others** (`apart`). Where several processes have
-rows of one graph, each row is multiplied as if it did not matter who has it: with its
-block, or by itself.
-
 **Features may stay in their file.** `MappedFeatures` is a factor like an `Operator`:
 products, gradients and dropout read it block by block, batches read their rows.
 """

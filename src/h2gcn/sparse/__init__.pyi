@@ -1,9 +1,3 @@
-from .apart import (
-    aligned as aligned,
-    in_blocks as in_blocks,
-    linear as linear,
-    pieces as pieces,
-)
 from .attention import attend as attend, attention_bytes as attention_bytes
 from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
 from .dropping import (

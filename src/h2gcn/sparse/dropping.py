@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn.sparse.apart import by_blocks, linear
-
 __all__ = [
     "Draw",
     "draw",
@@ -98,14 +96,9 @@ def dropout_linear(
         drawn = draw(probability, len(blocks[0]) if nodes is None else nodes)
     if drawn is None:
         joined = torch.cat(list(blocks), dim=1)
-        return linear(dropout(joined, probability, training), weight, nodes)
-    kept = drawn
-
-    def dropped(own: Tensor, part: slice, *rows: Tensor) -> Tensor:
-        found: Tensor = _DroppedLinear.apply(own, kept.of(part), *rows)  # type: ignore[no-untyped-call]
-        return found
-
-    return by_blocks(dropped, weight, blocks, nodes)
+        return dropout(joined, probability, training) @ weight
+    product: Tensor = _DroppedLinear.apply(weight, drawn, *blocks)  # type: ignore[no-untyped-call]
+    return product
 
 
 class Draw(NamedTuple):

@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from h2gcn.sparse.apart import current_blocks, linear
 from h2gcn.sparse.dropping import Draw, draw, dropout_linear
 from h2gcn.sparse.large import LANES, Room
 from h2gcn.sparse.operator import (
@@ -129,11 +128,6 @@ class Paths:
         nodes = None if target is None else target.names
         read, level = self._before_last(r, operators, target)
         ends = operators if target is None else target.operators
-        apart = current_blocks()
-        if apart is not None and nodes is not None:
-            drawn = draw(probability, nodes)
-            if drawn is not None:
-                return apart.dropped(read, level, ends, weight, drawn)
         made = [op @ block for op in ends for block in level]
         return dropout_linear([*read, *made], weight, probability, nodes=nodes)
 
@@ -169,7 +163,7 @@ class Paths:
             with, side by side, [n, (1 + rings) · C].
         """
         by_path = self._by_path(weight, r.shape[1])
-        own, *levels = linear(r, by_path).split(
+        own, *levels = (r @ by_path).split(
             [count * weight.shape[1] for count in self.counts], dim=1
         )
         total = levels.pop()

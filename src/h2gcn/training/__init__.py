@@ -24,9 +24,8 @@ target still names nodes as everybody else does, and dropout goes by those names
 evaluation and the step after it have the same weights: what they share is made once,
 while the module is `remembering`.
 
-**Several processes may train one model** (`Crew`), each on its rows of the graph. What
-they find is the same to the bit however many they are; from one process that has the
-whole graph they differ in the order of sums alone.
+**Several processes may train one model** (`TorchGroup`), each with its rows of the
+graph. They end with the same weights, equal to those of one process up to rounding.
 
 **Threads wait quietly.** torch's threads spin while they wait, and where another
 program is busy an epoch then takes several times as long. So small graphs use one

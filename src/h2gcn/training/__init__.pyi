@@ -1,9 +1,9 @@
 from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gather
 from .checkpoint import (
+    DISTRIBUTED as DISTRIBUTED,
     MANIFEST as MANIFEST,
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
-    SPREAD as SPREAD,
     Checkpoint as Checkpoint,
     Epoch as Epoch,
     Sha256 as Sha256,
@@ -19,14 +19,14 @@ from .checkpoint import (
     signed as signed,
     to_bytes as to_bytes,
 )
-from .crew import (
-    ALONE as ALONE,
-    Crew as Crew,
-    SpreadOperator as SpreadOperator,
-    Workers as Workers,
-    balanced as balanced,
-    count_blocks as count_blocks,
-    cut_nodes as cut_nodes,
+from .distributed import (
+    SINGLE as SINGLE,
+    Communicator as Communicator,
+    RowParallelOperator as RowParallelOperator,
+    SingleProcess as SingleProcess,
+    TorchGroup as TorchGroup,
+    predict_rows as predict_rows,
+    row_bounds as row_bounds,
 )
 from .loop import (
     TrainConfig as TrainConfig,

@@ -55,11 +55,11 @@ from h2gcn.sparse import (
 )
 
 __all__ = [
+    "DISTRIBUTED",
     "MANIFEST",
     "MINUTES",
     "OF_THE_MACHINE",
     "RULES",
-    "SPREAD",
     "Checkpoint",
     "Decision",
     "Epoch",
@@ -561,8 +561,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-SPREAD = "spread"
-"""Where rings are that several workers have rows of, however many they are."""
+DISTRIBUTED = "distributed"
+"""Where rings are of which each of several processes holds some rows."""
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")
 """Parameters that speak of the machine of training, not of the model."""
 
@@ -591,7 +591,7 @@ _WORDS = {
     CAPPED: "capped",
     DISK: "in a file",
     ON_DEMAND: "computed when needed",
-    SPREAD: "spread over workers",
+    DISTRIBUTED: "distributed over workers",
 }
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from threading import Lock, local
 
@@ -32,7 +33,7 @@ from h2gcn.sparse import (
     seeded,
     steady_memory,
 )
-from h2gcn.training.batches import Feed, Subgraph
+from h2gcn.training.batches import Feed, Subgraph, make_feed
 from h2gcn.training.checkpoint import (
     RULES,
     Checkpoint,
@@ -41,7 +42,7 @@ from h2gcn.training.checkpoint import (
     Tensors,
     TrainingState,
 )
-from h2gcn.training.crew import ALONE, Crew
+from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
 from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
 from h2gcn.training.objective import CLASS_WEIGHTS, class_weights, node_loss
 from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
@@ -146,7 +147,7 @@ def train(
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
     spent: float = 0.0,
-    crew: Crew = ALONE,
+    comm: Communicator = SINGLE,
 ) -> TrainResult:
     """Train a model in place and leave it with the weights of its best epoch.
 
@@ -181,9 +182,9 @@ def train(
         goes on from what was found there, to the same bits.
     spent
         Seconds of work before this, which the result counts in.
-    crew
-        Who trains. Of several workers, each is given its own rows of `x` and of the
-        operators, and all of `y` and of the split.
+    comm
+        The processes that train together. Each passes its own rows of `x` and of the
+        operators, and all of `y` and of the split; rank 0 alone has the checkpoint.
     """
     if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
         raise InputError(
@@ -191,27 +192,30 @@ def train(
             "nodes; they are all of one."
         )
     device = next(model.parameters()).device
-    split = crew.arrange(split)
-    feed = crew.feed(model, x, operators, split, config.batch_size, seed)
+    feed = _make_feed(model, x, operators, split, config, seed, comm)
+    val = split.val if comm is SINGLE else np.sort(split.val)  # as gathered
     labels = torch.from_numpy(y).to(device)
     train_nodes = torch.from_numpy(split.train).to(device)
     weights = class_weights(config.class_weight, labels, train_nodes)
     optimizer = make_optimizer(config.optimizer, model, config.learning_rate, config.l2)
     steps = _Steps(
-        model, x, operators, feed, labels, train_nodes, weights, optimizer, crew
+        model, x, operators, feed, labels, train_nodes, weights, optimizer, comm
     )
     stretches = _stretches(model.phases(), config.epochs)
     lengths = [length for _, length in stretches]
     rule = PhasedRule(config.stopping, config.patience, lengths)
     state = TrainingState(model, optimizer, rule, spent)
-    wanted, wanted_here = y[split.val], labels[split.val]
+    wanted, wanted_here = y[val], labels[val]
     interrupted = False
     with seeded(seed, device), threads_of(model, x, operators), ExitStack() as during:
         during.enter_context(kept_workspace())
         during.enter_context(model.remembering())
-        during.enter_context(crew.at_work())
+        probe = partial(steps.probe, stretches, rule, state)
+        snapshot = comm.broadcast(None if checkpoint is None else checkpoint.found)
         if checkpoint is not None:
-            checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
+            checkpoint.restore(state, probe)
+        elif snapshot is not None:
+            state.restore(snapshot, probe)
         begun = len(state.history)
         try:
             while not state.stopped and len(state.history) < config.epochs:
@@ -220,7 +224,7 @@ def train(
                 if rule.fresh:
                     steps.begin(phases, state)
                 loss = steps.take(phases[-1], number, state.given)
-                logits = crew.join(_logits(model, feed.validation()))
+                logits = comm.all_gather(_logits(model, feed.validation()))
                 _check_finite(number, loss, logits)
                 epoch = Epoch(
                     number,
@@ -231,7 +235,7 @@ def train(
                 state.add(epoch)
                 if number == begun + 1:  # all further ones are like each other
                     during.enter_context(steady_memory())
-                if checkpoint is not None and crew.chief:
+                if checkpoint is not None:
                     checkpoint.keep(state)
                 if on_epoch is not None:
                     on_epoch(epoch)
@@ -239,7 +243,7 @@ def train(
             interrupted = True
             if state.best is None:
                 raise
-    if checkpoint is not None and crew.chief:
+    if checkpoint is not None:
         checkpoint.save()
     best = state.best
     assert best is not None  # every rule keeps the first epoch
@@ -286,8 +290,8 @@ class _Steps:
         Of the classes, [C]; None where all count alike.
     optimizer
         Of the model's weights.
-    crew
-        Who takes them.
+    comm
+        The processes that take them.
     """
 
     model: NodeModule
@@ -298,7 +302,7 @@ class _Steps:
     index: Tensor
     weights: Tensor | None
     optimizer: torch.optim.Optimizer
-    crew: Crew
+    comm: Communicator
 
     def begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
         """Do all that comes before the epochs of the last of some phases.
@@ -332,11 +336,14 @@ class _Steps:
             loss = self._loss(phase, part, given)
             penalty = self.model.penalty()
             if penalty is not None:
-                loss = loss + penalty
+                loss = loss + penalty / self.comm.size
             loss.backward()
-            mean = loss.item()
+            for weight in self.model.parameters():
+                if weight.grad is not None:
+                    self.comm.all_reduce(weight.grad)
+            mean = self.comm.all_reduce(loss.detach()).item()
             self.optimizer.step()
-            count = self.crew.count(len(part.nodes), len(self.index))
+            count = self._count(part)
             total += mean * count
             nodes += count
         return total / nodes
@@ -346,9 +353,13 @@ class _Steps:
         if own is not None:
             return own
         logits = self.model(part.x, part.operators, part.target)
-        count = self.crew.count(len(part.nodes), len(self.index))
-        labels = self.labels[part.nodes]
-        return self.crew.loss(logits, part.nodes, labels, self.weights, count)
+        return node_loss(
+            logits, self.labels[part.nodes], self.weights, self._count(part)
+        )
+
+    def _count(self, part: Subgraph) -> int:
+        # The training nodes of a step, in all processes together.
+        return len(part.nodes) if self.comm.size == 1 else len(self.index)
 
     @torch.no_grad()
     def probe(
@@ -361,6 +372,20 @@ class _Steps:
             self.model.objective(
                 phase, self.x, self.operators, state.given, self.weights
             )
+
+
+def _make_feed(
+    model: NodeModule,
+    x: Input,
+    operators: Sequence[LinearMap],
+    split: Split,
+    config: TrainConfig,
+    seed: int,
+    comm: Communicator,
+) -> Feed:
+    if isinstance(comm, TorchGroup):
+        return OwnRows(x, operators, split, comm.own)
+    return make_feed(model, x, operators, split, config.batch_size, seed)
 
 
 @torch.no_grad()
@@ -403,7 +428,7 @@ def fit_module(
     seed: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
-    crew: Crew = ALONE,
+    comm: Communicator = SINGLE,
 ) -> TrainResult:
     """Fit a module in place: what is trained first, what the labels say, its weights.
 
@@ -439,7 +464,7 @@ def fit_module(
             on_epoch=on_epoch,
             checkpoint=checkpoint,
             spent=time.perf_counter() - start,
-            crew=crew,
+            comm=comm,
         )
         if learner is module:
             return result

@@ -7,7 +7,7 @@ of our training, the references those of torch, whose Adam is the fused one too.
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training.batches import Subgraph, WholeGraph
-from h2gcn.training.loop import threads_of
-from h2gcn.training.objective import node_loss
-from h2gcn.training.optimizers import OPTIMIZERS
+from h2gcn.training.loop import OPTIMIZERS
+from h2gcn.training.threads import threads_of
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")
@@ -139,9 +138,7 @@ class Case:
             return out
 
         with threads_of(self.module, self._train.x, self._train.operators):
-            self._epoch(
-                self.module, logits, self._ours, partial(node_loss, weights=None)
-            )
+            self._epoch(self.module, logits, self._ours, functional.cross_entropy)
 
     def _forget(self) -> None:
         """Have our module remember nothing of weights that others have changed."""

@@ -45,8 +45,6 @@ from h2gcn.sparse import (
 )
 from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
 from h2gcn.training.batches import renumbered
-from h2gcn.training.objective import node_loss
-from h2gcn.training.optimizers import OPTIMIZERS
 
 WIDTH, FEW, ROUNDS = 64, 5, 7
 """Columns of an embedding, of few classes, and blocks of H2GCN-2's representation."""
@@ -119,8 +117,6 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "attention by hand, dropout": attention(graph, 0.6),
         "attention by hand": attention(graph, 0.0),
         "distances of pairs": distances(graph),
-        "loss": losses(graph),
-        "Adam": steps(graph),
     }
     grouped = TiledMatrix(ring)
     if grouped.groups is not None:
@@ -229,26 +225,6 @@ def rows_alone(matrix: Tensor) -> TiledMatrix:
     with patch.object(operator, "GROUPED", matrix.shape[1]):
         assert found.groups is None
     return found
-
-
-def losses(graph: Graph) -> Pair:
-    """Return the loss of the training nodes, both ways."""
-    train = torch.from_numpy(graph.splits[0].train)
-    labels = torch.from_numpy(graph.y)[train]
-    logits = torch.randn(len(train), graph.n_classes, requires_grad=True)
-    return (
-        lambda: torch.autograd.grad(functional.cross_entropy(logits, labels), logits),
-        lambda: torch.autograd.grad(node_loss(logits, labels, None), logits),
-    )
-
-
-def steps(graph: Graph) -> Pair:
-    """Return a step of the optimiser."""
-    module = H2GCN(graph.n_features, graph.n_classes)
-    for weight in module.parameters():
-        weight.grad = torch.randn_like(weight)
-    theirs = torch.optim.Adam(module.parameters(), fused=True)
-    return theirs.step, OPTIMIZERS["adam"](module.parameters(), fused=True).step
 
 
 def dropped(graph: Graph) -> Pair:

@@ -30,8 +30,9 @@ from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
-from h2gcn.training.checkpoint import MANIFEST, RULES, TrainingState, digest, make_rule
-from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
+from h2gcn.training.checkpoint import MANIFEST, TrainingState, digest
+from h2gcn.training.loop import OPTIMIZERS, make_optimizer
+from h2gcn.training.stopping import RULES, make_rule
 from support.cases import each
 from support.graphs import one_way
 from support.refusals import refused

@@ -14,9 +14,8 @@ from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS, NodeModule, build_model, find_model
 from h2gcn.sparse import Operator, seeded
 from h2gcn.training import Epoch, TrainConfig, checkpoint, fit_module, loop
-from h2gcn.training.loop import TrainResult, train
+from h2gcn.training.loop import TrainResult, class_weights, node_loss, train
 from h2gcn.training.metrics import accuracy
-from h2gcn.training.objective import class_weights, node_loss
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -515,10 +514,10 @@ def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
     sums = torch.zeros(3).index_add(0, labels, weights[labels])
     torch.testing.assert_close(sums, torch.full((3,), 10.0))
     expected = torch.nn.functional.cross_entropy(logits, labels, weight=weights)
-    torch.testing.assert_close(node_loss(logits, labels, weights), expected)
+    torch.testing.assert_close(node_loss(logits, labels, weights, 30), expected)
     # Batches weigh a class as all nodes together do.
     parts = [slice(i, i + 1) for i in range(30)]
-    single = [node_loss(logits[one], labels[one], weights) for one in parts]
+    single = [node_loss(logits[one], labels[one], weights, 1) for one in parts]
     torch.testing.assert_close(torch.stack(single).mean(), expected)
     # A class that is not in training has some weight, and no effect on the others.
     first = class_weights("balanced", labels, torch.nonzero(labels < 2).reshape(-1))

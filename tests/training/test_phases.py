@@ -16,8 +16,8 @@ from h2gcn.models import NodeModule, Phase
 from h2gcn.models.gmnn import GMNN
 from h2gcn.sparse import Operator
 from h2gcn.training import Epoch, TrainConfig, TrainResult, loop, train
-from h2gcn.training.checkpoint import RULES, Decision, PhasedRule, make_rule
-from h2gcn.training.optimizers import make_optimizer
+from h2gcn.training.loop import make_optimizer
+from h2gcn.training.stopping import RULES, Decision, PhasedRule, make_rule
 from support.cases import each
 from support.graphs import NAMED
 
@@ -46,11 +46,11 @@ def test_one_phase_is_the_rule_itself(
 ) -> None:
     rng = np.random.default_rng(seed)
     rule, phased = make_rule(stopping, patience), PhasedRule(stopping, patience, [5])
-    assert phased.fresh
+    assert phased.is_new_phase
     for number in range(1, 30):
         epoch = Epoch(number, 0.0, float(rng.integers(4)), float(rng.integers(4)))
         assert phased(epoch) == rule(epoch)
-        assert not phased.fresh
+        assert not phased.is_new_phase
 
 
 def test_a_phase_ends_with_its_epochs_and_the_last_one_does_not() -> None:
@@ -80,11 +80,11 @@ def test_the_window_of_a_mean_is_of_the_phase() -> None:
 
 def test_a_new_phase_is_fresh_until_its_first_epoch() -> None:
     rule = PhasedRule("score", None, [1, 2])
-    assert (rule.phase, rule.fresh) == (0, True)
+    assert (rule.phase, rule.is_new_phase) == (0, True)
     assert rule(Epoch(1, 0.0, 0.0, 0.0)) == Decision(keep=True, stop=False)
-    assert (rule.phase, rule.fresh) == (1, True)
+    assert (rule.phase, rule.is_new_phase) == (1, True)
     rule(Epoch(2, 0.0, 0.0, 0.0))
-    assert (rule.phase, rule.fresh) == (1, False)
+    assert (rule.phase, rule.is_new_phase) == (1, False)
 
 
 # --------------------------------------------------------------------------- the loop

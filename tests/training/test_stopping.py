@@ -3,7 +3,7 @@
 import math
 
 from h2gcn.training import Epoch
-from h2gcn.training.checkpoint import RULES, Decision, make_rule
+from h2gcn.training.stopping import RULES, Decision, make_rule
 from support.cases import each
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from h2gcn.training import fit_temperature, log_loss
-from h2gcn.training.metrics import SPREAD, TEMPERATURES
+from h2gcn.training.calibration import PRIOR_STD, TEMPERATURES
 from support.cases import each
 
 
@@ -34,7 +34,7 @@ def test_it_is_the_best_of_a_grid() -> None:
 
     def cost(t: float) -> float:
         loss = len(y) * log_loss(y, softmax(logits / t))
-        return loss + math.log(t) ** 2 / (2 * SPREAD**2)
+        return loss + math.log(t) ** 2 / (2 * PRIOR_STD**2)
 
     found = fit_temperature(logits, y)
     grid = np.exp(np.linspace(*map(math.log, TEMPERATURES), 2000))

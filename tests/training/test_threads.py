@@ -17,7 +17,7 @@ from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.models import build_model
 from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator, dropping, rows, seeded
-from h2gcn.training import loop, threads_for
+from h2gcn.training import threads, threads_for
 from support.cases import each
 
 
@@ -46,7 +46,7 @@ def operator(entries: int) -> Operator:
 def test_small_work_has_one_thread(
     factors: list[object], expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "SMALL", 10)
+    monkeypatch.setattr(threads, "SMALL_ENTRIES", 10)
     with threads_for(factors):
         assert torch.get_num_threads() == expected
     assert torch.get_num_threads() == 3
@@ -56,16 +56,16 @@ def test_small_work_has_one_thread(
 def test_where_products_are_ours_torch_has_little_to_do(
     model: str, torch_threads: int, products: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "SMALL", 10)
+    monkeypatch.setattr(threads, "SMALL_ENTRIES", 10)
     module = build_model(model, 3, 2, {})
     rings = [operator(5), operator(5)]
-    with loop.threads_of(module, torch.zeros(2, 3), rings):
+    with threads.threads_of(module, torch.zeros(2, 3), rings):
         assert torch.get_num_threads() == torch_threads
         assert rows.count_threads() == products
-    with loop.threads_of(module, torch.zeros(4, 3), rings):
+    with threads.threads_of(module, torch.zeros(4, 3), rings):
         assert torch.get_num_threads() == 3, "the features are large themselves"
     elsewhere: list[Any] = [object()]
-    with loop.threads_of(module, torch.zeros(2, 3), elsewhere):
+    with threads.threads_of(module, torch.zeros(2, 3), elsewhere):
         assert torch.get_num_threads() == 3
     assert torch.get_num_threads() == rows.count_threads() == 3
 
@@ -86,14 +86,14 @@ def test_a_graph_is_small_by_its_walks_of_length_two(
     adj = sp.csr_array(np.ones((4, 4)) - np.eye(4))
     graph = Graph(x=np.eye(4), adj=adj, y=[0, 1, 0, 1])  # 4 nodes · 3² walks
     for limit, expected in ((36, False), (37, True)):
-        monkeypatch.setattr(loop, "SMALL_GRAPH", limit)
-        assert loop.is_small(graph) is expected
+        monkeypatch.setattr(threads, "SMALL_WALKS", limit)
+        assert threads.is_small(graph) is expected
 
 
 def test_a_small_graph_has_one_thread_however_large_its_features(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loop, "SMALL", 0)
+    monkeypatch.setattr(threads, "SMALL_ENTRIES", 0)
     adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
     split = Split([0, 1, 2, 3], [4], [5])
     graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
@@ -104,7 +104,7 @@ def test_a_small_graph_has_one_thread_however_large_its_features(
     clf.module_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
     clf.predict(graph)
     assert seen == [1, 1]
-    monkeypatch.setattr(loop, "SMALL_GRAPH", 0)
+    monkeypatch.setattr(threads, "SMALL_WALKS", 0)
     clf.predict(graph)
     assert seen == [1, 1, 3]
     assert torch.get_num_threads() == 3
@@ -127,7 +127,7 @@ def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(work, range(4))) == {3}
-    assert not loop._BEFORE
+    assert not threads._HOST_THREADS
     assert torch.get_num_threads() == 3
 
 

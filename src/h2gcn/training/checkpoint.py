@@ -13,15 +13,13 @@ import os
 import re
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -53,19 +51,15 @@ from h2gcn.sparse import (
     random_state,
     set_random_state,
 )
+from h2gcn.training.stopping import Epoch, StoppingRule
 
 __all__ = [
     "DISTRIBUTED",
     "MANIFEST",
     "MINUTES",
     "OF_THE_MACHINE",
-    "RULES",
     "Checkpoint",
-    "Decision",
-    "Epoch",
     "Identity",
-    "PhasedRule",
-    "Rule",
     "Sha256",
     "Snapshot",
     "Stage",
@@ -79,7 +73,6 @@ __all__ = [
     "holds_state",
     "identify",
     "is_own",
-    "make_rule",
     "optimizer_problem",
     "plain",
     "read_signed",
@@ -89,196 +82,6 @@ __all__ = [
     "to_bytes",
     "write_state",
 ]
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one epoch gave.
-
-    Parameters
-    ----------
-    number
-        From 1.
-    loss
-        Of the training nodes, while dropout acts.
-    val_score
-        The metric on the validation nodes.
-    val_loss
-        Cross entropy of the validation nodes; under "loss-mean" with the penalty.
-    """
-
-    number: int
-    loss: float
-    val_score: float
-    val_loss: float
-
-
-class Decision(NamedTuple):
-    """Whether to keep this epoch's weights, and whether to stop after it."""
-
-    keep: bool
-    stop: bool
-
-
-class Rule(Protocol):
-    """Looks at one epoch after the other."""
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        """Return what to do after an epoch."""
-        ...
-
-
-class BestScore:
-    """H2GCN's and MixHop's: keep the best score, the latest of them on a tie.
-
-    Stop when the score has not risen for `patience` epochs.
-    """
-
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._best, self._risen = -math.inf, 0
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        keep = epoch.val_score >= self._best
-        if epoch.val_score > self._best:
-            self._best, self._risen = epoch.val_score, epoch.number
-        waited = epoch.number - self._risen
-        return Decision(keep, self._patience is not None and waited >= self._patience)
-
-
-class SettledScore:
-    """Keep the best score, the latest of them on a tie, as training to the end does.
-
-    Stop when no epoch has been as good for `patience` epochs, and for as many as there
-    were up to the last that was.
-    """
-
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._best, self._kept = -math.inf, 0
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        keep = epoch.val_score >= self._best
-        if keep:
-            self._best, self._kept = epoch.val_score, epoch.number
-        waited = epoch.number - self._kept
-        enough = self._patience is not None and waited >= max(
-            self._patience, self._kept
-        )
-        return Decision(keep, enough)
-
-
-class BestLoss:
-    """Keep the least validation loss; stop when it has not fallen for `patience`."""
-
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._best, self._fallen = math.inf, 0
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        keep = epoch.val_loss < self._best
-        if keep:
-            self._best, self._fallen = epoch.val_loss, epoch.number
-        waited = epoch.number - self._fallen
-        return Decision(keep, self._patience is not None and waited >= self._patience)
-
-
-class MeanLoss:
-    """GCN's: keep the last weights.
-
-    Stop when the validation loss is above its mean over the `patience` epochs before.
-    """
-
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._losses: deque[float] = deque(maxlen=patience or 1)
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        # The program counts epochs from 0 and waits until one is beyond the window.
-        full = self._patience is not None and epoch.number > self._patience + 1
-        mean = sum(self._losses) / max(len(self._losses), 1)
-        self._losses.append(epoch.val_loss)
-        return Decision(keep=True, stop=full and epoch.val_loss > mean)
-
-
-class LossOrScore:
-    """GAT's: keep the weights when neither loss nor score is worse than ever.
-
-    Stop when both have been worse for `patience` epochs in a row.
-    """
-
-    def __init__(self, patience: int | None) -> None:
-        self._patience = patience
-        self._score, self._loss, self._waited = -math.inf, math.inf, 0
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        score, loss = epoch.val_score >= self._score, epoch.val_loss <= self._loss
-        self._score = max(self._score, epoch.val_score)
-        self._loss = min(self._loss, epoch.val_loss)
-        self._waited = 0 if score or loss else self._waited + 1
-        stop = self._patience is not None and self._waited >= self._patience
-        return Decision(score and loss, stop)
-
-
-RULES: dict[str, Callable[[int | None], Rule]] = {
-    "score": BestScore,
-    "settled": SettledScore,
-    "loss": BestLoss,
-    "loss-mean": MeanLoss,
-    "loss-or-score": LossOrScore,
-}
-"""What `stopping` takes."""
-
-
-def make_rule(stopping: str, patience: int | None) -> Rule:
-    """Return a new rule by its name."""
-    return RULES[stopping](patience)
-
-
-class PhasedRule:
-    """A rule over phases: it keeps the best epoch of all, and ends each phase alone.
-
-    A phase ends after so many epochs, or when its own epochs say that it is enough:
-    patience begins anew in each. The last one has no number of epochs here.
-
-    Parameters
-    ----------
-    stopping, patience
-        As of `make_rule`.
-    lengths
-        Of each phase, in epochs.
-
-    Attributes
-    ----------
-    phase
-        The number of the phase that the next epoch is of.
-    """
-
-    def __init__(
-        self, stopping: str, patience: int | None, lengths: Sequence[int]
-    ) -> None:
-        self.phase, self._begun, self._seen = 0, 0, 0
-        self._lengths = lengths
-        self._new_rule = partial(make_rule, stopping, patience)
-        self._over_all, self._of_phase = self._new_rule(), self._new_rule()
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the next epoch is the first of its phase."""
-        return self._seen == self._begun
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        """Return whether to keep an epoch, and whether the last phase is over."""
-        keep = self._over_all(epoch).keep
-        within = replace(epoch, number=epoch.number - self._begun)
-        enough = self._of_phase(within).stop
-        self._seen = epoch.number
-        if self.phase == len(self._lengths) - 1:
-            return Decision(keep, enough)
-        if enough or within.number >= self._lengths[self.phase]:
-            self.phase, self._begun = self.phase + 1, epoch.number
-            self._of_phase = self._new_rule()
-        return Decision(keep, stop=False)
 
 
 Tensors = dict[str, Tensor]
@@ -379,7 +182,7 @@ class TrainingState:
         self,
         model: nn.Module,
         optimiser: torch.optim.Optimizer,
-        rule: Rule,
+        rule: StoppingRule,
         spent: float = 0.0,
     ) -> None:
         self.model, self.optimiser = model, optimiser

@@ -21,7 +21,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import CSR
 from h2gcn.io import TableOptions, files, write_npz
 from h2gcn.training import signed, to_bytes
-from h2gcn.training.checkpoint import digest
+from h2gcn.training.manifest import digest
 from support.cases import each
 from support.commands import Run, fails
 from support.graphs import adjacency

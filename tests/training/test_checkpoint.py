@@ -5,12 +5,12 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import signal
 import struct
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,8 +30,10 @@ from h2gcn.estimator.parameters import build_module
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, find_stage, to_bytes
-from h2gcn.training.checkpoint import MANIFEST, TrainingState, digest
+from h2gcn.training.checkpoint import MANIFEST
 from h2gcn.training.loop import OPTIMIZERS, make_optimizer
+from h2gcn.training.manifest import digest
+from h2gcn.training.state import TrainingState
 from h2gcn.training.stopping import RULES, make_rule
 from support.cases import each
 from support.graphs import one_way
@@ -47,8 +49,7 @@ IDENTITY = {
     "checksum": "0",
     "split": "0",
     "params": {"model": "mlp"},
-    "rings": "memory",
-    "features": "memory",
+    "directions": None,
 }
 
 
@@ -112,16 +113,17 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 # ------------------------------------------------------------------- to the same bits
 
 
-@each("optimizer", OPTIMIZERS)
 @each("stopping", RULES)
-def test_rules_and_optimisers_go_on(
-    small_graph: Graph, tmp_path: Path, stopping: str, optimizer: str
+def test_training_goes_on_to_the_same_bits(
+    small_graph: Graph, tmp_path: Path, stopping: str
 ) -> None:
-    params = {"stopping": stopping, "optimizer": optimizer, "patience": 8, "epochs": 25}
-    whole = new(**params).fit(small_graph, SPLIT)
-    kill(new(**params), small_graph, tmp_path / "c", at=7)
-    assert find_stage(tmp_path / "c")[:2] == (7, False)
-    check_same(resume(new(**params), small_graph, tmp_path / "c"), whole)
+    for optimizer in OPTIMIZERS:
+        folder = tmp_path / optimizer
+        params = {"stopping": stopping, "optimizer": optimizer, "patience": 8}
+        whole = new(epochs=25, **params).fit(small_graph, SPLIT)
+        kill(new(epochs=25, **params), small_graph, folder, at=7)
+        assert find_stage(folder)[:2] == (7, False)
+        check_same(resume(new(epochs=25, **params), small_graph, folder), whole)
 
 
 @each(
@@ -290,8 +292,8 @@ def test_the_seconds_are_those_of_both_parts(
 ) -> None:
     clock = [0.0]
     clocks = SimpleNamespace(perf_counter=lambda: clock[0], monotonic=lambda: 0.0)
-    monkeypatch.setattr("h2gcn.training.checkpoint.time", clocks)
-    monkeypatch.setattr("h2gcn.training.loop.time", clocks)
+    for module in ("checkpoint", "loop", "state"):
+        monkeypatch.setattr(f"h2gcn.training.{module}.time", clocks)
 
     def wait(epoch: Epoch) -> None:
         clock[0] += 10
@@ -417,25 +419,19 @@ def test_a_full_disk_does_not_end_a_training(
 # ----------------------------------------------------------------------- what it is of
 
 
-@each(
-    ("params", "words"),
-    [
+def test_other_parameters_are_refused(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "c", at=5)
+    for params, words in (
         ({"dropout": 0.3}, "was made with dropout 0.5, not 0.3"),
         ({"model": "h2gcn-2"}, "was made with model h2gcn-1, not h2gcn-2"),
         ({"l2": 0.0}, "was made with l2 0.0005, not 0.0"),
         ({"batch_size": 4}, "was made with batch_size None, not 4"),
         ({"random_state": 4}, "was made with seed 3, not 4"),
         ({"epochs": 3}, "is at epoch 5, beyond the 3 asked for"),
-    ],
-    ids=str,
-)
-def test_other_parameters_are_refused(
-    small_graph: Graph, tmp_path: Path, params: dict[str, Any], words: str
-) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=5)
-    with pytest.raises(InputError) as caught:
-        resume(new().set_params(**params), small_graph, tmp_path / "c")
-    assert str(caught.value) == f"{tmp_path / 'c'}: {words}"
+    ):
+        with pytest.raises(InputError) as caught:
+            resume(new().set_params(**params), small_graph, tmp_path / "c")
+        assert str(caught.value) == f"{tmp_path / 'c'}: {words}"
 
 
 def test_what_speaks_of_the_machine_does_not_count(
@@ -446,92 +442,16 @@ def test_what_speaks_of_the_machine_does_not_count(
     check_same(resume(here, small_graph, tmp_path / "c"), new().fit(small_graph, SPLIT))
 
 
-wherever = pytest.mark.filterwarnings("ignore:the rings")
-
-
-def fits(graph: Graph, gigabytes: float, store: Path) -> bool:
-    """Whether the rings of batches are in memory, with a folder beside it."""
-    classifier = new(
-        batch_size=5, epochs=1, memory_limit=gigabytes, ring_store=store / "tried"
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", H2GCNWarning)
-        try:
-            classifier.fit(replace(graph), SPLIT)  # whose rings nobody remembers
-        except InputError:
-            return False
-    return any("the rings fit in memory" in str(one.message) for one in caught)
-
-
-@pytest.fixture
-def places(small_graph: Graph, tmp_path: Path) -> dict[str, dict[str, Any]]:
-    """Return parameters with which the rings of batches are in each place."""
-    too_little, enough = 0.0, 1.0
-    while enough - too_little > 1e-9:  # a byte
-        middle = (too_little + enough) / 2
-        if fits(small_graph, middle, tmp_path):
-            enough = middle
-        else:
-            too_little = middle
-    elsewhere = {"batch_size": 5, "memory_limit": too_little}
-    return {
-        "in memory": {"batch_size": 5},
-        "in a file": elsewhere | {"ring_store": tmp_path / "rings"},
-        "computed when needed": elsewhere,
-    }
-
-
-@wherever
-def test_rings_stay_where_they_were(
-    small_graph: Graph, tmp_path: Path, places: dict[str, dict[str, Any]]
+def test_a_training_goes_on_where_features_and_rings_are_elsewhere(
+    small_graph: Graph, tmp_path: Path
 ) -> None:
-    for then, first in places.items():
-        folder = tmp_path / then
-        kill(new(**first), small_graph, folder, at=5)
-        for now, params in places.items():
-            if now == then:
-                continue
-            with pytest.raises(InputError) as caught:
-                resume(new(**params), small_graph, folder)
-            assert str(caught.value) == (
-                f"{folder}: was made with the rings {then}, not {now}, which changes "
-                "the last bits; set 'memory_limit' and 'ring_store' so that they are "
-                "there again"
-            )
-        whole = new(**first).fit(small_graph, SPLIT)
-        check_same(resume(new(**first), small_graph, folder), whole)
-    assert list((tmp_path / "rings").glob("*/ring-2.int32"))
-
-
-@each("model", ["mlp", "gcn", "h2gcn-s1"])
-def test_what_has_no_two_hop_ring_is_in_memory(
-    small_graph: Graph, tmp_path: Path, model: str
-) -> None:
-    kill(new(model), small_graph, tmp_path / "c", at=5)
-    manifest = json.loads((tmp_path / "c" / MANIFEST).read_text())
-    assert manifest["identity"]["rings"] == "memory"
-
-
-def test_rings_at_hand_count_as_they_are(
-    small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = new().fit(small_graph, SPLIT)
-    kill(new(), small_graph, tmp_path / "c", at=5)
-    # They have taken what was free: made again, they would not fit.
-    monkeypatch.setattr("h2gcn.rings.plan.available_memory", lambda: 0)
-    check_same(resume(new(), small_graph, tmp_path / "c"), whole)
-
-
-def test_features_stay_where_they_were(small_graph: Graph, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", small_graph.x)
     mapped = replace(small_graph, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
     kill(new(), mapped, tmp_path / "c", at=5)
-    check_same(resume(new(), mapped, tmp_path / "c"), new().fit(mapped, SPLIT))
-    with pytest.raises(InputError) as caught:
-        resume(new(), small_graph, tmp_path / "c")
-    assert str(caught.value) == (
-        f"{tmp_path / 'c'}: was made with the features in a file, not in memory, "
-        "which changes the last bits; set features=… so that they are there again"
+    done = resume(new(), small_graph, tmp_path / "c")
+    whole = new().fit(small_graph, SPLIT)
+    np.testing.assert_allclose(
+        done.predict_logits(small_graph), whole.predict_logits(small_graph), atol=1e-4
     )
 
 
@@ -609,12 +529,12 @@ def test_another_version_is_refused(small_graph: Graph, tmp_path: Path) -> None:
         resume(new(), small_graph, tmp_path / "c")
 
 
-@each("random_state", [None, np.random.RandomState(0)], ids=str)
 def test_a_seed_that_cannot_come_again_is_refused(
-    small_graph: Graph, tmp_path: Path, random_state: Any
+    small_graph: Graph, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match="needs a number as 'random_state'"):
-        new(random_state=random_state).fit(small_graph, checkpoint=tmp_path / "c")
+    for seed in (None, np.random.RandomState(0)):
+        with pytest.raises(InputError, match="needs a number as 'random_state'"):
+            new(random_state=seed).fit(small_graph, checkpoint=tmp_path / "c")
 
 
 # ------------------------------------------------------------------- folders and files
@@ -670,19 +590,19 @@ def test_a_folder_that_cannot_be_written(
         new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
 
 
-@each(
-    ("path", "rule"),
-    [
-        (5, "must be a path"),
-        (b"c", "must be a path"),
-        (["c"], "must be a path"),
-        ("", "must be a folder"),
-    ],
-    ids=repr,
-)
-def test_what_is_no_path(small_graph: Graph, path: Any, rule: str) -> None:
-    with refused(param="checkpoint", rule=rule, value=path):
-        new().fit(small_graph, SPLIT, checkpoint=path)
+def test_invalid_arguments(small_graph: Graph, tmp_path: Path) -> None:
+    for path in (5, b"c", ["c"], ""):
+        rule = "must be a folder" if path == "" else "must be a path"
+        with refused(param="checkpoint", rule=rule, value=path):
+            new().fit(small_graph, SPLIT, checkpoint=path)
+    for minutes in (-1, math.inf, math.nan, "2"):
+        with refused(param="checkpoint_minutes", value=minutes):
+            new().fit(
+                small_graph,
+                SPLIT,
+                checkpoint=tmp_path / "c",
+                checkpoint_minutes=minutes,  # type: ignore[arg-type]
+            )
 
 
 def test_a_training_that_is_refused_leaves_no_folder(
@@ -774,19 +694,6 @@ def test_one_that_was_written_in_the_meantime_is_not_overwritten(
     assert find_stage(tmp_path / "c").epoch == 12
 
 
-@each("minutes", [-1, math.inf, math.nan, "2"])
-def test_minutes_out_of_range(
-    small_graph: Graph, tmp_path: Path, minutes: object
-) -> None:
-    with refused(param="checkpoint_minutes", value=minutes):
-        new().fit(
-            small_graph,
-            SPLIT,
-            checkpoint=tmp_path / "c",
-            checkpoint_minutes=minutes,  # type: ignore[arg-type]
-        )
-
-
 def test_a_damaged_checkpoint(small_graph: Graph, tmp_path: Path) -> None:
     kill(new(), small_graph, tmp_path / "c", at=2)
     file = tmp_path / "c" / MANIFEST
@@ -839,7 +746,7 @@ def test_a_manifest_of_another_form(small_graph: Graph, tmp_path: Path) -> None:
         lambda it: it.update(identity=[]),
         "identity must be an object. Got a list of 0 instead.",
     )
-    refused(lambda it: it["identity"].pop("rings"), "lacks identity.rings")
+    refused(lambda it: it["identity"].pop("split"), "lacks identity.split")
     edit(tmp_path / "c", lambda it: it.pop("seconds"))
     with pytest.raises(InputError, match=r"checkpoint\.json: lacks seconds$"):
         find_stage(tmp_path / "c")
@@ -870,28 +777,28 @@ def with_place(left: int, place: int) -> torch.Tensor:
 NAN, OTHER = torch.tensor(math.nan), torch.ones(2)
 BAD_TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
     "a short moment": (
-        {"optimiser.0.exp_avg": OTHER},
-        "optimiser.0.exp_avg has the shape [2], not [4, 4]",
+        {"optimizer.0.exp_avg": OTHER},
+        "optimizer.0.exp_avg has the shape [2], not [4, 4]",
     ),
     "a moment of another type": (
-        {"optimiser.0.exp_avg_sq": torch.ones(4, 4, dtype=torch.float64)},
-        "optimiser.0.exp_avg_sq has the type float64, not float32",
+        {"optimizer.0.exp_avg_sq": torch.ones(4, 4, dtype=torch.float64)},
+        "optimizer.0.exp_avg_sq has the type float64, not float32",
     ),
     "a moment that is missing": (
-        {"optimiser.1.exp_avg": None},
-        "optimiser.1.exp_avg is missing",
+        {"optimizer.1.exp_avg": None},
+        "optimizer.1.exp_avg is missing",
     ),
     "a moment of no weight": (
-        {"optimiser.9.exp_avg": OTHER},
-        "optimiser.9.exp_avg is none of its tensors",
+        {"optimizer.9.exp_avg": OTHER},
+        "optimizer.9.exp_avg is none of its tensors",
     ),
     "a square below 0": (
-        {"optimiser.0.exp_avg_sq": -torch.ones(4, 4)},
-        "optimiser.0.exp_avg_sq has squares below 0",
+        {"optimizer.0.exp_avg_sq": -torch.ones(4, 4)},
+        "optimizer.0.exp_avg_sq has squares below 0",
     ),
     "half a step": (
-        {"optimiser.0.step": torch.tensor(0.5)},
-        "optimiser.0.step is not a number of steps",
+        {"optimizer.0.step": torch.tensor(0.5)},
+        "optimizer.0.step is not a number of steps",
     ),
     "a weight that is NaN": (
         {"weights.embedding": NAN.expand(4, 4)},
@@ -921,29 +828,32 @@ BAD_TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
 }
 
 
-@each("name", BAD_TENSORS)
 def test_a_tensor_that_does_not_fit_is_named(
-    small_graph: Graph, tmp_path: Path, name: str
+    small_graph: Graph, tmp_path: Path
 ) -> None:
-    changes, words = BAD_TENSORS[name]
-    params = {"stopping": "loss"}
-    kill(new(**params), small_graph, tmp_path / "c", at=2)
+    params, made = {"stopping": "loss"}, tmp_path / "made"
+    kill(new(**params), small_graph, made, at=2)
+    for name, (changes, words) in BAD_TENSORS.items():
+        folder = shutil.copytree(made, tmp_path / name)
 
-    def change(tensors: dict[str, torch.Tensor]) -> None:
-        for key, tensor in changes.items():
-            tensors.pop(key, None)
-            if tensor is not None:
-                tensors[key] = tensor.clone()
+        def change(
+            tensors: dict[str, torch.Tensor],
+            changes: dict[str, torch.Tensor | None] = changes,
+        ) -> None:
+            for key, tensor in changes.items():
+                tensors.pop(key, None)
+                if tensor is not None:
+                    tensors[key] = tensor.clone()
 
-    change_tensors(tmp_path / "c", change)
-    before = torch.get_rng_state()
-    with pytest.raises(InputError) as caught:
-        resume(new(**params), small_graph, tmp_path / "c")
-    assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
-    assert torch.equal(torch.get_rng_state(), before)
+        change_tensors(folder, change)
+        before = torch.get_rng_state()
+        with pytest.raises(InputError) as caught:
+            resume(new(**params), small_graph, folder)
+        assert str(caught.value) == f"{folder}: cannot go on: {words}"
+        assert torch.equal(torch.get_rng_state(), before)
 
 
-NOT_NEEDED = "given is not what the steps of the phase need"
+NOT_NEEDED = "prepared is not what the steps of the phase need"
 
 
 @each(
@@ -951,7 +861,10 @@ NOT_NEEDED = "given is not what the steps of the phase need"
     [
         (None, NOT_NEEDED),
         (torch.ones(4, 2), NOT_NEEDED),
-        (torch.full((30, 2), math.inf), "given.shares has numbers that are not finite"),
+        (
+            torch.full((30, 2), math.inf),
+            "prepared.shares has numbers that are not finite",
+        ),
     ],
     ids=["missing", "another shape", "not finite"],
 )
@@ -961,9 +874,9 @@ def test_what_a_phase_was_given_is_checked(
     kill(new("gmnn"), small_graph, tmp_path / "c", at=8)
 
     def change(tensors: dict[str, torch.Tensor]) -> None:
-        assert tensors.pop("given.shares").shape == (30, 2)
+        assert tensors.pop("prepared.shares").shape == (30, 2)
         if tensor is not None:
-            tensors["given.shares"] = tensor.clone()
+            tensors["prepared.shares"] = tensor.clone()
 
     change_tensors(tmp_path / "c", change)
     with pytest.raises(InputError) as caught:
@@ -971,25 +884,21 @@ def test_what_a_phase_was_given_is_checked(
     assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
 
 
-@each(
-    "history",
-    [
+def test_a_history_of_other_epochs(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new(), small_graph, tmp_path / "made", at=2)
+    histories = (
         torch.zeros(3, 3, dtype=torch.float64),
         torch.zeros(2, 3),
         torch.full((2, 3), math.nan, dtype=torch.float64),
         torch.zeros(6, dtype=torch.float64),
-    ],
-    ids=["too long", "another type", "not a number", "flat"],
-)
-def test_a_history_of_other_epochs(
-    small_graph: Graph, tmp_path: Path, history: torch.Tensor
-) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
-    change_tensors(tmp_path / "c", lambda it: it.update(history=history))
-    with pytest.raises(
-        InputError, match=r"\w{16}\.safetensors: history is not of 2 epochs$"
-    ):
-        resume(new(), small_graph, tmp_path / "c")
+    )
+    for i, history in enumerate(histories):
+        folder = shutil.copytree(tmp_path / "made", tmp_path / str(i))
+        change_tensors(folder, lambda it, new=history: it.update(history=new))
+        with pytest.raises(
+            InputError, match=r"\w{16}\.safetensors: history is not of 2 epochs$"
+        ):
+            resume(new(), small_graph, folder)
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(

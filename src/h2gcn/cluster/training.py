@@ -37,7 +37,6 @@ from h2gcn.graph import Graph, Split
 from h2gcn.io import open_store, write_store
 from h2gcn.sparse import gigabytes, keep_freed_memory
 from h2gcn.training import (
-    DISTRIBUTED,
     MINUTES,
     Checkpoint,
     Epoch,
@@ -203,9 +202,7 @@ def _checkpoint_folder(
         return
     graph, params = checked.graph, checked.params
     module = blank_module(params, graph.n_features, graph.n_classes)
-    identity = identify(
-        module, resolve_params(params), graph, checked.split, DISTRIBUTED
-    )
+    identity = identify(module, resolve_params(params), graph, checked.split)
     epochs = checked.config.epochs
     Checkpoint(checkpoint, identity, epochs=epochs, minutes=minutes, resume=resume)
     folder = Path(checkpoint)

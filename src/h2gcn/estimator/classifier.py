@@ -122,7 +122,6 @@ from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, seeded
 from h2gcn.training import (
-    DISTRIBUTED,
     MINUTES,
     SINGLE,
     Checkpoint,
@@ -446,18 +445,17 @@ class NodeClassifier(Estimator):
                 estimate_work(blank, graph, split),
                 on_demand=params["batch_size"] is not None,
             )
-            plan, storage = None, DISTRIBUTED
+            plan = None
             if not distributed:
                 plan = plan_operators(
                     graph, params["model"], device, rings, given=params["options"]
                 )
-                storage = plan.storage
             saved = None
             if checkpoint is not None and spec.trained:
                 resolved = resolve_params(params)
                 saved = Checkpoint(
                     checkpoint,
-                    identify(blank, resolved, graph, split, storage),
+                    identify(blank, resolved, graph, split),
                     epochs=checked.config.epochs,
                     minutes=checkpoint_minutes,
                     resume=resume,

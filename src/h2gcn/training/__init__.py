@@ -1,4 +1,4 @@
-"""The training loop, with batches, stopping rules, checkpoints and distributed training.
+"""The training loop: batches, stopping rules, checkpoints and distributed training.
 
 Optimizer and stopping rule are parameters, because the original programs differ: GCN
 keeps the last weights and watches the mean validation loss, GAT watches loss and score,

@@ -10,23 +10,15 @@ from .calibration import (
     softmax as softmax,
 )
 from .checkpoint import (
-    DISTRIBUTED as DISTRIBUTED,
     MANIFEST as MANIFEST,
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
     Checkpoint as Checkpoint,
-    Sha256 as Sha256,
     Stage as Stage,
     check_resume as check_resume,
-    checkpoint_files as checkpoint_files,
     find_stage as find_stage,
     holds_state as holds_state,
     identify as identify,
-    plain as plain,
-    read_signed as read_signed,
-    read_tensors as read_tensors,
-    signed as signed,
-    to_bytes as to_bytes,
 )
 from .distributed import (
     SINGLE as SINGLE,
@@ -50,6 +42,14 @@ from .loop import (
     class_weights as class_weights,
     fit_module as fit_module,
     train as train,
+)
+from .manifest import (
+    Sha256 as Sha256,
+    plain as plain,
+    read_signed as read_signed,
+    read_tensors as read_tensors,
+    signed as signed,
+    to_bytes as to_bytes,
 )
 from .metrics import (
     OF_TWO_CLASSES as OF_TWO_CLASSES,

@@ -30,9 +30,10 @@ from h2gcn.sparse import (
     steady_memory,
 )
 from h2gcn.training.batches import Feed, Subgraph, make_feed
-from h2gcn.training.checkpoint import Checkpoint, Tensors, TrainingState
+from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
 from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
+from h2gcn.training.state import Tensors, TrainingState
 from h2gcn.training.stopping import RULES, Epoch, PhasedRule
 from h2gcn.training.threads import threads_of
 
@@ -282,7 +283,7 @@ class _Trainer:
             phase = self.groups[self.rule.phase].phases[-1]
             self.model.eval()
             self.model.objective(
-                phase, self.x, self.operators, state.given, self.class_weights
+                phase, self.x, self.operators, state.prepared, self.class_weights
             )
 
     def run_epoch(self, state: TrainingState) -> Epoch:
@@ -291,7 +292,7 @@ class _Trainer:
         phases, _ = self.groups[self.rule.phase]
         if self.rule.is_new_phase:
             self._begin(phases, state)
-        loss = self._take_steps(phases[-1], number, state.given)
+        loss = self._take_steps(phases[-1], number, state.prepared)
         logits = self.comm.all_gather(_predict(self.model, self.batches.validation()))
         _check_finite(number, loss, logits)
         val_score = score(self.config.metric, self.val_y, logits.cpu().numpy())
@@ -306,14 +307,19 @@ class _Trainer:
             self.optimizer.state.clear()
             self.model.eval()
             with torch.no_grad():
-                state.given = self.model.prepare(
-                    phase, self.x, self.operators, labels, self.train_nodes, state.given
+                state.prepared = self.model.prepare(
+                    phase,
+                    self.x,
+                    self.operators,
+                    labels,
+                    self.train_nodes,
+                    state.prepared,
                 )
             for _ in range(phase.steps or 0):
-                loss = self._take_steps(phase, 0, state.given)
+                loss = self._take_steps(phase, 0, state.prepared)
                 _check_finite(len(state.history) + 1, loss)
 
-    def _take_steps(self, phase: Phase, epoch: int, given: Tensors) -> float:
+    def _take_steps(self, phase: Phase, epoch: int, prepared: Tensors) -> float:
         """Take the steps of an epoch; return the mean loss over their nodes."""
         self.model.train()
         total, n_nodes = 0.0, 0
@@ -321,7 +327,7 @@ class _Trainer:
             # All processes take a step together, on all training nodes.
             n = len(batch.nodes) if self.comm is SINGLE else len(self.train_nodes)
             self.optimizer.zero_grad()
-            loss = self._loss(phase, batch, n, given)
+            loss = self._loss(phase, batch, n, prepared)
             loss.backward()
             for weight in self.model.parameters():
                 if weight.grad is not None:
@@ -331,9 +337,9 @@ class _Trainer:
             self.optimizer.step()
         return total / n_nodes
 
-    def _loss(self, phase: Phase, batch: Subgraph, n: int, given: Tensors) -> Tensor:
+    def _loss(self, phase: Phase, batch: Subgraph, n: int, prepared: Tensors) -> Tensor:
         loss = self.model.objective(
-            phase, batch.x, batch.operators, given, self.class_weights
+            phase, batch.x, batch.operators, prepared, self.class_weights
         )
         if loss is None:
             logits = self.model(batch.x, batch.operators, batch.target)

@@ -29,7 +29,7 @@ from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
-from h2gcn.training.batches import Subgraph, WholeGraph
+from h2gcn.training.batches import FullBatch, Subgraph
 from h2gcn.training.loop import OPTIMIZERS
 from h2gcn.training.threads import threads_of
 
@@ -75,8 +75,8 @@ class Case:
             build_operators(plan_operators(graph, model, CPU)),
         )
         renumber = module.renumbers
-        feed = WholeGraph(x, operators, self.split, CPU, renumber=renumber)
-        self._train, self._val = next(feed.steps(1)), next(feed.validation())
+        batches = FullBatch(x, operators, self.split, CPU, renumber=renumber)
+        self._train, self._val = next(batches.steps(1)), next(batches.validation())
         self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
         self._theirs = torch.optim.Adam(module.parameters(), fused=True)
         self._remembering = ExitStack()

@@ -53,7 +53,7 @@ STEPS = {
     "forecast": ("resolve_cap", "plan_operators"),
     "rings": ("build_operators",),
     "features": ("fit_scaler", "build_input"),
-    "rows": ("make_feed",),
+    "rows": ("make_batches",),
     "transposes": ("transposed",),
 }
 """The functions whose time a step of set-up is."""

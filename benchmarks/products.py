@@ -44,7 +44,7 @@ from h2gcn.sparse import (
     to_tensor,
 )
 from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
-from h2gcn.training.batches import renumbered
+from h2gcn.training.batches import reorder
 
 WIDTH, FEW, ROUNDS = 64, 5, 7
 """Columns of an embedding, of few classes, and blocks of H2GCN-2's representation."""
@@ -85,7 +85,7 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
     assert isinstance(ring, Tensor)
     dense, few, some = (torch.randn(n, columns) for columns in (WIDTH, FEW, 16))
     filled = functional.pad(few, (0, -FEW % 8))
-    _, moved, place = renumbered(dense, rings)
+    _, moved, place = reorder(dense, rings)
     close = moved[1].matrix  # type: ignore[attr-defined]
 
     one_by_one = rows_alone(ring)

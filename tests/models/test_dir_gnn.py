@@ -13,7 +13,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.models import MODELS
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.sparse import Operator, Target, dropout
-from h2gcn.training import gather
+from h2gcn.training import receptive_field
 from support.cases import each
 from support.graphs import DIRECTED, NAMED, adjacency, one_way
 from support.refusals import only, refused
@@ -115,7 +115,7 @@ def test_it_is_its_formula(
         np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
         some = module(x, operators, Target.of(operators, index)).detach().numpy()
         np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
-        part = gather(x, operators, index, module.reach, torch.device("cpu"))
+        part = receptive_field(x, operators, index, module.reach, torch.device("cpu"))
         some = module(part.x, part.operators, part.target).detach().numpy()
         np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 

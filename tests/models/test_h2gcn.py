@@ -21,7 +21,7 @@ from h2gcn.models.h2gcn import directed_ring_operators, ring_operators
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator, Target
 from h2gcn.sparse.operator import Products
-from h2gcn.training import gather
+from h2gcn.training import receptive_field
 from support.cases import each
 from support.dropping import mask_of
 from support.graphs import DIRECTED, NAMED, one_way
@@ -564,7 +564,9 @@ def test_directed_logits_are_their_formula(name: str, training: bool) -> None:
     target, index = target_of(operators, 6)
     assert_same(module(x, operators), expected)
     assert_same(module(x, operators, target), expected[index])
-    part = gather(x, operators, np.array(index), module.reach, torch.device("cpu"))
+    part = receptive_field(
+        x, operators, np.array(index), module.reach, torch.device("cpu")
+    )
     assert_same(module(part.x, part.operators, part.target), expected[index])
 
 

@@ -12,7 +12,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.models import MODELS
 from h2gcn.models.residual import ResidualGNN
 from h2gcn.sparse import Operator, Target, dropout
-from h2gcn.training import gather
+from h2gcn.training import receptive_field
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -135,7 +135,7 @@ def test_statistics_are_of_the_nodes_that_matter(name: str, batched: bool) -> No
     expected = oracle(module, x.double().numpy(), s, counted)
     operators = operators_of(name, SEVEN)
     if batched:
-        part = gather(x, operators, index, module.reach, torch.device("cpu"))
+        part = receptive_field(x, operators, index, module.reach, torch.device("cpu"))
         assert part.x.shape == (6, FEATURES), "0 and 1 came in last, in part only"
         logits = module(part.x, part.operators, part.target)
     else:

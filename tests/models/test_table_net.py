@@ -14,7 +14,7 @@ from h2gcn.models import MODELS, build_model
 from h2gcn.models.table_net import TableNet
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Target
-from h2gcn.training import gather
+from h2gcn.training import receptive_field
 from support.cases import each
 from support.refusals import only, refused
 
@@ -289,7 +289,7 @@ def test_batches_give_the_same_logits(name: str) -> None:
     assert module.reach == 0
     whole = module(x)
     for nodes in (np.array([3]), np.array([15, 2, 2, 9]), np.arange(N)):
-        part = gather(x, (), nodes, 0, torch.device("cpu"))
+        part = receptive_field(x, (), nodes, 0, torch.device("cpu"))
         assert part.x.shape[0] == len(np.unique(nodes)), "no more rows than wanted"
         found = module(part.x, part.operators, part.target)
         torch.testing.assert_close(found, whole[nodes], rtol=1e-5, atol=1e-5)

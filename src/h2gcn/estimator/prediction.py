@@ -29,10 +29,10 @@ from h2gcn.training import (
     chance_error,
     class_bins,
     confusion_matrix,
-    gather,
     log_loss,
     macro_f1,
     rarer_class,
+    receptive_field,
     reliability_bins,
     roc_auc,
     threads_for,
@@ -263,7 +263,7 @@ def logits_of_some(
     module.eval()
     for part in slices(len(nodes), BLOCK if block_size is None else block_size):
         with threads_for([x], small=small):
-            around = gather(x, operators, nodes[part], module.reach, device)
+            around = receptive_field(x, operators, nodes[part], module.reach, device)
         yield (
             around.nodes,
             _forward(module, around.x, around.operators, around.target, small),
@@ -284,8 +284,8 @@ def logits_in_blocks(
 
     Without a block size the module sees the whole graph, once: as in a training
     without batches, its own layers are what takes memory. With one, it sees of the
-    graph what each block needs (see `gather`), and with it memory is bound by the
-    block; so it is only for modules that say how far they look.
+    graph what each block needs (see `receptive_field`), and with it memory is bound by
+    the block; so it is only for modules that say how far they look.
 
     Parameters
     ----------

@@ -1,4 +1,8 @@
-from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gather
+from .batches import (
+    HasRows as HasRows,
+    TakesRows as TakesRows,
+    receptive_field as receptive_field,
+)
 from .calibration import (
     BINS as BINS,
     ReliabilityBin as ReliabilityBin,

@@ -29,7 +29,7 @@ from h2gcn.sparse import (
     seeded,
     steady_memory,
 )
-from h2gcn.training.batches import Feed, Subgraph, make_feed
+from h2gcn.training.batches import Batches, Subgraph, make_batches
 from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
 from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
@@ -364,10 +364,10 @@ def _make_batches(
     config: TrainConfig,
     seed: int,
     comm: Communicator,
-) -> Feed:
+) -> Batches:
     if isinstance(comm, TorchGroup):
         return OwnRows(x, operators, split, comm.own)
-    return make_feed(model, x, operators, split, config.batch_size, seed)
+    return make_batches(model, x, operators, split, config.batch_size, seed)
 
 
 @torch.no_grad()

@@ -86,6 +86,13 @@ def kill(
         )
 
 
+@pytest.fixture
+def saved(small_graph: Graph, tmp_path: Path) -> Path:
+    """Return the folder of a training that was killed after its second epoch."""
+    kill(new(), small_graph, tmp_path / "c", at=2)
+    return tmp_path / "c"
+
+
 def resume(classifier: NodeClassifier, graph: Graph, folder: Path) -> NodeClassifier:
     return classifier.fit(graph, SPLIT, checkpoint=folder, resume=True)
 
@@ -159,30 +166,26 @@ def test_models_go_on(
 def test_a_training_may_be_killed_more_than_once(
     small_graph: Graph, tmp_path: Path
 ) -> None:
+    whole = new().fit(small_graph, SPLIT)
     kill(new(), small_graph, tmp_path / "c", at=2)
     for at in (3, 9, 10):
         kill(new(), small_graph, tmp_path / "c", at=at, resume=True)
-    whole = new().fit(small_graph, SPLIT)
     check_same(resume(new(), small_graph, tmp_path / "c"), whole)
+    kept = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "d")
+    check_same(kept, whole)  # writing changes nothing
 
 
 def test_the_best_epoch_may_lie_before_the_kill(
     small_graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = [0.1, 0.9, *[0.5] * 10]
-    told = iter(scores * 2)
-    monkeypatch.setattr(h2gcn.training.loop, "score", lambda *_: next(told))
+    scores = iter([0.1, 0.9, *[0.5] * 10] * 2)
+    monkeypatch.setattr(h2gcn.training.loop, "score", lambda *_: next(scores))
     whole = new().fit(small_graph, SPLIT)
     kill(new(), small_graph, tmp_path / "c", at=4)
     kill(new(), small_graph, tmp_path / "c", at=6, resume=True)
     done = resume(new(), small_graph, tmp_path / "c")
     assert done.best_epoch_ == 2
     check_same(done, whole)
-
-
-def test_a_checkpoint_changes_nothing(small_graph: Graph, tmp_path: Path) -> None:
-    kept = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
-    check_same(kept, new().fit(small_graph, SPLIT))
 
 
 def test_ctrl_c_in_the_middle_of_an_epoch(
@@ -227,9 +230,7 @@ def test_ctrl_c_right_after_going_on(
     assert (tmp_path / "c" / MANIFEST).read_bytes() == before
 
 
-def test_a_finished_training_is_taken_as_it_is(
-    small_graph: Graph, tmp_path: Path
-) -> None:
+def test_finished_trainings(small_graph: Graph, tmp_path: Path) -> None:
     whole = new().fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
     again = new().fit(
         small_graph,
@@ -240,26 +241,16 @@ def test_a_finished_training_is_taken_as_it_is(
     )
     check_same(again, whole)
     assert again.seconds_ > 0
-
-
-def test_a_training_that_its_rule_stopped_stays_so(
-    small_graph: Graph, tmp_path: Path
-) -> None:
-    whole = new(epochs=50, patience=3).fit(
-        small_graph, SPLIT, checkpoint=tmp_path / "c"
-    )
-    assert whole.n_iter_ < 50
-    assert find_stage(tmp_path / "c").stopped
+    # More epochs go on where fewer ended.
+    longer = resume(new(epochs=20), small_graph, tmp_path / "c")
+    check_same(longer, new(epochs=20).fit(small_graph, SPLIT))
+    # A training that its rule has stopped stays so.
+    stopped = new(epochs=50, patience=3)
+    stopped.fit(small_graph, SPLIT, checkpoint=tmp_path / "s")
+    assert stopped.n_iter_ < 50
+    assert find_stage(tmp_path / "s").stopped
     longer = new(epochs=99, patience=3)
-    check_same(resume(longer, small_graph, tmp_path / "c"), whole)
-
-
-def test_more_epochs_go_on_where_fewer_ended(
-    small_graph: Graph, tmp_path: Path
-) -> None:
-    new(epochs=5).fit(small_graph, SPLIT, checkpoint=tmp_path / "c")
-    longer = resume(new(epochs=12), small_graph, tmp_path / "c")
-    check_same(longer, new(epochs=12).fit(small_graph, SPLIT))
+    check_same(resume(longer, small_graph, tmp_path / "s"), stopped)
 
 
 def test_a_prior_is_not_trained_again(
@@ -277,14 +268,14 @@ def test_a_prior_is_not_trained_again(
     assert trained == ["CPGNN"]
 
 
-@each("model", ["label-propagation", "linbp", "bp", "ica"])
 def test_a_model_without_weights_leaves_nothing(
-    small_graph: Graph, tmp_path: Path, model: str
+    small_graph: Graph, tmp_path: Path
 ) -> None:
-    for again in (False, True):
-        classifier = NodeClassifier(model, random_state=0)
-        classifier.fit(small_graph, SPLIT, checkpoint=tmp_path / "c", resume=again)
-    assert not (tmp_path / "c").exists()
+    for model in ("label-propagation", "linbp", "bp", "ica"):
+        for again in (False, True):
+            classifier = NodeClassifier(model, random_state=0)
+            classifier.fit(small_graph, SPLIT, checkpoint=tmp_path / "c", resume=again)
+        assert not (tmp_path / "c").exists()
 
 
 def test_the_seconds_are_those_of_both_parts(
@@ -455,18 +446,19 @@ def test_a_training_goes_on_where_features_and_rings_are_elsewhere(
     )
 
 
-def test_the_epochs_count_where_a_prior_has_as_many(
+def test_the_epochs_count_where_phases_or_a_prior_depend_on_them(
     small_graph: Graph, tmp_path: Path
 ) -> None:
-    kill(new("cpgnn"), small_graph, tmp_path / "c", at=5)
-    with pytest.raises(InputError, match=r"c: was made with epochs 12, not 20$"):
-        resume(new("cpgnn", epochs=20), small_graph, tmp_path / "c")
+    for model in ("cpgnn", "gmnn", "gam"):
+        kill(new(model), small_graph, tmp_path / model, at=2)
+        with pytest.raises(InputError, match=r"was made with epochs 12, not 20$"):
+            resume(new(model, epochs=20), small_graph, tmp_path / model)
 
 
 def test_options_of_a_model_are_named(small_graph: Graph, tmp_path: Path) -> None:
-    given = {"hidden_channels": None, "options": {"heads": 2}}
-    kill(new("gat", **given), small_graph, tmp_path / "c", at=2)
-    other = new("gat", **(given | {"options": {"heads": 4}}))
+    params = {"hidden_channels": None, "options": {"heads": 2}}
+    kill(new("gat", **params), small_graph, tmp_path / "c", at=2)
+    other = new("gat", **(params | {"options": {"heads": 4}}))
     with pytest.raises(InputError, match=r"c: was made with heads 2, not 4$"):
         resume(other, small_graph, tmp_path / "c")
 
@@ -503,30 +495,25 @@ def test_directions_are_nothing_to_a_model_that_does_not_follow_them(
     check_same(resume(new("gcn"), small_graph, tmp_path / "c"), whole)
 
 
-def test_another_graph_or_split_is_refused(small_graph: Graph, tmp_path: Path) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
+def test_another_graph_split_or_version_is_refused(
+    small_graph: Graph, saved: Path
+) -> None:
     other = replace(small_graph, x=small_graph.x + 1)
-    with pytest.raises(
-        InputError, match=r"c: is of another graph \(checksum \w{16}, not checksum"
-    ):
-        resume(new(), other, tmp_path / "c")
-    with pytest.raises(
-        InputError, match=r"c: is of another graph \(small, not cora\)$"
-    ):
-        resume(new(), replace(other, name="cora"), tmp_path / "c")
+    words = r"c: is of another graph \(checksum \w{16}, not checksum"
+    with pytest.raises(InputError, match=words):
+        resume(new(), other, saved)
+    words = r"c: is of another graph \(small, not cora\)$"
+    with pytest.raises(InputError, match=words):
+        resume(new(), replace(other, name="cora"), saved)
     split = Split(SPLIT.val, SPLIT.train, SPLIT.test)
     with pytest.raises(InputError, match=r"c: is of another split$"):
-        new().fit(small_graph, split, checkpoint=tmp_path / "c", resume=True)
-
-
-def test_another_version_is_refused(small_graph: Graph, tmp_path: Path) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
-    edit(tmp_path / "c", lambda it: it["identity"].update(version="0.0.9"))
+        new().fit(small_graph, split, checkpoint=saved, resume=True)
+    edit(saved, lambda it: it["identity"].update(version="0.0.9"))
     with pytest.raises(InputError, match=r"c: was made with h2gcn 0\.0\.9, not"):
-        resume(new(), small_graph, tmp_path / "c")
-    edit(tmp_path / "c", lambda it: it.update(format=2))
+        resume(new(), small_graph, saved)
+    edit(saved, lambda it: it.update(format=2))
     with pytest.raises(InputError, match=r"checkpoint\.json: format 2; this version"):
-        resume(new(), small_graph, tmp_path / "c")
+        resume(new(), small_graph, saved)
 
 
 def test_a_seed_that_cannot_come_again_is_refused(
@@ -694,62 +681,52 @@ def test_one_that_was_written_in_the_meantime_is_not_overwritten(
     assert find_stage(tmp_path / "c").epoch == 12
 
 
-def test_a_damaged_checkpoint(small_graph: Graph, tmp_path: Path) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
-    file = tmp_path / "c" / MANIFEST
-    (state,) = (tmp_path / "c").glob("*.safetensors")
+def test_a_damaged_checkpoint(small_graph: Graph, saved: Path) -> None:
+    file, (state,) = saved / MANIFEST, saved.glob("*.safetensors")
     text, content = file.read_text(), state.read_bytes()
 
-    def refused(words: str) -> None:
+    def check(words: str) -> None:
         with pytest.raises(InputError, match=words):
-            resume(new(), small_graph, tmp_path / "c")
+            resume(new(), small_graph, saved)
 
-    file.write_text(text[:100])
-    refused(r"checkpoint\.json: truncated or not JSON")
-    file.write_text("[]")
-    refused(r"checkpoint\.json: not the manifest of a checkpoint")
-    file.write_text(text.replace('"epoch": 2', '"epoch": 1'))
-    refused(r"checkpoint\.json: was changed after it was saved \(checksum\)")
+    for damaged, words in (
+        (text[:100], "truncated or not JSON"),
+        ("[]", "not the manifest of a checkpoint"),
+        (text.replace('"epoch": 2', '"epoch": 1'), r"was changed .* \(checksum\)"),
+    ):
+        file.write_text(damaged)
+        check(rf"checkpoint\.json: {words}")
     file.write_text(text)
     state.write_bytes(content[:-1])
-    refused(r"state-\w{16}\.safetensors: truncated, or changed after it was saved")
+    check(r"state-\w{16}\.safetensors: truncated, or changed after it was saved")
     state.unlink()
-    refused(r"state-\w{16}\.safetensors: cannot be read \(No such file")
+    check(r"state-\w{16}\.safetensors: cannot be read \(No such file")
+    os.mkfifo(state)  # it is not waited for
+    check(r"safetensors: this is a pipe, not a file\.$")
+    state.unlink()
     state.write_bytes(content)
-    resume(new(), small_graph, tmp_path / "c")
+    resume(new(), small_graph, saved)
 
 
-def test_a_manifest_of_another_form(small_graph: Graph, tmp_path: Path) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
-    text = (tmp_path / "c" / MANIFEST).read_text()
-
-    def refused(change: Callable[[dict[str, Any]], object], words: str) -> None:
-        edit(tmp_path / "c", change)
+def test_a_manifest_of_another_form(small_graph: Graph, saved: Path) -> None:
+    text = (saved / MANIFEST).read_text()
+    changes: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+        (lambda it: it.pop("state_sha256"), "lacks state_sha256"),
+        (lambda it: it.update(stopped="no"), "stopped must be true or false. Got 'no'"),
+        (lambda it: it.update(epoch=0), "epoch must be an integer >= 1. Got 0 instead"),
+        (lambda it: it.update(seconds=math.nan), "seconds must be a number >= 0.0."),
+        (lambda it: it.update(identity=[]), "identity must be an object. Got a list"),
+        (lambda it: it["identity"].pop("split"), "lacks identity.split"),
+    ]
+    for change, words in changes:
+        edit(saved, change)
         with pytest.raises(InputError) as caught:
-            resume(new(), small_graph, tmp_path / "c")
-        assert str(caught.value) == f"{tmp_path / 'c' / MANIFEST}: {words}"
-        (tmp_path / "c" / MANIFEST).write_text(text)
-
-    refused(lambda it: it.pop("state_sha256"), "lacks state_sha256")
-    refused(
-        lambda it: it.update(stopped="no"),
-        "stopped must be true or false. Got 'no' instead.",
-    )
-    refused(
-        lambda it: it.update(epoch=0), "epoch must be an integer >= 1. Got 0 instead."
-    )
-    refused(
-        lambda it: it.update(seconds=math.nan),
-        "seconds must be a number >= 0.0. Got nan instead.",
-    )
-    refused(
-        lambda it: it.update(identity=[]),
-        "identity must be an object. Got a list of 0 instead.",
-    )
-    refused(lambda it: it["identity"].pop("split"), "lacks identity.split")
-    edit(tmp_path / "c", lambda it: it.pop("seconds"))
+            resume(new(), small_graph, saved)
+        assert str(caught.value).startswith(f"{saved / MANIFEST}: {words}")
+        (saved / MANIFEST).write_text(text)
+    edit(saved, lambda it: it.pop("seconds"))
     with pytest.raises(InputError, match=r"checkpoint\.json: lacks seconds$"):
-        find_stage(tmp_path / "c")
+        find_stage(saved)
 
 
 def change_tensors(
@@ -775,57 +752,24 @@ def with_place(left: int, place: int) -> torch.Tensor:
 
 
 NAN, OTHER = torch.tensor(math.nan), torch.ones(2)
-BAD_TENSORS: dict[str, tuple[dict[str, torch.Tensor | None], str]] = {
-    "a short moment": (
-        {"optimizer.0.exp_avg": OTHER},
-        "optimizer.0.exp_avg has the shape [2], not [4, 4]",
-    ),
-    "a moment of another type": (
-        {"optimizer.0.exp_avg_sq": torch.ones(4, 4, dtype=torch.float64)},
-        "optimizer.0.exp_avg_sq has the type float64, not float32",
-    ),
-    "a moment that is missing": (
-        {"optimizer.1.exp_avg": None},
-        "optimizer.1.exp_avg is missing",
-    ),
-    "a moment of no weight": (
-        {"optimizer.9.exp_avg": OTHER},
-        "optimizer.9.exp_avg is none of its tensors",
-    ),
-    "a square below 0": (
-        {"optimizer.0.exp_avg_sq": -torch.ones(4, 4)},
-        "optimizer.0.exp_avg_sq has squares below 0",
-    ),
-    "half a step": (
-        {"optimizer.0.step": torch.tensor(0.5)},
-        "optimizer.0.step is not a number of steps",
-    ),
-    "a weight that is NaN": (
-        {"weights.embedding": NAN.expand(4, 4)},
-        "weights.embedding has numbers that are not finite",
-    ),
-    "a best weight of another shape": (
-        {"best_weights.embedding": torch.ones(4, 5)},
-        "best_weights.embedding has the shape [4, 5], not [4, 4]",
-    ),
-    "a weight that is missing": (
-        {"weights.classifier": None},
-        "weights.classifier is missing",
-    ),
-    "no random state": ({"random.cpu": None}, "random.cpu is missing"),
-    "a short random state": (
-        {"random.cpu": torch.zeros(16, dtype=torch.uint8)},
-        "random.cpu is not the state of a generator",
-    ),
-    "a place beyond the numbers": (
-        {"random.cpu": with_place(624, 624)},
-        "random.cpu is not the state of a generator",
-    ),
-    "no epoch that is the best": (
-        {"history": torch.full((2, 3), math.inf, dtype=torch.float64)},
-        "history has no epoch that is the best",
-    ),
-}
+DOUBLE = torch.ones(4, 4, dtype=torch.float64)
+SHORT = torch.zeros(16, dtype=torch.uint8)
+INFINITE = torch.full((2, 3), math.inf, dtype=torch.float64)
+BAD_TENSORS: tuple[tuple[str, torch.Tensor | None, str], ...] = (
+    ("optimizer.0.exp_avg", OTHER, "has the shape [2], not [4, 4]"),
+    ("optimizer.0.exp_avg_sq", DOUBLE, "has the type float64, not float32"),
+    ("optimizer.1.exp_avg", None, "is missing"),
+    ("optimizer.9.exp_avg", OTHER, "is none of its tensors"),
+    ("optimizer.0.exp_avg_sq", -torch.ones(4, 4), "has squares below 0"),
+    ("optimizer.0.step", torch.tensor(0.5), "is not a number of steps"),
+    ("weights.embedding", NAN.expand(4, 4), "has numbers that are not finite"),
+    ("best_weights.embedding", torch.ones(4, 5), "has the shape [4, 5], not [4, 4]"),
+    ("weights.classifier", None, "is missing"),
+    ("random.cpu", None, "is missing"),
+    ("random.cpu", SHORT, "is not the state of a generator"),
+    ("random.cpu", with_place(624, 624), "is not the state of a generator"),
+    ("history", INFINITE, "has no epoch that is the best"),
+)
 
 
 def test_a_tensor_that_does_not_fit_is_named(
@@ -833,55 +777,52 @@ def test_a_tensor_that_does_not_fit_is_named(
 ) -> None:
     params, made = {"stopping": "loss"}, tmp_path / "made"
     kill(new(**params), small_graph, made, at=2)
-    for name, (changes, words) in BAD_TENSORS.items():
-        folder = shutil.copytree(made, tmp_path / name)
+    for i, (name, tensor, words) in enumerate(BAD_TENSORS):
+        folder = shutil.copytree(made, tmp_path / str(i))
 
         def change(
             tensors: dict[str, torch.Tensor],
-            changes: dict[str, torch.Tensor | None] = changes,
+            name: str = name,
+            tensor: torch.Tensor | None = tensor,
         ) -> None:
-            for key, tensor in changes.items():
-                tensors.pop(key, None)
-                if tensor is not None:
-                    tensors[key] = tensor.clone()
+            tensors.pop(name, None)
+            if tensor is not None:
+                tensors[name] = tensor.clone()
 
         change_tensors(folder, change)
         before = torch.get_rng_state()
         with pytest.raises(InputError) as caught:
             resume(new(**params), small_graph, folder)
-        assert str(caught.value) == f"{folder}: cannot go on: {words}"
+        assert str(caught.value) == f"{folder}: cannot go on: {name} {words}"
         assert torch.equal(torch.get_rng_state(), before)
 
 
 NOT_NEEDED = "prepared is not what the steps of the phase need"
 
 
-@each(
-    ("tensor", "words"),
-    [
-        (None, NOT_NEEDED),
-        (torch.ones(4, 2), NOT_NEEDED),
+def test_what_a_phase_prepared_is_checked(small_graph: Graph, tmp_path: Path) -> None:
+    kill(new("gmnn"), small_graph, tmp_path / "made", at=8)
+    infinite = "prepared.shares has numbers that are not finite"
+    for i, (tensor, words) in enumerate(
         (
-            torch.full((30, 2), math.inf),
-            "prepared.shares has numbers that are not finite",
-        ),
-    ],
-    ids=["missing", "another shape", "not finite"],
-)
-def test_what_a_phase_was_given_is_checked(
-    small_graph: Graph, tmp_path: Path, tensor: torch.Tensor | None, words: str
-) -> None:
-    kill(new("gmnn"), small_graph, tmp_path / "c", at=8)
+            (None, NOT_NEEDED),
+            (torch.ones(4, 2), NOT_NEEDED),
+            (torch.full((30, 2), math.inf), infinite),
+        )
+    ):
+        folder = shutil.copytree(tmp_path / "made", tmp_path / str(i))
 
-    def change(tensors: dict[str, torch.Tensor]) -> None:
-        assert tensors.pop("prepared.shares").shape == (30, 2)
-        if tensor is not None:
-            tensors["prepared.shares"] = tensor.clone()
+        def change(
+            tensors: dict[str, torch.Tensor], tensor: torch.Tensor | None = tensor
+        ) -> None:
+            assert tensors.pop("prepared.shares").shape == (30, 2)
+            if tensor is not None:
+                tensors["prepared.shares"] = tensor.clone()
 
-    change_tensors(tmp_path / "c", change)
-    with pytest.raises(InputError) as caught:
-        resume(new("gmnn"), small_graph, tmp_path / "c")
-    assert str(caught.value) == f"{tmp_path / 'c'}: cannot go on: {words}"
+        change_tensors(folder, change)
+        with pytest.raises(InputError) as caught:
+            resume(new("gmnn"), small_graph, folder)
+        assert str(caught.value) == f"{folder}: cannot go on: {words}"
 
 
 def test_a_history_of_other_epochs(small_graph: Graph, tmp_path: Path) -> None:
@@ -899,17 +840,6 @@ def test_a_history_of_other_epochs(small_graph: Graph, tmp_path: Path) -> None:
             InputError, match=r"\w{16}\.safetensors: history is not of 2 epochs$"
         ):
             resume(new(), small_graph, folder)
-
-
-def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
-    small_graph: Graph, tmp_path: Path
-) -> None:
-    kill(new(), small_graph, tmp_path / "c", at=2)
-    (state,) = (tmp_path / "c").glob("*.safetensors")
-    state.unlink()
-    os.mkfifo(state)
-    with pytest.raises(InputError, match=r"safetensors: this is a pipe, not a file\.$"):
-        resume(new(), small_graph, tmp_path / "c")
 
 
 def test_tensors_of_something_else(small_graph: Graph, tmp_path: Path) -> None:

@@ -11,11 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from h2gcn import NodeClassifier
 from h2gcn.cluster import Cluster, fit_over_workers
 from h2gcn.datasets import generate_graph
-from h2gcn.estimator import CheckedFit, check_fit
+from h2gcn.estimator import (
+    CheckedFit,
+    check_distributed,
+    check_fit,
+    estimate_distributed,
+)
 from h2gcn.exceptions import InputError
 from h2gcn.graph import EdgeColumns, Graph
 from h2gcn.io import write_store
@@ -87,6 +93,21 @@ def test_two_workers_fit_the_model_of_one_process(
     assert result.forecast_sent == sent
     assert result.sent == pytest.approx(sent, rel=0.2)
     assert result.peak > 0
+
+
+def test_estimates_fall_with_workers_and_draw_nothing(graph: Graph) -> None:
+    _, checked = asked(graph)
+    before = torch.get_rng_state()
+    held, sent = zip(
+        *(
+            estimate_distributed(check_distributed(checked), count)
+            for count in (1, 2, 4)
+        ),
+        strict=True,
+    )
+    assert sorted(held, reverse=True) == [*held]
+    assert sent[0] == 0 < sent[1]
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_other_numbers_of_workers_go_on_from_a_checkpoint(

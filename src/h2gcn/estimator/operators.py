@@ -47,7 +47,7 @@ from h2gcn.rings import (
     operator_bytes,
     plan_rings,
 )
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Target, seeded
 from h2gcn.training import (
     HasRows,
     RowParallelOperator,
@@ -324,7 +324,7 @@ class _ExchangedColumns:
         operators = [count] * n_operators
         target = Target(index, tuple(operators))
         x = torch.zeros(1, module.in_channels)
-        with module.remembering():
+        with seeded(0), module.remembering():
             for _ in range(2):  # a step takes over what the validation computed
                 count.forward = count.backward = 0
                 module.train()(x, operators, target).sum().backward()

@@ -1,6 +1,7 @@
 """Batches: subgraphs by hand, against the whole, and trained on."""
 
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -250,13 +251,11 @@ def batches(split: Split, size: int, seed: int = 0, reach: int = 1) -> MiniBatch
 SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 
-@each("size", [1, 5, 22, 23, 40])
-def test_an_epoch_sees_each_training_node_once(size: int) -> None:
-    feed = batches(SPLIT, size)
-    for epoch in (1, 2):
-        seen = [part.nodes for part in feed.steps(epoch)]
-        assert sorted(np.concatenate(seen)) == SPLIT.train.tolist()
-        sizes = [len(nodes) for nodes in seen]
+def test_an_epoch_sees_each_training_node_once() -> None:
+    for size, epoch in product([1, 5, 22, 23, 40], [1, 2]):
+        nodes = [part.nodes for part in batches(SPLIT, size).steps(epoch)]
+        assert sorted(np.concatenate(nodes)) == SPLIT.train.tolist()
+        sizes = [len(batch) for batch in nodes]
         assert len(sizes) == -(-23 // size)
         assert max(sizes) <= size
         assert max(sizes) - min(sizes) <= 1
@@ -361,32 +360,25 @@ def test_a_training_on_batches_can_be_resumed(graph: Graph, tmp_path: Path) -> N
 # ---------------------------------------------------------------- mistakes
 
 
-def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
+def test_batch_sizes_that_are_refused(graph: Graph) -> None:
     big = Graph(x=np.eye(2000), adj=sp.csr_array((2000, 2000)), y=np.arange(2000) % 2)
-    for asked, nodes in ((graph, "400"), (big, "2,000")):
-        with pytest.raises(InputError) as caught:
-            NodeClassifier(batch_size=5000).fit(asked)
-        assert str(caught.value) == (
-            f"batch_size must be at most the graph's {nodes} nodes, got 5,000"
-        )
-
-
-@each("size", [0, -3, 2.5, "8", True])
-def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
-    with refused(param="batch_size", value=size):
-        NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
-
-
-@each("name", sorted(WITHOUT))
-def test_models_without_batches(graph: Graph, name: str) -> None:
-    why = "it has no epochs"
-    if name not in AT_ONCE:
+    for large, nodes in ((graph, "400"), (big, "2,000")):
+        rule = f"batch_size must be at most the graph's {nodes} nodes, got 5,000"
+        with pytest.raises(InputError, match=rule):
+            NodeClassifier(batch_size=5000).fit(large)
+    for size in (0, -3, 2.5, "8", True):
+        with refused(param="batch_size", value=size):
+            NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
+    for name in sorted(WITHOUT):
         why = "each of its logits depends on all nodes of the graph"
-    if name in PHASED:
-        why = "it learns from all nodes of the graph"
-    with pytest.raises(InputError) as caught:
-        NodeClassifier(name, batch_size=5).fit(graph)
-    assert str(caught.value) == (f"batch_size does not go with model {name!r}: {why}")
+        if name in AT_ONCE:
+            why = "it has no epochs"
+        elif name in PHASED:
+            why = "it learns from all nodes of the graph"
+        with pytest.raises(InputError) as caught:
+            NodeClassifier(name, batch_size=5).fit(graph)
+        message = f"batch_size does not go with model {name!r}: {why}"
+        assert str(caught.value) == message
 
 
 def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:

@@ -17,6 +17,7 @@ __all__ = [
     "PRIOR_STD",
     "TEMPERATURES",
     "ReliabilityBin",
+    "bin_index",
     "calibration_error",
     "chance_error",
     "class_bins",
@@ -67,11 +68,17 @@ def class_bins(
     return _bins(probabilities[:, index], y == index, n_bins)
 
 
+def bin_index(predicted: Probabilities, n_bins: int = BINS) -> NDArray[np.int64]:
+    """Return the bin of each probability, [m]."""
+    index = np.ceil(predicted.astype(np.float64) * n_bins) - 1
+    return np.asarray(np.clip(index, 0, n_bins - 1), dtype=np.int64)
+
+
 def _bins(
     predicted: Probabilities, is_true: NDArray[np.bool_], n_bins: int
 ) -> list[ReliabilityBin]:
     predicted = predicted.astype(np.float64)
-    index = np.clip(np.ceil(predicted * n_bins) - 1, 0, n_bins - 1).astype(np.int64)
+    index = bin_index(predicted, n_bins)
     counts, sums, hits = (
         np.bincount(index, weights=weights, minlength=n_bins)
         for weights in (None, predicted, is_true.astype(np.float64))

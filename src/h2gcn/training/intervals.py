@@ -12,16 +12,15 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from h2gcn.training.calibration import calibration_error, reliability_bins
+from h2gcn.training.calibration import bin_index
 from h2gcn.training.metrics import (
     Probabilities,
     RankedNodes,
-    brier,
-    confusion_matrix,
-    log_loss,
+    log_losses,
     macro_f1,
     per_class,
     rarer_class,
+    squared_errors,
 )
 
 __all__ = ["CONFIDENCE", "bootstrap", "mean_interval", "percentiles", "wilson"]
@@ -117,7 +116,11 @@ def bootstrap(
         no value, since a class is not among its nodes.
     """
     m, n_classes = probabilities.shape
-    predicted = logits.argmax(axis=1)
+    nodes, likeliest = np.arange(m), probabilities.argmax(axis=1)
+    cells = y * n_classes + logits.argmax(axis=1)  # of the confusion matrix
+    losses, errors = log_losses(y, probabilities), squared_errors(y, probabilities)
+    largest = probabilities[nodes, likeliest].astype(np.float64)
+    bins, gaps = bin_index(largest), largest - (likeliest == y)
     by_class = [RankedNodes(y == c, probabilities[:, c]) for c in range(n_classes)]
     if n_classes == 2:
         by_margin = RankedNodes(y == 1, logits[:, 1] - logits[:, 0])
@@ -125,20 +128,20 @@ def bootstrap(
     rng = np.random.default_rng(seed)
     draws: dict[str, list[object]] = {}
     for _ in range(resamples):
-        nodes = rng.integers(0, m, size=(m,))
-        labels, shown = y[nodes], probabilities[nodes]
-        confusion = confusion_matrix(labels, predicted[nodes], n_classes)
+        counts = np.bincount(rng.integers(0, m, size=(m,)), minlength=m)
+        totals = np.bincount(cells, weights=counts, minlength=n_classes**2)
+        confusion = totals.reshape(n_classes, n_classes).astype(np.int64)
         f1 = [row["f1"] for row in per_class(confusion)]
         scores: dict[str, object] = {
-            "log_loss": log_loss(labels, shown),
-            "brier": brier(labels, shown),
-            "calibration_error": calibration_error(reliability_bins(labels, shown)),
+            "log_loss": losses @ counts / m,
+            "brier": errors @ counts / m,
+            "calibration_error": np.abs(np.bincount(bins, gaps * counts)).sum() / m,
             "macro_f1": macro_f1(confusion),
             "f1": [math.nan if value is None else value for value in f1],
-            "pr_auc": _mean([ranked.average_precision(nodes) for ranked in by_class]),
+            "pr_auc": _mean([ranked.average_precision(counts) for ranked in by_class]),
         }
         if n_classes == 2:
-            scores["roc_auc"] = by_margin.roc_auc(nodes)
+            scores["roc_auc"] = by_margin.roc_auc(counts)
         for name, score in scores.items():
             draws.setdefault(name, []).append(score)
     return {name: np.array(values, dtype=float) for name, values in draws.items()}

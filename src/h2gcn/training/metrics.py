@@ -22,12 +22,14 @@ __all__ = [
     "brier",
     "confusion_matrix",
     "log_loss",
+    "log_losses",
     "macro_f1",
     "per_class",
     "pr_auc",
     "rarer_class",
     "roc_auc",
     "score",
+    "squared_errors",
 ]
 
 Probabilities = NDArray[np.floating]  # one per class, [m, C]; rows sum to one
@@ -42,7 +44,7 @@ def accuracy(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
 
 
 class RankedNodes:
-    """Nodes ranked by a score, for curves over any of them.
+    """Nodes ranked by a score, for curves over them or over resamples of them.
 
     Parameters
     ----------
@@ -53,41 +55,47 @@ class RankedNodes:
     """
 
     def __init__(self, positive: NDArray[np.bool_], scores: Probabilities) -> None:
-        self._positive = positive
-        levels, self._rank = np.unique(-scores, return_inverse=True)
-        self._n_ranks = len(levels)
+        self._order = np.argsort(-scores, kind="stable")
+        self._positive = positive[self._order]
+        ranked = scores[self._order]
+        # The last node of each rank, where equal scores share one.
+        self._last = np.append(
+            np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1
+        )
 
-    def average_precision(self, nodes: NDArray[np.int64] | slice) -> float:
-        """Return the mean precision at the ranks of the class; NaN without nodes."""
-        hits, totals = self._counts(nodes)
-        if not hits.any():
+    def average_precision(self, counts: NDArray[np.int64]) -> float:
+        """Return the mean precision at the ranks of the class; NaN without nodes.
+
+        `counts` says how often each node counts, [m].
+        """
+        hits, totals = self._cumulative(counts)
+        if not len(hits) or not hits[-1]:
             return float("nan")
-        precision = np.cumsum(hits) / np.maximum(np.cumsum(totals), 1)
-        return float((hits * precision).sum() / hits.sum())
+        precision = hits / np.maximum(totals, 1)
+        return float((np.diff(hits, prepend=0) * precision).sum() / hits[-1])
 
-    def roc_auc(self, nodes: NDArray[np.int64] | slice) -> float:
+    def roc_auc(self, counts: NDArray[np.int64]) -> float:
         """Return the fraction of pairs in the right order; NaN of one class.
 
         A pair is a node of the class and another; equal scores count half.
         """
-        hits, totals = self._counts(nodes)
+        hits, totals = self._cumulative(counts)
         others = totals - hits
-        n_pairs = int(hits.sum()) * int(others.sum())
-        if not n_pairs:
+        if not len(hits) or not hits[-1] * others[-1]:
             return float("nan")
-        ranked_below = others.sum() - np.cumsum(others)
-        return float((hits * (ranked_below + others / 2)).sum() / n_pairs)
+        below = others[-1] - others + np.diff(others, prepend=0) / 2
+        right = (np.diff(hits, prepend=0) * below).sum()
+        return float(right / (hits[-1] * others[-1]))
 
-    def _counts(
-        self, nodes: NDArray[np.int64] | slice
+    def _cumulative(
+        self, counts: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the nodes of the class, and all nodes, by rank."""
-        rank, positive = self._rank[nodes], self._positive[nodes]
-        hits = np.bincount(rank[positive], minlength=self._n_ranks)
-        return hits, np.bincount(rank, minlength=self._n_ranks)
-
-
-ALL = slice(None)
+        """Return nodes of the class, and all nodes, down to each rank."""
+        if not len(counts):
+            return counts, counts
+        ranked = counts[self._order]
+        hits = np.cumsum(ranked * self._positive)
+        return hits[self._last], np.cumsum(ranked)[self._last]
 
 
 def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
@@ -96,7 +104,11 @@ def roc_auc(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
     NaN where one of the two classes is absent.
     """
     _check_two("roc_auc", scores)
-    return RankedNodes(y == 1, scores[:, 1] - scores[:, 0]).roc_auc(ALL)
+    return RankedNodes(y == 1, scores[:, 1] - scores[:, 0]).roc_auc(_once(y))
+
+
+def _once(y: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.ones(len(y), dtype=np.int64)
 
 
 def _check_two(metric: str, scores: NDArray[np.float32]) -> None:
@@ -119,7 +131,7 @@ def score(metric: str, y: NDArray[np.int64], scores: NDArray[np.float32]) -> flo
         rare = rarer_class(counts := np.bincount(y, minlength=2))
         margin = scores[:, rare] - scores[:, 1 - rare]
         ranked = RankedNodes(y == rare, margin)
-        return ranked.average_precision(ALL) if counts.all() else float("nan")
+        return ranked.average_precision(_once(y)) if counts.all() else float("nan")
     if metric == "macro_f1":
         n_classes = scores.shape[1]
         return macro_f1(confusion_matrix(y, scores.argmax(axis=1), n_classes))
@@ -181,10 +193,15 @@ def log_loss(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     >>> round(log_loss(np.array([0, 1]), np.array([[0.5, 0.5], [0.75, 0.25]])), 4)
     1.0397
     """
-    if not len(y):
-        return float("nan")
+    return float(log_losses(y, probabilities).mean()) if len(y) else float("nan")
+
+
+def log_losses(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> NDArray[np.float64]:
+    """Return −log p of each node, [m]."""
     true = probabilities[np.arange(len(y)), y].astype(np.float64)
-    return float(-np.log(np.clip(true, MIN_PROBABILITY, 1.0)).mean())
+    return np.asarray(-np.log(np.clip(true, MIN_PROBABILITY, 1.0)))
 
 
 def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
@@ -193,12 +210,17 @@ def brier(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     For two classes that of class 1, from 0 to 1; for more the sum over all classes,
     from 0 to 2, as scikit-learn has it.
     """
-    if not len(y):
-        return float("nan")
+    return float(squared_errors(y, probabilities).mean()) if len(y) else float("nan")
+
+
+def squared_errors(
+    y: NDArray[np.int64], probabilities: Probabilities
+) -> NDArray[np.float64]:
+    """Return the part of each node in the Brier score, [m]."""
     true = probabilities[np.arange(len(y)), y].astype(np.float64)
     squares = np.square(probabilities, dtype=np.float64).sum(axis=1)
     errors = squares - true**2 + (1 - true) ** 2
-    return float(errors.mean() / (2 if probabilities.shape[1] == 2 else 1))
+    return np.asarray(errors / 2 if probabilities.shape[1] == 2 else errors)
 
 
 def average_precision(
@@ -211,7 +233,7 @@ def average_precision(
     """
     n_classes = probabilities.shape[1]
     return [
-        RankedNodes(y == c, probabilities[:, c]).average_precision(ALL)
+        RankedNodes(y == c, probabilities[:, c]).average_precision(_once(y))
         for c in range(n_classes)
     ]
 

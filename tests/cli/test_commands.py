@@ -798,8 +798,8 @@ def test_options_of_generate_out_of_range(
 
 NOT_TRAINED = {
     "label-propagation": "alpha, steps",
-    "linbp": "compatibility, echo, scale, steps",
-    "bp": "class_prior, compatibility, coupling, damping, prior, steps, tolerance",
+    "linbp": "class_prior, scale, steps, tolerance",
+    "bp": "class_prior, coupling, damping, steps, tolerance",
     "decoupled-smoothing": "steps, tolerance, variance",
 }
 

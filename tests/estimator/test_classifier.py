@@ -129,24 +129,6 @@ def test_an_option_is_given_one_way_only(name: str, given: Any, option: Any) -> 
             use()
 
 
-def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
-    # Next to class 0 is class 1, next to 1 is 2, next to 2 is 0.
-    turn = np.eye(3)[[1, 2, 0]]
-    graph = ring_graph(n_classes=3, classes=np.array(["c", "a", "b"]))
-    clf = classifier(model="linbp", options={"compatibility": turn, "steps": 1})
-    clf.check_params(3)
-    clf.fit(graph, Split(train=[0, 13, 26], val=[1], test=[]))
-    # Rows follow classes_: neighbours of 0, which is c, are a; of 13, a, are b; of
-    # 26, b, are c.
-    assert clf.classes_.tolist() == ["c", "a", "b"]
-    found = clf.predict(graph, [29, 1, 12, 14, 25, 27]).tolist()
-    assert found == ["a", "a", "b", "b", "c", "c"]
-    with pytest.raises(InputError, match=r"^compatibility must be 2 x 2 numbers"):
-        clf.check_params()
-    with pytest.raises(InputError, match=r"^compatibility must be 2 x 2 numbers"):
-        clf.fit(ring_graph())
-
-
 @each("model", ["label-propagation", "linbp", "bp", "zoobp", "decoupled-smoothing"])
 def test_nodes_that_no_label_reaches_are_counted_aloud(model: str) -> None:
     edges = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)]

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load as load_tensors
 
-from h2gcn import Graph, NodeClassifier, Split, __version__, read_graph
+from h2gcn import Graph, NodeClassifier, __version__, read_graph
 from h2gcn.estimator import load_bundle, read_manifest, save_bundle
 from h2gcn.estimator.saved_model import MANIFEST, WEIGHTS
 from h2gcn.exceptions import H2GCNWarning, InputError
@@ -114,13 +114,15 @@ def test_what_was_learned_comes_back(clf: NodeClassifier, saved: Path) -> None:
     assert not loaded.module_.training
 
 
-def test_options_that_are_arrays_and_labels_by_id_come_back(tmp_path: Path) -> None:
+def test_numpy_options_and_labels_by_id_come_back(
+    tmp_path: Path,
+) -> None:
     graph = ring_graph()
-    given = {"compatibility": np.array([[0.1, 0.9], [0.9, 0.1]]), "steps": np.int64(3)}
+    given = {"scale": np.float64(0.4), "steps": np.int64(3)}
     clf = NodeClassifier("linbp", options=given, random_state=0).fit(graph)
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
-    assert loaded.options["compatibility"] == [[0.1, 0.9], [0.9, 0.1]]
+    assert loaded.options == {"scale": 0.4, "steps": 3}
     assert loaded.seeds_ == clf.seeds_
     logits = clf.predict_logits(graph)
     assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
@@ -488,22 +490,6 @@ def change_tensors(path: Path, changes: dict[str, torch.Tensor | None]) -> None:
     (path / WEIGHTS).write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
     sign(path, lambda manifest: manifest.update(weights_sha256=sha256))
-
-
-@each("model", ["bp", "zoobp"])
-def test_a_model_of_before_there_were_shares_of_classes_predicts_as_it_did(
-    tmp_path: Path, model: str
-) -> None:
-    graph, split = ring_graph(), Split(train=[0, 1, 2, 4, 6, 8], val=[3], test=[5])
-    before = NodeClassifier(model, options={"class_prior": 0.0}).fit(graph, split)
-    now = NodeClassifier(model).fit(graph, split)
-    assert not np.allclose(now.predict_logits(graph), before.predict_logits(graph))
-    now.save(tmp_path / "model")
-    change_tensors(tmp_path / "model", {"module.class_shares": None})
-    loaded = NodeClassifier.load(tmp_path / "model")
-    np.testing.assert_array_equal(
-        loaded.predict_logits(graph), before.predict_logits(graph)
-    )
 
 
 ONES = torch.ones(4)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from h2gcn.models.belief import from_edges, from_neighbours, project, sinkhorn
+from h2gcn.models.compatibility import from_edges, from_neighbors, project, sinkhorn
 from h2gcn.sparse import Operator
 from support.cases import each
 from support.graphs import adjacency
@@ -184,7 +184,7 @@ def test_any_edges_give_a_symmetric_doubly_stochastic_matrix(
 def neighbours(
     adj: sp.csr_array, beliefs: Matrix, labels: list[int], index: list[int]
 ) -> Matrix:
-    return from_neighbours(
+    return from_neighbors(
         operator(adj),
         torch.from_numpy(beliefs.astype(np.float32)),
         torch.tensor(labels, dtype=torch.int64),

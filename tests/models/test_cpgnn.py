@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn import Split
-from h2gcn.models.belief import project
+from h2gcn.models.compatibility import project
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.sparse import Operator, Target
 from h2gcn.training import TrainConfig

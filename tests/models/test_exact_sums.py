@@ -92,7 +92,7 @@ BY_NODE = (
     ("label-propagation", {}),
     ("label-propagation-2hop", {}),
     ("linbp", {}),
-    ("linbp", {"echo": False}),
+    ("linbp", {"class_prior": 1.0}),
     ("zoobp", {}),
     ("decoupled-smoothing", {}),
     ("decoupled-smoothing", {"variance": "equal"}),

@@ -7,7 +7,7 @@ from .base import (
     tensor_problem as tensor_problem,
 )
 from .gcn import GCN as GCN
-from .gdc import Diffusion as Diffusion, diffused as diffused
+from .gdc import Diffusion as Diffusion
 from .h2gcn import H2GCN as H2GCN
 from .iterative import iterative_classification as iterative_classification
 from .registry import (

@@ -11,7 +11,7 @@ from torch.nn import functional
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes, pick
-from h2gcn.models.belief import from_neighbours
+from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings
@@ -41,7 +41,7 @@ class CPGNN(NodeModule):
     Training goes in three steps, for which the module has three hooks. The prior, an
     MLP (the H2GCN without a round), is `trained_first`. `initialise` estimates Ĥ from
     the training labels and the prior's probabilities of all other nodes, see
-    `belief.from_neighbours`. Then everything is trained together, with
+    `from_neighbors`. Then everything is trained together, with
     `penalty` added to the loss: it holds the rows of Ĥ near a sum of zero.
 
     Where it differs from the original program: the joint loss is cross-entropy, the
@@ -133,7 +133,7 @@ class CPGNN(NodeModule):
         beliefs = self.prior(x, ()).softmax(dim=1)
         known = functional.one_hot(labels, self.out_channels)
         beliefs[index] = known.to(beliefs.dtype)
-        estimate = from_neighbours(a, beliefs, labels, index)
+        estimate = from_neighbors(a, beliefs, labels, index)
         self.compatibility.copy_(estimate - 1 / self.out_channels)
 
     def forward(

@@ -10,8 +10,10 @@ from h2gcn.exceptions import InputError, short_repr
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
-from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
+from h2gcn.models.belief_propagation import BeliefPropagation
+from h2gcn.models.correct_and_smooth import CorrectAndSmooth, correction_operators
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
+from h2gcn.models.decoupled_smoothing import DecoupledSmoothing, weighted_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gam import GAM, convolution_and_pairs
 from h2gcn.models.gat import GAT, closed_neighbourhoods
@@ -30,14 +32,9 @@ from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
 from h2gcn.models.iterative import IterativeClassification
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
+from h2gcn.models.linbp import LinBP, belief_operators
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
-from h2gcn.models.smoothing import (
-    CorrectAndSmooth,
-    DecoupledSmoothing,
-    correction_operators,
-    weighted_adjacency,
-)
 from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
@@ -280,6 +277,7 @@ MODELS: dict[str, ModelSpec] = {
         LinBP,
         belief_operators,
         "no features: labels spread through a compatibility matrix",
+        fixed={"graph_bound": False},
         paper="Gatterbauer et al. 2015",
         inputs="labels",
         local=False,
@@ -294,10 +292,12 @@ MODELS: dict[str, ModelSpec] = {
         weighted=False,
     ),
     "zoobp": ModelSpec(
-        ZooBP,
+        LinBP,
         belief_operators,
         "no features: linear belief propagation, solved, with a bound of its own",
+        fixed={"graph_bound": True},
         paper="Eswaran et al. 2017",
+        defaults={"class_prior": 1.0, "steps": 1000, "tolerance": 1e-6},
         inputs="labels",
         local=False,
     ),

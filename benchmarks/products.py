@@ -7,7 +7,7 @@ whose sums stay in registers; the training nodes' rows as they were drawn, and c
 each other. Then the gradient of sparse features, whole and strip by strip; dropout with
 its product; all rounds of H2GCN-2 as torch differentiates them, and by hand; a step of
 it with its embedding likewise; GAT's attention, eight heads of eight columns, in the
-same two ways; distances of neighbours; the loss; a step of Adam: each forward and
+same two ways; the loss; a step of Adam: each forward and
 backward, next to the same by torch's own functions. Rows in groups are next to rows one
 by one.
 
@@ -21,7 +21,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from common import medians_in_turns, parser, publish
 from numpy.typing import NDArray
@@ -40,7 +39,6 @@ from h2gcn.sparse import (
     attend,
     dropout_linear,
     operator,
-    pair_distances,
     to_tensor,
 )
 from h2gcn.sparse.operator import STRIP, Strips, TiledMatrix
@@ -118,7 +116,6 @@ def pairs_of(graph: Graph) -> dict[str, Pair]:
         "step by hand": whole_steps(graph, 0.0),
         "attention by hand, dropout": attention(graph, 0.6),
         "attention by hand": attention(graph, 0.0),
-        "distances of pairs": distances(graph),
         "loss": losses(graph),
         "Adam": steps(graph),
     }
@@ -148,23 +145,6 @@ def rows_of(
     train = place[graph.splits[0].train]
     drawn, close = ring.rows(train), ring.rows(np.sort(train))
     return (lambda: drawn @ dense, lambda: close @ dense)
-
-
-def distances(graph: Graph) -> Pair:
-    """Return those of neighbours' hidden layers, as GAM takes them, both ways."""
-    upper = sp.triu(graph.adj, 1, format="coo")
-    pairs = torch.from_numpy(np.stack([upper.row, upper.col]).astype(np.int64))
-    hidden = torch.randn(graph.n_nodes, WIDTH, requires_grad=True)
-    weights, grad = torch.randn(WIDTH, requires_grad=True), torch.randn(upper.nnz)
-
-    def literal() -> None:
-        one, other = (hidden.index_select(0, ends) for ends in pairs)
-        ((one - other).square() @ weights).backward(grad)
-
-    def ours() -> None:
-        pair_distances(hidden, hidden, pairs, weights).backward(grad)
-
-    return literal, ours
 
 
 def attention(graph: Graph, probability: float) -> Pair:

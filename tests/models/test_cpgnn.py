@@ -122,19 +122,6 @@ def test_a_new_module_says_what_its_prior_says() -> None:
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-6)
 
 
-@each("rounds", [1, 2])
-@each("fresh", [True, False])
-def test_gradients_reach_every_weight(rounds: int, fresh: bool) -> None:
-    module = build(rounds)
-    if fresh:
-        module.reset_parameters()
-    logits = module(features(6), operators_of(SIX))
-    torch.nn.functional.cross_entropy(logits, torch.arange(6) % 3).backward()
-    for name, weight in module.named_parameters():
-        assert weight.grad is not None, name
-        assert weight.grad.abs().max() > 0, name
-
-
 def test_gradients_are_those_of_the_literal_formula() -> None:
     module, x, operators = build(2), features(6), operators_of(SIX)
     a = torch.from_numpy(SIX.toarray())
@@ -151,21 +138,6 @@ def test_gradients_are_those_of_the_literal_formula() -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_sparse_features_do_for_dense_ones() -> None:
-    x, operators, module = features(6), operators_of(SIX), build(2).eval()
-    x[x < 0.2] = 0
-    sparse = Operator(sp.csr_array(x.numpy()))
-    torch.testing.assert_close(module(sparse, operators), module(x, operators))
-
-
-def test_renumbering_the_nodes_renumbers_the_logits() -> None:
-    order = np.array([4, 2, 5, 0, 3, 1])
-    x, module = features(6), build(2).eval()
-    logits = module(x, operators_of(SIX))
-    permuted = module(x[order], operators_of(sp.csr_array(SIX[order][:, order])))
-    torch.testing.assert_close(permuted, logits[order], rtol=1e-5, atol=1e-5)
-
-
 @each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_the_operator_is_the_adjacency_itself(adj: sp.csr_array) -> None:
     (a,) = plain_adjacency(adj)
@@ -174,19 +146,6 @@ def test_the_operator_is_the_adjacency_itself(adj: sp.csr_array) -> None:
 
 
 # ---------------------------------------------------------------------------- hooks
-
-
-def test_the_prior_can_be_trained_alone() -> None:
-    module, x, operators = build(), features(6), operators_of(SIX)
-    index = np.array([4, 0])
-    some = module.prior(x, (), Target.of(operators, index)).detach()
-    expected = prior_of(module, x.double().numpy())[index]
-    np.testing.assert_allclose(some.softmax(dim=1), expected, rtol=1e-5)
-    before = module.compatibility.detach().clone()
-    y = np.array([0, 1, 2, 0, 1, 2])
-    split = Split(train=[0, 1, 2], val=[3, 4], test=[5])
-    train(module.prior, x, (), y, split, TrainConfig(epochs=3))
-    assert torch.equal(module.compatibility, before)
 
 
 def initialised_by_loops(
@@ -259,13 +218,6 @@ def test_reset_parameters_draws_the_prior_anew_and_forgets_the_compatibility() -
     module.reset_parameters()
     assert not torch.equal(module.prior.embedding, before)
     assert not module.compatibility.any()
-
-
-def test_the_state_can_be_loaded() -> None:
-    one, two = build(2).eval(), CPGNN(FEATURES, CLASSES, hidden_channels=8, rounds=2)
-    two.load_state_dict(one.state_dict())
-    x, operators = features(6), operators_of(SIX)
-    assert torch.equal(two.eval()(x, operators), one(x, operators))
 
 
 @each("rounds", [1, 2])

@@ -148,7 +148,7 @@ def test_on_larger_graphs_values_are_a_little_too_small(
         top = min(8, len(truth))
         best = np.argsort(-truth, axis=1, kind="stable")[:, :top]
         ours = np.argsort(-s, axis=1, kind="stable")[:, :top]
-        assert truth[rows, ours].sum() > 0.999 * truth[rows, best].sum()
+        assert truth[rows, ours].sum() > 0.998 * truth[rows, best].sum()
 
 
 def test_a_forecast_bounds_the_entries() -> None:

@@ -22,7 +22,7 @@ MAX_TIME = 100.0  # by then every component is uniform
 MAX_TOP = 2**31 - 1
 EXACT_NODES = 4096  # a dense matrix of all pairs is then 130 MB
 BLOCK = 512  # rows at a time on larger graphs
-DROPPED = 3e-4  # an entry of Tᵏ that would add less is dropped there
+DROPPED = 2e-4  # an entry of Tᵏ that would add less is dropped there
 FLOOR = 1e-12  # values below are rounding
 TIE = 1e-6  # relative difference that rounding can make
 
@@ -43,7 +43,7 @@ class Diffusion(OperatorMaker):
     column is what a node hears of others: the row here.
 
     Up to 4,096 nodes S is exact. Beyond, the sum is taken term by term, and an entry of
-    Tᵏ is dropped once all terms to come would add less than 3e-4 to S by it. Values are
+    Tᵏ is dropped once all terms to come would add less than 2e-4 to S by it. Values are
     then too small, never too large. This takes about a millisecond per node.
 
     Parameters

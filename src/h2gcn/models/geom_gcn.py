@@ -1,4 +1,4 @@
-"""Geom-GCN: neighbors in the graph and in its Isomap layout, told apart by direction."""
+"""Geom-GCN: neighbors in the graph and in its Isomap layout, by direction."""
 
 from __future__ import annotations
 

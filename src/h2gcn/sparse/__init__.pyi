@@ -43,7 +43,6 @@ from .operator import (
     sums_by_column as sums_by_column,
     to_tensor as to_tensor,
 )
-from .pairs import pair_distances as pair_distances
 from .rounds import Paths as Paths, Sheet as Sheet
 from .rows import (
     in_order as in_order,

@@ -187,8 +187,10 @@ class CorrectAndSmooth(TableModule):
             spread = self.correction_alpha * (s @ spread)
             spread = (spread + (1 - self.correction_alpha) * errors).clamp(-1, 1)
         sigma = errors.abs().sum() / train.sum()
-        gamma = sigma / spread.abs().sum(dim=1, keepdim=True)
-        return predicted + torch.where(gamma <= MAX_GAMMA, gamma, 1.0) * spread
+        sizes = spread.abs().sum(dim=1, keepdim=True)
+        large = (sizes > 0) & (sizes * MAX_GAMMA >= sigma)
+        gamma = torch.where(large, sigma / torch.where(large, sizes, 1), 1.0)
+        return predicted + gamma * spread
 
 
 class LinearTable(TableModule):

@@ -71,8 +71,9 @@ def log_shares(scores: Tensor) -> Tensor:
     Classes of a row of zeros are equal.
     """
     totals = scores.sum(dim=1, keepdim=True)
-    equal = torch.full_like(scores, 1 / scores.shape[1])
-    shares = torch.where(totals > 0, scores / totals, equal)
+    # Divided by 1, not by 0, whose gradient would be NaN.
+    shares = scores / torch.where(totals > 0, totals, 1)
+    shares = torch.where(totals > 0, shares, 1 / scores.shape[1])
     return level_ties(shares.clamp(min=FLOOR).log())
 
 

@@ -165,18 +165,6 @@ def test_too_few_steps_are_said() -> None:
         DecoupledSmoothing(2, 2, steps=2)(x, spreading(path))
 
 
-def test_decoupled_smoothing_has_no_weights() -> None:
-    module = DecoupledSmoothing(3, 3)
-    module.reset_parameters()
-    assert not list(module.parameters())
-    assert not module.state_dict()
-    sparse = Operator(sp.csr_array(one_hot(6, {0: 0, 4: 1}).numpy()))
-    torch.testing.assert_close(
-        module(sparse, spreading(SIX)),
-        module(one_hot(6, {0: 0, 4: 1}), spreading(SIX)),
-    )
-
-
 @each(
     "options",
     [

@@ -58,9 +58,6 @@ def agreement(module: Agreement, x: np.ndarray, u: int, v: int) -> float:
     return float(1 / (1 + np.exp(-z)))
 
 
-# ------------------------------------------------------------------------ the formula
-
-
 @each("named_adj", NAMED.values(), ids=NAMED)
 @each("base", ["mlp", "gcn"])
 def test_the_classifier_predicts(named_adj: sp.csr_array, base: str) -> None:
@@ -204,24 +201,6 @@ def test_agreement_is_judged_on_equal_and_different_alike() -> None:
         assert (weight.grad is not None) == name.startswith("agreement"), name
 
 
-# ------------------------------------------------------------------------- the rounds
-
-
-@each("rounds", [1, 3])
-def test_phases_are_the_classifier_alone_and_then_rounds(rounds: int) -> None:
-    found = build(rounds=rounds, agreement_steps=9).phases()
-    names = [(one.name, one.steps) for one in found]
-    of_round = [("agreement", 9), ("classifier", None)]
-    assert names == [("plain", None), *of_round * rounds]
-
-
-def test_the_classifier_alone_is_trained_on_labels() -> None:
-    module = build()
-    assert prepare(module, 0, {}) == {}
-    phase = module.phases()[0]
-    assert module.objective(phase, features(), operators_of(), {}, None) is None
-
-
 def test_agreement_learns_from_edges_between_labelled_nodes() -> None:
     given = prepare(build(), 1, {})
     assert given["labels"].tolist() == [0, 0, 1, 2, -1, -1, -1]
@@ -350,9 +329,6 @@ def test_labels_are_given_after_the_first_round_and_stay() -> None:
     assert torch.equal(third["labels"][new], second["labels"][new])
 
 
-# --------------------------------------------------------------------------- fitted
-
-
 @each("base", ["mlp", "gcn"])
 def test_a_fit_learns_and_predicts_a_few_nodes_alone(base: str) -> None:
     rng = np.random.default_rng(0)
@@ -375,13 +351,6 @@ def test_a_graph_of_which_all_is_labelled_can_be_fitted(small_graph: Graph) -> N
     split = Split(np.arange(29), np.array([29]), np.zeros(0, dtype=np.int64))
     clf = NodeClassifier("gam", epochs=12, random_state=0).fit(small_graph, split)
     assert np.isfinite(clf.predict_logits(small_graph)).all()
-
-
-def test_what_pairs_weigh_is_an_operator_of_its_own() -> None:
-    a_hat, a = convolution_and_pairs(NAMED["K4"])
-    np.testing.assert_allclose(a_hat.toarray(), np.full((4, 4), 0.25))
-    np.testing.assert_array_equal(a.toarray(), NAMED["K4"].toarray())
-    assert a is not NAMED["K4"]
 
 
 @each(

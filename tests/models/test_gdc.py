@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.models import MODELS, Diffusion, build_model, find_model, gdc
+from h2gcn.models import Diffusion, build_model, find_model, gdc
 from h2gcn.models.gdc import DROPPED, KERNELS
 from h2gcn.sparse import Operator, Target
 from support.cases import each
@@ -217,26 +217,6 @@ def n_kept(adj: sp.csr_array) -> int:
     return max(adj.shape[0] // 2, 1)
 
 
-def test_the_options_are_those_of_the_diffusion() -> None:
-    own = set(MODELS["gcn"].options)
-    assert set(MODELS["gdc"].options) - own == {
-        *("kernel", "alpha", "time", "top"),
-    }
-    module = build_model("gdc", 4, 2, {"kernel": "heat", "time": 3.0, "top": 7})
-    assert module.diffusion == Diffusion(kernel="heat", time=3.0, top=7)
-    assert build_model("gdc", 4, 2, {}).diffusion == MODELS["gdc"].operators
-
-
-def test_options_set_how_operators_are_made() -> None:
-    spec = find_model("gdc")
-    assert spec.given(None) == spec
-    assert spec.given({"dropout": 0.1, "alpha": 0.15}) == spec
-    other = spec.given({"kernel": "heat", "top": 3, "hidden_channels": 8})
-    assert other.operators == Diffusion(kernel="heat", top=3)
-    with refused(param="alpha", value=7):
-        spec.given({"alpha": 7})
-
-
 @each(
     "options",
     [
@@ -256,11 +236,3 @@ def test_a_fit_takes_the_options_and_a_saved_model_has_them(
     loaded = NodeClassifier.load(tmp_path / "model")
     fresh = Graph(x=small_graph.x, adj=small_graph.adj, y=small_graph.y)
     assert loaded.predict_logits(fresh).tobytes() == logits.tobytes()
-
-
-def test_some_nodes_are_predicted_with_all(small_graph: Graph) -> None:
-    clf = NodeClassifier("gdc", epochs=3, random_state=0).fit(small_graph)
-    assert MODELS["gdc"].rows is None
-    some = clf.predict_logits(small_graph, [3, 0])
-    whole = clf.predict_logits(small_graph)
-    np.testing.assert_allclose(some, whole[[3, 0]], rtol=1e-5, atol=1e-6)

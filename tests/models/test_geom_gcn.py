@@ -170,7 +170,7 @@ def test_a_graph_too_large_for_isomap_is_refused_at_once(
     with pytest.raises(
         InputError,
         match=r"geom-gcn embeds the graph by Isomap, .* for the 30 nodes of the "
-        r"largest connected component; here it can do up to 8 nodes\. Instead, use h",
+        r"largest connected component; here it can do up to 9 nodes\. Instead, use h",
     ):
         geometric_operators(path)
 

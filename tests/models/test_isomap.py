@@ -218,9 +218,9 @@ def test_a_graph_that_does_not_fit_is_refused_before_anything_is_computed(
     monkeypatch.setattr(geometry, "available_memory", lambda: 2_400_000_000)
     with pytest.raises(
         InputError,
-        match=r"^geom-gcn embeds the graph by Isomap, which needs 160\.1 GB for the "
+        match=r"^geom-gcn embeds the graph by Isomap, which needs 80\.1 GB for the "
         r"100,000 nodes of the largest connected component; here it can do up to "
-        r"12,21\d nodes\. Instead, use h2gcn-1, gcn or mlp",
+        r"17,25\d nodes\. Instead, use h2gcn-1, gcn or mlp",
     ):
         check_isomap_memory(sp.csr_array(path))
 

@@ -36,7 +36,7 @@ Integers = NDArray[np.int64]
 RELATIONS = ("upper left", "upper right", "lower left", "lower right")
 DIVISIONS = 2 * len(RELATIONS) + 1  # in the graph, in the layout, and the node itself
 TOLERANCE = 1e-9  # lengths are equal that differ by less of the layout's extent
-BYTES_PER_DISTANCE = 16  # the geodesics, and the kernel that is made of them
+BYTES_PER_DISTANCE = 8  # the geodesics, which become the kernel in place
 BYTES_PER_NODE = 1024  # of the eigensolver
 BYTES_PER_PAIR = 200  # of a latent pair, from the search to training on it both ways
 WAY_OUT = "use h2gcn-1, gcn or mlp, which need no embedding"
@@ -57,7 +57,7 @@ def check_isomap_memory(adj: CSR, *, available: int | None = None) -> None:
     limit = available_memory() if available is None else available
     needed = isomap_bytes(largest)
     if needed > limit:
-        # The positive root of 16 n² + 1024 n = limit.
+        # The positive root of 8 n² + 1024 n = limit.
         half = BYTES_PER_NODE // 2
         fits = (
             isqrt(half**2 + BYTES_PER_DISTANCE * limit) - half
@@ -104,7 +104,7 @@ def embed(adj: CSR) -> tuple[Floats, Integers]:
             kernel = sp.csgraph.shortest_path(start, directed=True, unweighted=True)
             np.square(kernel, out=kernel)
             kernel *= -0.5
-            pca = KernelPCA(2, kernel="precomputed", random_state=0)
+            pca = KernelPCA(2, kernel="precomputed", copy_X=False, random_state=0)
             axes = pca.fit_transform(kernel)
             signs = np.where((axes**3).sum(axis=0) < 0, -1, 1)
             coordinates[nodes, : axes.shape[1]] = axes * signs

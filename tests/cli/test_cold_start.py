@@ -26,7 +26,7 @@ sys.exit(code)
 """Runs a command and tells what it has loaded, in a line at the end."""
 
 NEVER = {
-    *("sklearn", "scipy.stats", "pandas", "torch._dynamo", "sympy"),
+    *("sklearn", "lightgbm", "scipy.stats", "pandas", "torch._dynamo", "sympy"),
     *("torch_geometric", "networkx", "matplotlib", "optuna", "ray", "duckdb"),
 }
 """Not for a small graph and one model, whatever the command."""

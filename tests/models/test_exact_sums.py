@@ -1,7 +1,5 @@
 """What models say of their logits as a sum: exact, by part, by column, by node."""
 
-from itertools import combinations
-from math import factorial
 from typing import Any
 
 import numpy as np
@@ -278,92 +276,6 @@ def test_a_node_that_no_label_reaches_has_equal_shares(model: str) -> None:
     found = module.exact_sum(torch.eye(4, CLASSES), operators, 3)
     assert found is not None
     np.testing.assert_allclose(found.parts[0].values, 1 / 3)
-
-
-# ------------------------------------------------------------------ Shapley values
-
-
-def trees(seed: int, columns: int = 5) -> tuple[NodeModule, TableInput]:
-    rng = np.random.default_rng(seed)
-    x = torch.from_numpy(rng.normal(size=(80, columns)).astype(np.float32))
-    x[:, 0] = x[:, 0].round()
-    y = torch.from_numpy((x[:, 0] * x[:, 1] + x[:, 2] > 0).numpy().astype(np.int64))
-    y[::7] = 2
-    table = TableInput({"own": x}, {}, torch.zeros(80, CLASSES))
-    torch.manual_seed(seed)
-    module = build_model(
-        "boosted-trees", [columns], CLASSES, {"trees": 6, "leaves": 7, "table": "own"}
-    )
-    module.initialise(table, (), y, torch.arange(80))
-    return module, table
-
-
-def value_of(
-    module: Any, rows: np.ndarray, node: int, known: tuple[int, ...]
-) -> np.ndarray:
-    """Return the logits where only some columns are known, by going down all trees."""
-    feature, threshold, left, right, value = (
-        getattr(module, name).numpy()
-        for name in ("feature", "threshold", "left", "right", "value")
-    )
-
-    def down(at: int, inside: np.ndarray) -> float:
-        if left[at] == at:
-            return float(value[at])
-        goes = rows[inside, feature[at]] <= threshold[at]
-        parts = (left[at], inside[goes]), (right[at], inside[~goes])
-        if feature[at] in known:
-            first = rows[node, feature[at]] <= threshold[at]
-            return down(*parts[0 if first else 1])
-        if not len(inside):
-            return 0.0
-        return sum(
-            len(part) / len(inside) * down(child, part)
-            for child, part in parts
-            if len(part)
-        )
-
-    logits = module.baseline.numpy().copy()
-    for root, column in zip(
-        module.roots.tolist(), module.sums_to.tolist(), strict=True
-    ):
-        logits[column] += down(root, np.arange(len(rows)))
-    return logits
-
-
-@each("seed", [0, 1, 2])
-def test_trees_have_the_shapley_values_of_all_subsets(seed: int) -> None:
-    module, table = trees(seed)
-    rows, node, count = table.dense(), 11 + seed, 5
-    game = {
-        known: value_of(module, rows, node, known)
-        for size in range(count + 1)
-        for known in combinations(range(count), size)
-    }
-    wanted = np.zeros((count, CLASSES))
-    for column in range(count):
-        for known, value in game.items():
-            if column not in known:
-                size = len(known)
-                share = factorial(size) * factorial(count - 1 - size)
-                more = game[tuple(sorted((*known, column)))]
-                wanted[column] += share / factorial(count) * (more - value)
-    found = module.exact_sum(table, (), node)
-    assert found is not None
-    bias, own = found.parts
-    np.testing.assert_allclose(bias.values, game[()], atol=1e-10)
-    np.testing.assert_allclose(own.columns, wanted, atol=1e-10)
-    assert np.abs(wanted).max() > 0.1, "a game that says something"
-    logits = module(table)[node].numpy()
-    np.testing.assert_allclose(bias.values + own.values, logits, atol=1e-5)
-
-
-def test_the_bias_of_trees_is_the_mean_logit() -> None:
-    module, table = trees(0)
-    found = module.exact_sum(table, (), 0)
-    assert found is not None
-    mean = module(table).numpy().astype(float).mean(axis=0)
-    np.testing.assert_allclose(found.parts[0].values, mean, atol=1e-6)
 
 
 def test_the_bias_of_logistic_is_the_logit_of_mean_columns() -> None:

@@ -136,9 +136,8 @@ def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
-def test_learners_use_one_blas_thread_and_restore_those_of_the_host(
-    model: str, monkeypatch: pytest.MonkeyPatch
+def test_a_logistic_fit_uses_one_blas_thread_and_restores_those_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = []
     rows_of = TableInput.rows
@@ -152,7 +151,7 @@ def test_learners_use_one_blas_thread_and_restore_those_of_the_host(
     adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
     graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)
     with threadpool_limits(3, user_api="blas"):
-        NodeClassifier(model).fit(graph)
+        NodeClassifier("logistic").fit(graph)
         assert blas_threads() == {3}
     assert seen[0] == {1}
 

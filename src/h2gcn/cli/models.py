@@ -141,8 +141,8 @@ def _show(name: str, spec: ModelSpec) -> None:
     if spec.fixed:
         fixed = [f"{k} {_setting_text(v) or '–'}" for k, v in spec.fixed.items()]
         tell(*textwrap.wrap(f"here with {', '.join(fixed)}", 80), "")
-    texts = _option_texts(spec.module)
-    texts |= {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
+    texts = {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
+    texts |= _option_texts(spec.module)
     rows = [
         (option, _setting_text(value), texts.get(option, ""))
         for option, value in spec.settings.items()
@@ -163,7 +163,9 @@ def _about(module: type, *, jumping: bool = False) -> str:
     doc = (getdoc(module) or "").partition("\n\nParameters\n")[0]
     head, found, rest = doc.partition(_FORMULA)
     if not found:
-        return _inline(head.split("\n\n")[0])
+        summary, *others = head.split("\n\n")
+        blocks = [part for part in others[:1] if part.startswith("    ")]
+        return "\n\n".join([_inline(summary), *blocks])
     equations = _equations(rest.split("\n\n")[0])
     if jumping:
         said = re.split(r"[Ww]ith `jumping`,?\s", rest, maxsplit=1)[-1]

@@ -223,8 +223,11 @@ def resolve_params(params: Params) -> dict[str, Any]:
 def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options with a parameter of their own, and the others."""
     options = dict(_options(params))
-    named = {name: params[name] for name in NAMED}
-    for name in NAMED:
+    model = find_model(params["model"])
+    # The step of boosting is an option; that of an optimizer is not.
+    names = (*NAMED, *(["learning_rate"] if "learning_rate" in model.options else []))
+    named = {name: params[name] for name in names}
+    for name in names:
         if name not in options:
             continue
         if named[name] is not None:
@@ -423,7 +426,7 @@ def build_module(
     spec = find_model(params["model"])
     named, options = _lift(params)
     if not spec.trained:  # it has neither, and says so
-        named |= {name: params[name] for name in ("learning_rate", "l2")}
+        named = {name: params[name] for name in ("learning_rate", "l2")} | named
     given = {name: value for name, value in named.items() if value is not None}
     return build_model(params["model"], width, n_classes, given | options)
 

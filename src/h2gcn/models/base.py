@@ -193,6 +193,8 @@ class NodeModule(nn.Module):
     own_products
         Whether it multiplies with operators by our own products alone. These have
         threads of their own; torch's are then for the rest, see `threads_of`.
+    best_iteration
+        Of a fit without epochs, how many iterations it kept; 0 where it has none.
     """
 
     self_loops: bool = True
@@ -200,6 +202,7 @@ class NodeModule(nn.Module):
     renumbers: bool = False
     own_products: bool = False
     label_masking: float = 0.0
+    best_iteration: int = 0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -247,6 +250,15 @@ class NodeModule(nn.Module):
             Classes of the training nodes, [m].
         index
             The training nodes, [m].
+        """
+
+    def set_validation(self, labels: Tensor, index: Tensor) -> None:
+        """Take the validation nodes before `initialise`, to stop a fit by.
+
+        Parameters
+        ----------
+        labels, index
+            Classes of the validation nodes, and the nodes, [m] each.
         """
 
     def phases(self) -> tuple[Phase, ...]:

@@ -11,6 +11,7 @@ from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
+from h2gcn.models.boosted_trees import BoostedTrees
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gam import GAM, convolution_and_pairs
@@ -30,6 +31,7 @@ from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
 from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
 from h2gcn.models.iterative import IterativeClassification
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
+from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
 from h2gcn.models.smoothing import (
@@ -38,7 +40,6 @@ from h2gcn.models.smoothing import (
     correction_operators,
     weighted_adjacency,
 )
-from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
 
@@ -398,7 +399,7 @@ MODELS: dict[str, ModelSpec] = {
     "boosted-trees": _table(
         "gradient-boosted trees on the ring table",
         "D1 D2 D3",
-        "scikit-learn",
+        "Ke et al. 2017",
         BoostedTrees,
     ),
     "residual-gcn": ModelSpec(

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -264,6 +265,16 @@ class TableInput:
             for b in self.blocks.values()
         ]
         return np.concatenate(parts, axis=1, dtype=np.float32)
+
+    def matrix(self) -> NDArray[np.float32] | CSR:
+        """Return all columns side by side, [m, width]: CSR where that is smaller."""
+        blocks = list(self.blocks.values())
+        if 2 * self.entries >= sum(b.shape[0] * b.shape[1] for b in blocks):
+            return self.dense()
+        parts = [
+            CSR(b.cpu().numpy()) if isinstance(b, Tensor) else b.scipy for b in blocks
+        ]
+        return CSR(sp.hstack(parts, format="csr", dtype=np.float32))
 
 
 def _places_in(nodes: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:

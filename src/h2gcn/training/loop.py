@@ -422,11 +422,18 @@ def fit_module(
         if train(part, x, (), y, split, first, seed=seed).interrupted:
             raise KeyboardInterrupt  # a part alone is not the model
     if new:
-        labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
+        train_nodes, val_nodes = (
+            (
+                torch.from_numpy(y[part]).to(x.device),
+                torch.from_numpy(part).to(x.device),
+            )
+            for part in (split.train, split.val)
+        )
         module.eval()
         with torch.no_grad(), seeded(seed, x.device):
-            module.initialise(x, operators, labels.to(x.device), index.to(x.device))
-    learner, result = module.learner(), TrainResult(0, 0.0, (), 0.0)
+            module.set_validation(*val_nodes)
+            module.initialise(x, operators, *train_nodes)
+    learner, result = module.learner(), TrainResult(module.best_iteration, 0.0, (), 0.0)
     if any(True for _ in module.parameters()):
         result = train(
             learner,

@@ -314,6 +314,7 @@ def test_adjacency_rows_stay_sparse(model: str) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 300e6  # dense training rows alone are 1 GB
+    assert module.working_bytes(n, len(index)) < 1e6  # what a fit is refused by
 
 
 def test_trees_are_fitted_again_for_as_many_iterations_as_were_best() -> None:

@@ -129,14 +129,14 @@ def h2gcn(
     drop=keep,
     *,
     hops=(1, 2),
-    rounds=1,
     final=(0, 1),
     own=False,
     nonlinear=False,
 ):
     """Return the logits by Algorithm 1 of the paper.
 
-    With `own`, neighborhoods N(v) include v; with `nonlinear`, every round is embedded.
+    `final` are the rounds that the classifier reads. With `own`, neighborhoods N(v)
+    include v; with `nonlinear`, every round is embedded.
     """
     neighborhoods = []
     for hop in hops:
@@ -144,7 +144,7 @@ def h2gcn(
         neighborhoods.append(sym(with_loops(a) if own else a))
     r = ACTIVATIONS[o["activation"]](g.x @ w["embedding"])
     representations = [r]
-    for k in range(rounds):
+    for k in range(max(final)):
         parts = [a @ r for a in neighborhoods]
         if nonlinear:
             r = relu(np.hstack([r, *parts]) @ w[f"round_embeddings.{k}"])
@@ -155,8 +155,7 @@ def h2gcn(
     return drop(joined, o["dropout"], by_node=True) @ w["classifier"]
 
 
-mlp = partial(h2gcn, hops=(), rounds=0, final=(0,))
-H2GCN_2 = {"rounds": 2, "final": (0, 1, 2)}
+mlp = partial(h2gcn, hops=(), final=(0,))
 
 
 # ------------------------------------------------------- convolutions of two layers
@@ -463,17 +462,17 @@ def decoupled_smoothing(_, g, o):
 
 ORACLES = {
     "h2gcn-1": h2gcn,
-    "h2gcn-2": partial(h2gcn, **H2GCN_2),
+    "h2gcn-2": partial(h2gcn, final=(0, 1, 2)),
     "mlp": mlp,
     "h2gcn-s1": partial(h2gcn, hops=(1,)),
     "h2gcn-ns0": partial(h2gcn, own=True, final=(1,)),
     "h2gcn-ns1": partial(h2gcn, own=True, final=(1,), hops=(1,)),
     "h2gcn-n0": partial(h2gcn, final=(1,)),
     "h2gcn-n1": partial(h2gcn, hops=(2,)),
-    "h2gcn-k0": partial(h2gcn, rounds=2, final=(1, 2)),
-    "h2gcn-k1": partial(h2gcn, rounds=2, final=(0, 2)),
-    "h2gcn-r2": partial(h2gcn, rounds=2, final=(2,)),
-    "h2gcn-nonlinear": partial(h2gcn, **H2GCN_2, nonlinear=True),
+    "h2gcn-k0": partial(h2gcn, final=(1, 2)),
+    "h2gcn-k1": partial(h2gcn, final=(0, 2)),
+    "h2gcn-r2": partial(h2gcn, final=(2,)),
+    "h2gcn-nonlinear": partial(h2gcn, final=(0, 1, 2), nonlinear=True),
     "gcn": gcn,
     "gcn-jk": partial(gcn, jumping=True),
     "gcn-cheby": cheby,

@@ -20,6 +20,7 @@ from support.dropping import mask_of
 from support.graphs import GRAPHS, NAMED, adjacency, make_graph, random_adjacency
 from support.models import (
     DROPOUTS,
+    batch_logits,
     contributions,
     fitted,
     known_labels,
@@ -28,6 +29,7 @@ from support.models import (
     make,
     model_input,
     propagation,
+    receptive_field,
     settings,
     unfitted,
     weights_of,
@@ -168,6 +170,9 @@ def test_equals_its_formula(name):
                 assert np.ptp(expected, axis=0).max() > 1e-3, "nodes differ"
             nodes = some_nodes(graph.n_nodes)
             assert_close(logits(module, x, operators, nodes), expected[nodes], *where)
+            if receptive_field(module) is not None:
+                found = batch_logits(module, x, operators, nodes)
+                assert_close(found, expected[nodes], *where, "batch")
         assert (graph.adj != before[0]).nnz == 0
         assert (graph.x == before[1]).all()
 
@@ -185,8 +190,10 @@ def test_gradients_equal_complex_differences(name):
                 options.get("norm", settings(name, options).get("norm")) != "batch"
             )
             weights, given = weights_of(module), settings(name, options)
+            whole = ORACLES[name](weights, dense(graph), given)
             for nodes in (None, some_nodes(graph.n_nodes)):
                 found = logits(module, x, operators, nodes)
+                assert_close(found, whole if nodes is None else whole[nodes], title)
                 outer = rng.normal(size=tuple(found.shape))
                 module.zero_grad()
                 (found * torch.from_numpy(outer)).sum().backward()
@@ -226,7 +233,9 @@ def test_dropout_acts_in_training_only_and_where_the_formula_says(name):
         assert torch.equal(torch.get_rng_state(), before), "nothing is drawn"
         module.train()
         found = logits(module, x, operators)
-        if not options or not MODELS[name].trained or name == "correct-and-smooth":
+        if not options or not MODELS[name].trained:
+            assert torch.equal(found, calm)
+            assert torch.equal(torch.get_rng_state(), before)
             continue
         assert not torch.allclose(found, calm)
         if name not in ORACLES or name in EXCEPTIONS["dropout"]:
@@ -407,7 +416,10 @@ def check_sum(found, expected, kind, where):
     if kind == BY_NODE:
         assert all(term.by_node is not None for term in parts), where
     if kind == BY_BLOCK:
-        assert {term.block for term in parts} > {""} or all(t.block for t in parts)
+        assert all(term.block and term.by_node is None for term in parts), where
+    assert ("by column" in found.how.replace("not by column", "")) == (
+        kind == BY_COLUMN
+    )
 
 
 # -------------------------------------------------------------------------- life cycle
@@ -549,6 +561,34 @@ REFUSED = {
     "activation": ("tanh", "rely"),
 }
 """Values of options that no model takes."""
+OWN_REFUSED = {
+    "gcn-cheby": {"max_degree": (-1, 33, 1.5, True)},
+    "sgc": {"power": (0, 129, 2.0)},
+    "gat": {"heads": (0, 2.0), "out_heads": (0,)},
+    "mixhop": {
+        "powers": ((), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01", None),
+        "hidden_channels": (2,),  # a column for each power
+    },
+    "gpr-gnn": {"power": (0,), "alpha": (0.0, 1)},
+    "acm-gcn": {"relu": ("never",)},
+    "dir-gnn": {
+        "layers": (0,),
+        "alpha": (1.5,),
+        "jumping": ("lstm",),
+        "normalise": ("yes",),
+    },
+    "residual-gcn": {"layers": (0, 129), "norm": ("graph",)},
+    "cpgnn": {"rounds": (0, 10_001)},
+    "gmnn": {
+        "iterations": (0,),
+        "label_steps": (0,),
+        "draw": ("some",),
+        "temperature": (0,),
+    },
+    "label-propagation": {"alpha": (1.0, 0), "steps": (0, 10_001)},
+    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("max",)},
+}
+"""Values of the options of one model that it does not take."""
 
 
 @every_model
@@ -564,6 +604,10 @@ def test_bad_options_are_named(name):
                 build_model(name, width, 3, {option: value})
     for option, default in spec.options.items():
         for value in ("false", 0, None) if isinstance(default, bool) else ():
+            with refused(param=option, value=value):
+                build_model(name, width, 3, {option: value})
+    for option, values in OWN_REFUSED.get(name, {}).items():
+        for value in values:
             with refused(param=option, value=value):
                 build_model(name, width, 3, {option: value})
     sizes = [("in_channels", 0, 3), ("out_channels", width, 0)]

@@ -9,7 +9,7 @@ import torch
 
 from h2gcn.models import MODELS, build_model
 from support.graphs import GRAPHS
-from support.models import decayed_weights, make, receptive_field
+from support.models import decayed_weights, make, receptive_field, step_bytes
 
 TABLE = "shifts gates norms.* *.bias"
 FREE = {
@@ -64,6 +64,14 @@ FIELDS = {
 def test_how_far_a_model_looks(name):
     module, _, _ = make(name, GRAPHS["random"])
     assert receptive_field(module) == FIELDS[name]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_larger_graphs_take_more_bytes(name):
+    module, _, _ = make(name, GRAPHS["random"])
+    assert step_bytes(module, 1000, 100, 0) >= step_bytes(module, 100, 100, 0) > 0
+    weighs_edges = step_bytes(module, 9, 9, 9) > step_bytes(module, 9, 9, 0)
+    assert weighs_edges == (name in ("gat", "bp", "gam"))
 
 
 def glorot(*sizes):

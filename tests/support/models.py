@@ -20,13 +20,16 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.models import MODELS, build_model, find_model
 from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator, Target
+from h2gcn.training import gather
 
 __all__ = [
     "DROPOUTS",
+    "batch_logits",
     "contributions",
     "copy_of_saved",
     "decayed_weights",
     "fitted",
+    "initialise",
     "known_labels",
     "life_graph",
     "logits",
@@ -34,7 +37,9 @@ __all__ = [
     "model_input",
     "propagation",
     "receptive_field",
+    "remembering",
     "settings",
+    "step_bytes",
     "unfitted",
     "weights_of",
 ]
@@ -109,8 +114,13 @@ def make(name, graph, *, seed=0, **options):
         else:
             index = known_labels(graph).any(dim=1).nonzero()[:, 0]
             labels = torch.from_numpy(graph.y)[index]
-            module.initialise(x, operators, labels, index)
+            initialise(module, x, operators, labels, index)
     return module.eval(), x, operators
+
+
+def initialise(module, x, operators, labels, index):
+    """Let a module take what it wants from the labels of training nodes."""
+    module.initialise(x, operators, torch.as_tensor(labels), torch.as_tensor(index))
 
 
 def logits(module, x, operators, target=None):
@@ -118,6 +128,18 @@ def logits(module, x, operators, target=None):
     if target is None:
         return module(x, operators)
     return module(x, operators, Target.of(operators, np.asarray(target, dtype=int)))
+
+
+def batch_logits(module, x, operators, nodes):
+    """Return the logits of some nodes from the part of the graph they depend on."""
+    nodes, cpu = np.asarray(nodes), torch.device("cpu")
+    part = gather(x, operators, nodes, receptive_field(module), cpu)
+    return module(part.x, part.operators, part.target)
+
+
+def remembering(module):
+    """Let a module keep what an evaluation and the next step have in common."""
+    return module.remembering()
 
 
 def contributions(module, x, operators, node):
@@ -138,6 +160,11 @@ def weights_of(module):
 def receptive_field(module):
     """Return how many products follow one another, None for the whole graph."""
     return module.reach
+
+
+def step_bytes(module, n, m, entries):
+    """Return about what a step holds for n nodes, m of them trained on, and edges."""
+    return module.working_bytes(n, m) + entries * module.entry_bytes()
 
 
 def decayed_weights(module):

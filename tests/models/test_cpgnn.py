@@ -6,7 +6,6 @@ import torch
 
 from h2gcn import NodeClassifier, Split
 from h2gcn.models import build_model
-from h2gcn.models.belief import project
 from models.oracles import ORACLES, mlp, part, softmax
 from models.test_all_models import dense
 from support.cases import each
@@ -67,7 +66,10 @@ def initialised_by_loops(module, graph, labels, index):
     for c in range(3):
         nodes = [v for v, k in zip(index, labels, strict=True) if k == c and a[v].any()]
         h[c] = np.mean([beliefs[a[v] > 0].mean(axis=0) for v in nodes], axis=0)
-    return project(torch.from_numpy(h)).numpy() - 1 / 3
+    for _ in range(1000):  # Sinkhorn and Knopp
+        h = h / h.sum(axis=1, keepdims=True)
+        h = h / h.sum(axis=0)
+    return (h + h.T) / 2 - 1 / 3
 
 
 @each(("labels", "index"), [([0, 1, 2], [0, 1, 4]), ([2, 1, 0, 0, 2], [2, 3, 0, 5, 4])])

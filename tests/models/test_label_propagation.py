@@ -72,13 +72,11 @@ def test_sparse_labels_do_for_dense_ones():
 def test_the_nodes_that_are_reached_have_a_score():
     for adj in NAMED.values():
         for hops in (1, 2):
-            for steps in (1, 2, 50):
-                x = one_hot(adj.shape[0], {0: 1})
-                module = LabelPropagation(3, 3, steps=steps, hops=hops)
-                (step,) = powers(binary(adj.toarray()), hops)
-                (walks,) = powers(binary(step) + np.eye(len(step)), steps)
-                expected = (walks[:, 0] > 0).tolist()
-                assert module.reached(x, operators_of(adj)).tolist() == expected
+            x, module = one_hot(adj.shape[0], {0: 1}), LabelPropagation(3, 3, hops=hops)
+            (step,) = powers(binary(adj.toarray()), hops)
+            (walks,) = powers(binary(step) + np.eye(len(step)), len(step))
+            expected = (walks[:, 0] > 0).tolist()
+            assert module.reached(x, operators_of(adj)).tolist() == expected
 
 
 def test_a_node_that_hears_two_classes_equally_well_is_reached():

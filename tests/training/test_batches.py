@@ -352,21 +352,6 @@ def test_a_classifier_learns_from_batches(graph: Graph) -> None:
     assert batched.history_[-1].loss < batched.history_[0].loss / 2
 
 
-@each("name", BATCHED)
-def test_every_such_model_is_trained_on_batches(name: str) -> None:
-    small = generate_graph(
-        n_nodes=40, n_classes=3, features=GaussianFeatures(n_features=4), seed=1
-    )
-    clf = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
-    found = clf.predict_logits(small)
-    whole = np.concatenate(
-        [part for _, part in clf.predict_blocks(small, block_size=small.n_nodes)]
-    )
-    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-5)
-    again = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
-    assert again.predict_logits(small).tobytes() == found.tobytes()
-
-
 def test_a_batch_larger_than_the_training_set_is_one_batch(graph: Graph) -> None:
     settings = {"epochs": 3, "dropout": 0.0, "random_state": 0}
     whole = NodeClassifier("h2gcn-1", **settings).fit(graph)
@@ -404,18 +389,6 @@ def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
 def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
     with refused(param="batch_size", value=size):
         NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
-
-
-@each("name", sorted(WITHOUT))
-def test_models_without_batches(graph: Graph, name: str) -> None:
-    why = "it has no epochs"
-    if name not in AT_ONCE:
-        why = "each of its logits depends on all nodes of the graph"
-    if name in PHASED:
-        why = "it learns from all nodes of the graph"
-    with pytest.raises(InputError) as caught:
-        NodeClassifier(name, batch_size=5).fit(graph)
-    assert str(caught.value) == (f"batch_size does not go with model {name!r}: {why}")
 
 
 def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:

@@ -57,7 +57,6 @@ EXCEPTIONS = {
         **dict.fromkeys(("mixhop", "linbp", "bp", "zoobp", "ica"), WHOLE),
         **dict.fromkeys(("correct-and-smooth", "logistic", "boosted-trees"), WHOLE),
         "decoupled-smoothing": WHOLE,
-        "gdc": "an exact diffusion leaves components alone up to rounding only",
     },
     "other graphs": {"linkx": "its columns are the nodes of one graph"},
     "batches": {

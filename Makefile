@@ -85,9 +85,7 @@ lock: .venv/lint
 bench: .venv/bench
 	.venv/bin/python benchmarks/fit.py
 	.venv/bin/python benchmarks/epoch.py
-	.venv/bin/python benchmarks/epoch_profile.py
-	.venv/bin/python benchmarks/products.py
-	.venv/bin/python benchmarks/orders.py
+	.venv/bin/python benchmarks/spmm.py
 	.venv/bin/python benchmarks/rings.py
 	.venv/bin/python benchmarks/growth.py
 	.venv/bin/python benchmarks/growth.py --model h2gcn-2 --epochs 2

@@ -4,7 +4,8 @@ Each section replaces its part of the file, so that they can be measured one by 
 
     models    one run per model on one benchmark: scores, best epoch, seconds
     speed     epoch.py, rings.py and large.py, each in a process of its own
-    tests     cases and seconds per folder, from `pytest --durations=0 -vv` output
+    tests     cases and seconds per folder, from the output of
+              `pytest -vv --durations=0 --durations-min=0`
     coverage  branch coverage per package, from `coverage json`
 
     python benchmarks/baseline.py models speed --graph cora
@@ -41,6 +42,7 @@ SPEED = {
 }
 DURATION = re.compile(r"^([\d.]+)s (setup|call|teardown) +(\S+)", re.MULTILINE)
 SUMMARY = re.compile(r"^=+ (.* in [\d.]+s.*?) =+$", re.MULTILINE)
+OUTCOME = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
 def main() -> None:
@@ -53,6 +55,7 @@ def main() -> None:
     parser.add_argument("--graph", default="cora")
     parser.add_argument("--only", nargs="+", help="models, or scripts of `speed`")
     parser.add_argument("--durations", type=Path)
+    parser.add_argument("--commit", help="whose tests were timed (default: HEAD)")
     parser.add_argument("--coverage", type=Path)
     parser.add_argument(
         "--out", type=Path, default=ROOT / f"results/baseline-{VERSION}.json"
@@ -65,7 +68,9 @@ def main() -> None:
             case "speed":
                 speed(chosen.only or list(SPEED), chosen.out)
             case "tests":
-                update(chosen.out, "tests", durations(chosen.durations.read_text()))
+                commit = {"commit": chosen.commit or head()}
+                content = durations(chosen.durations.read_text())
+                update(chosen.out, "tests", commit | content)
             case "coverage":
                 content = json.loads(chosen.coverage.read_text())
                 update(chosen.out, "coverage", branch_coverage(content))
@@ -122,8 +127,17 @@ def speed(chosen: list[str], out: Path) -> None:
         update(out, "speed", {name: {"arguments": SPEED[name]} | content})
 
 
+def head() -> str:
+    """Return the commit that is checked out."""
+    command = ("git", "rev-parse", "--short", "HEAD")
+    return subprocess.check_output(command, cwd=ROOT, text=True).strip()
+
+
 def durations(text: str) -> dict[str, Any]:
-    """Return cases and seconds of each folder and file of tests."""
+    """Return cases and seconds of each folder and file of tests.
+
+    Pytest hides short tests unless told otherwise: a list without them is refused.
+    """
     seconds: dict[str, float] = defaultdict(float)
     cases: dict[str, set[str]] = defaultdict(set)
     for spent, _, case in DURATION.findall(text):
@@ -131,9 +145,19 @@ def durations(text: str) -> dict[str, Any]:
         for group in {file, str(Path(*Path(file).parts[:2]))}:
             seconds[group] += float(spent)
             cases[group].add(case)
+    summary = SUMMARY.findall(text)[-1]
+    counts = {outcome: int(count) for count, outcome in OUTCOME.findall(summary)}
+    listed = len({case for _, _, case in DURATION.findall(text)})
+    # A file that is skipped as a whole has no duration.
+    if (
+        not sum(counts.values()) - counts.get("skipped", 0)
+        <= listed
+        <= sum(counts.values())
+    ):
+        raise SystemExit(f"durations of {listed:,} cases, but: {summary}")
     ranked = sorted(seconds, key=seconds.__getitem__, reverse=True)
     return {
-        "summary": SUMMARY.findall(text)[-1],
+        "summary": summary,
         "measured": {
             group: {"seconds": round(seconds[group], 1), "cases": len(cases[group])}
             for group in ranked

@@ -14,7 +14,7 @@ from common import judge, parser, publish
 
 from h2gcn import load_dataset
 from h2gcn.experiments import LocalPool, Run, Store, find_preset, run_plan
-from h2gcn.rings.exact import ring_sizes
+from h2gcn.rings import ring_sizes
 
 ASKED = 1.0
 """Points that a cap of 64 may cost."""

@@ -7,7 +7,7 @@ of our training, the references those of torch, whose Adam is the fused one too.
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -29,10 +29,9 @@ from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse.operator import to_tensor
-from h2gcn.training.batches import Subgraph, WholeGraph
-from h2gcn.training.loop import threads_of
-from h2gcn.training.objective import node_loss
-from h2gcn.training.optimizers import OPTIMIZERS
+from h2gcn.training.batches import FullBatch, Subgraph
+from h2gcn.training.loop import OPTIMIZERS
+from h2gcn.training.threads import threads_for
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
 MODELS = ("h2gcn-1", "h2gcn-2")
@@ -76,8 +75,8 @@ class Case:
             build_operators(plan_operators(graph, model, CPU)),
         )
         renumber = module.renumbers
-        feed = WholeGraph(x, operators, self.split, CPU, renumber=renumber)
-        self._train, self._val = next(feed.steps(1)), next(feed.validation())
+        batches = FullBatch(x, operators, self.split, CPU, renumber=renumber)
+        self._train, self._val = next(batches.steps(1)), next(batches.validation())
         self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
         self._theirs = torch.optim.Adam(module.parameters(), fused=True)
         self._remembering = ExitStack()
@@ -138,10 +137,8 @@ class Case:
             out: Tensor = self.module(piece.x, piece.operators, piece.target)
             return out
 
-        with threads_of(self.module, self._train.x, self._train.operators):
-            self._epoch(
-                self.module, logits, self._ours, partial(node_loss, weights=None)
-            )
+        with threads_for([self._train.x, *self._train.operators]):
+            self._epoch(self.module, logits, self._ours, functional.cross_entropy)
 
     def _forget(self) -> None:
         """Have our module remember nothing of weights that others have changed."""

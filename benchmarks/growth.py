@@ -37,8 +37,7 @@ from graphs import random_graph
 from memory import in_a_process, peak_gigabytes, reset_peak, take_and_free
 
 from h2gcn import Graph, NodeClassifier
-from h2gcn.rings import forecast_ring
-from h2gcn.rings.exact import ring_sizes
+from h2gcn.rings import forecast_rings, ring_sizes
 from h2gcn.sparse import keep_freed_memory
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
@@ -53,7 +52,7 @@ STEPS = {
     "forecast": ("resolve_cap", "plan_operators"),
     "rings": ("build_operators",),
     "features": ("fit_scaler", "build_input"),
-    "rows": ("make_feed",),
+    "rows": ("make_batches",),
     "transposes": ("transposed",),
 }
 """The functions whose time a step of set-up is."""
@@ -103,7 +102,7 @@ def measure(n: int, dropout: float, chosen: Any) -> dict[str, Any]:
     generated = time.perf_counter() - start
     taken = None
     if not chosen.cold:
-        taken = take_and_free(forecast_ring(graph.adj).bytes, chosen.threads)
+        taken = take_and_free(forecast_rings(graph.adj).bytes, chosen.threads)
     reset_peak()
     stamps = [time.perf_counter()]
     epochs = max(chosen.epochs, BRIEF // n)

@@ -19,7 +19,7 @@ from memory import in_a_process, peak_gigabytes, reset_peak
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.graph import stratified_split
-from h2gcn.rings import forecast_ring
+from h2gcn.rings import forecast_rings
 from h2gcn.sparse import keep_freed_memory
 
 LABELLED = (0.01, 0.005, 0.005)
@@ -72,7 +72,7 @@ def large_graph(nodes: int, degree: int) -> Graph:
 
 def foretell(nodes: int, degree: int) -> Any:
     """Return the forecast of the graph's rings."""
-    return forecast_ring(random_graph(nodes, degree=degree).adj)
+    return forecast_rings(random_graph(nodes, degree=degree).adj)
 
 
 def measure(way: str, chosen: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from h2gcn import Graph, NodeClassifier
 from h2gcn.models import find_model
 from h2gcn.ring_table import table_rules
-from h2gcn.rings import Vicinity
+from h2gcn.rings import NeighborIndex
 from h2gcn.sparse import keep_freed_memory
 
 MODELS = ("h2gcn-1", "h2gcn-2", "gcn", "ring-table", "logistic")
@@ -92,10 +92,10 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
     elif spec.rows and classifier.module_ is not None:
         steps = classifier.module_.reach or 0
         hop = max(rule.hop for rule in spec.rows)
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     new = np.arange(graph.n_nodes - count, graph.n_nodes)
-    inner = near.ball(("ring",), new, max(steps - 1, 0) * hop)
-    outer = near.ball(("ring",), new, steps * hop)
+    inner = near.within(("ring",), new, max(steps - 1, 0) * hop)
+    outer = near.within(("ring",), new, steps * hop)
     assert inner is not None
     assert outer is not None
     return len(inner), len(outer)

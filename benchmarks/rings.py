@@ -22,7 +22,7 @@ from memory import in_a_process, peak_increase
 from h2gcn.datasets.synthetic import circular_compatibility, generate_edges
 from h2gcn.graph import CSR
 from h2gcn.io import adjacency_from_edges
-from h2gcn.rings import exact_rings, forecast_ring
+from h2gcn.rings import exact_rings, forecast_rings
 from h2gcn.sparse import available_memory
 
 KINDS = ("random", "attachment")
@@ -74,7 +74,7 @@ def measure(n: int, kind: str, threads: int, repeats: int) -> dict[str, Any]:
         "graph": kind,
         "nodes": n,
         "entries": entries["ours"],
-        "forecast": forecast_ring(adj).entries[1],
+        "forecast": forecast_rings(adj).entries[1],
         "threads": threads,
         "seconds": seconds["ours"],
         "peak GB": peaks["ours"],

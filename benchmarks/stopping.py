@@ -19,7 +19,7 @@ from common import parser, publish
 
 from h2gcn import NodeClassifier, load_dataset
 from h2gcn.training import Epoch
-from h2gcn.training.checkpoint import make_rule
+from h2gcn.training.stopping import make_rule
 
 RULES = {
     "score, patience 100": ("score", 100),

@@ -46,9 +46,9 @@ def flag(param: str, value: object = MISSING) -> str:
             "--id-column must be a name, got None",
         ),
         (
-            InputError("no room", hint={"ring_cap": 64, "ring_store": "rings"}),
-            "no room; try ring_cap=64 or ring_store='rings'",
-            "no room; try --ring-cap 64 or --ring-store rings",
+            InputError("no room", hint={"ring_cap": 64, "cache_dir": "rings"}),
+            "no room; try ring_cap=64 or cache_dir='rings'",
+            "no room; try --ring-cap 64 or --cache-dir rings",
         ),
         (InputError("no room", hint="take less"), "no room; take less", None),
         (InputError("no room", hint={}), "no room", None),
@@ -161,3 +161,14 @@ def test_a_place_is_put_before_the_place_that_is_known() -> None:
     )
     assert error.where is None
     assert type(UndefinedMeasureWarning("none").at("a")) is UndefinedMeasureWarning
+
+
+def test_a_message_with_a_place_keeps_its_value_and_its_notes() -> None:
+    value = [1, 2]
+    error = InputError("must be a number", param="l2", value=value, hint={"l2": 0})
+    error.add_note("in the second run")
+    moved = error.at("best.json")
+    assert moved.value is value
+    assert (moved.param, moved.where, moved.hint) == ("l2", "best.json", {"l2": 0})
+    assert moved.__notes__ == ["in the second run"]
+    assert error.where is None

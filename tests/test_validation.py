@@ -78,7 +78,6 @@ def test_a_misspelt_choice_is_told_the_nearest() -> None:
         ({"random_state": -1}, "must be None, an integer from 0 to 2**32 - 1"),
         ({"options": [1]}, "must be a dict of values by name"),
         ({"options": {1: 2}}, "must be a dict of values by name"),
-        ({"ring_store": "x" * 300}, "at most 255 bytes each"),
     ],
 )
 def test_a_classifier_names_the_parameter(

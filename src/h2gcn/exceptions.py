@@ -94,6 +94,11 @@ class _Message(Exception):
     def __str__(self) -> str:
         return self.render()
 
+    def __copy__(self) -> Self:
+        twin = type(self)(self.rule)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def __reduce__(self) -> Any:
         # What was given may be too large for another process, or not get there at all.
         state = dict(self.__dict__)

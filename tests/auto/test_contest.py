@@ -15,7 +15,7 @@ from h2gcn.auto import Contest, Member, Progress, hold_contest
 from h2gcn.auto.contest import FEW_NODES, FOLDS, LARGEST_SHARE
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
-from h2gcn.models.table_learners import _TIME_IS_UP
+from h2gcn.models.closed_form import time_is_up
 from h2gcn.training import Epoch, fit_temperature
 from support.graphs import adjacency
 
@@ -93,7 +93,7 @@ class Made:
         for step in range(0 if self.act.epochs else self.act.steps):
             self.stage.clock.now += self.act.seconds
             self.kept_ = step + 1
-            if self.act.steps > 1 and _TIME_IS_UP.get()(1.0):
+            if self.act.steps > 1 and time_is_up():
                 break
         return self
 

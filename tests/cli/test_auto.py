@@ -146,7 +146,7 @@ def test_a_time_too_short(run: Run, folder: Path) -> None:
     [
         (("--epochs", 3), "--epochs"),
         (("--dropout", 0.2, "--epochs", 3), "--epochs"),
-        (("--option", "directed=false", "--epochs", 3), "--epochs"),
+        (("--option", "activation=elu", "--epochs", 3), "--epochs"),
         (("--class-weight", "balanced", "--epochs", 3), "--epochs"),
     ],
 )

@@ -97,11 +97,5 @@ def test_features_that_moved_into_memory(run: Run, data: Path, tmp_path: Path) -
     x, kept = tmp_path / "x.npy", ("--checkpoint", tmp_path / "c")
     command = ("train", data, *QUICK, "--features", x, *kept)
     assert run(*command)[0] == 0
-    assert run(*command, "--resume")[0] == 0
     np.save(x, np.load(x).astype(np.float64))  # the same numbers
-    fails(
-        run(*command, "--resume"),
-        f"{tmp_path / 'c' / 'split-0'}: was made with the features in a file, not in "
-        "memory, which changes the last bits; set --features … so that they are there "
-        "again",
-    )
+    assert run(*command, "--resume")[0] == 0

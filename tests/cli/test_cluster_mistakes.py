@@ -76,7 +76,6 @@ def model(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--cluster", "local:1", "--out", "a.csv"], "--one-file makes one file"),
         (["--cluster", "local:1", "--one-file", "--out", "a.txt"], "must end in .csv"),
         (["--cluster", "local:1", "--guard-cells"], "--guard-cells is for one process"),
-        (["--cluster", "local:1", "--ring-store", "x"], "--ring-store is for one"),
         (["--cluster", "local:1", "--device", "cuda"], "--device is for one process"),
         (["--cluster", "local:1", "--decision", "top=3:0"], "compares all nodes"),
         pytest.param(

@@ -333,6 +333,21 @@ def test_what_the_system_refuses_names_the_file(
     fails(run("models"), "/a/b: Permission denied")
 
 
+@pytest.mark.parametrize(
+    ("number", "beginning"),
+    [
+        *((number, "cannot write: ") for number in (errno.ENOSPC, errno.EIO)),
+        *((number, "") for number in (errno.EMFILE, errno.ECONNREFUSED)),
+    ],
+)
+def test_without_a_file_only_what_is_of_writing_is_told_as_that(
+    number: int, beginning: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = os.strerror(number)
+    raising(OSError(number, said), monkeypatch)
+    fails(run("models"), f"h2gcn: error: {beginning}{said}")
+
+
 @pytest.mark.parametrize("room", [0, 100])
 @pytest.mark.parametrize("arguments", [["models"], ["--version"], ["--help"]])
 def test_a_full_disk_behind_stdout_is_a_line(

@@ -9,8 +9,9 @@ import pytest
 
 from h2gcn.estimator import read_manifest
 from h2gcn.io import TableOptions, read_graph, read_tables
-from h2gcn.rings import Needs
+from h2gcn.rings import plan
 from support.commands import Run
+from support.memory import rings_too_large
 
 N = 40
 QUICK = ("--epochs", 15, "-q")
@@ -249,10 +250,6 @@ def test_mistakes_with_features(run: Run, folder: Path, tmp_path: Path) -> None:
             ("--ring-cap", 4, "--model", "gcn"),
             ("error: --ring-cap is for", "'gcn' has none"),
         ),
-        (
-            ("--ring-cap", 4, "--ring-store", "d"),
-            ("--ring-cap does not go with --ring-store: a capped ring stays in",),
-        ),
         (("--memory-limit", 0), ("error: --memory-limit must be", "got 0")),
         (("--memory-limit", 5e-6), ("will not fit in memory", "the limit is 5.0 kB")),
     ],
@@ -263,19 +260,10 @@ def test_bad_options_for_rings(
     fails(run("train", folder, *QUICK, *options), *words)
 
 
-def test_where_the_rings_go_is_said(
-    run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rows_on_demand_are_announced(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = tmp_path / "rings"
-    code, _, err = run("train", folder, *LOUD, "--ring-store", store)
-    assert code == 0
-    assert "note: the rings fit in memory" in err
-    assert not store.exists()
-    monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)
-    code, _, err = run("train", folder, *LOUD, "--ring-store", store)
-    assert code == 0
-    assert f"of them are kept in {store}" in err
-    assert list(store.glob("*/ring-2.int32"))
+    monkeypatch.setattr(plan, "training_bytes", rings_too_large)
     code, _, err = run("train", folder, *LOUD, "--batch-size", 8)
     assert code == 0
     assert "their rows are computed when they are needed" in err
@@ -284,31 +272,27 @@ def test_where_the_rings_go_is_said(
 def test_predictions_have_the_options_about_the_machine(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, store = tmp_path / "model", tmp_path / "rings"
+    model = tmp_path / "model"
     assert run("train", folder, "--out", model, *QUICK)[0] == 0
     predict = "predict", model, folder, "--out", tmp_path / "p.csv"
     fails(
         run(*predict, "-q", "--memory-limit", 5e-6),
-        "the rings will not fit in memory: ",
-        "for the prediction, but the limit is 5.0 kB; nothing fits: ",
+        "the rings will not fit in memory: the prediction takes ",
+        "but the limit is 5.0 kB; nothing fits",
     )
     fails(run(*predict, "-q", "--memory-limit", 0), "--memory-limit must", "got 0")
     assert run(*predict)[0] == 0
     exact = rows(tmp_path / "p.csv")
-    monkeypatch.setattr(Needs, "memory", lambda *_: 2**60)
-    code, _, err = run(*predict, "--force", "--ring-store", store)
+    monkeypatch.setattr(plan, "training_bytes", rings_too_large)
+    code, _, err = run(*predict, "--force")
     assert code == 0
-    assert f"of them are kept in {store}" in err
-    assert list(store.glob("*/ring-2.int32"))
+    assert "computed when they are needed" in err
     assert [row["label"] for row in rows(tmp_path / "p.csv")] == [
         row["label"] for row in exact
     ]
 
 
-def test_json_holds_the_options(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_json_holds_the_options(run: Run, folder: Path) -> None:
     code, out, _ = run("train", folder, *QUICK, "--ring-cap", 3, "--json")
     assert code == 0
     assert json.loads(out)["config"]["ring_cap"] == 3
-    store = tmp_path / "rings"
-    code, out, _ = run("train", folder, *QUICK, "--ring-store", store, "--json")
-    assert json.loads(out)["config"]["ring_store"] == str(store)

@@ -1,8 +1,10 @@
 """Nothing that exists is replaced without --force, whatever writes it."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from h2gcn import Graph, NodeClassifier, io
 from h2gcn.cli import diagnose, evaluate, explain, options as src, report
+from h2gcn.exceptions import InputError
 from support import example_results
 from support.commands import Run, fails
 
@@ -216,13 +219,200 @@ def test_a_training_is_saved_beside_what_appeared_meanwhile(
     assert [file.name for file in (tmp_path / "new-2").iterdir()] == ["thesis.txt"]
 
 
-def test_reproduce_keeps_a_page_that_is_not_its_own(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_model_that_cannot_be_written_is_not_saved_beside(
+    force: tuple[str, ...],
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out, rename = tmp_path / "m", Path.rename
+    command = ("train", model.with_name("graph.npz"), "--model", "logistic", "-q")
+    if force:
+        assert run(*command, "--out", out)[0] == 0
+    else:
+        out.mkdir()  # it is empty, and may be used
+    failed = []
+
+    def fail_once(self: Path, target: Path) -> Path:
+        if self.name.endswith(".h2gcn-part") and not failed:
+            failed.append(target)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(self, target)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "rename", fail_once)
+    fails(run(*command, "--out", "m", *force), "error: m: cannot be written (Input/out")
+    assert not (tmp_path / "m-2").exists()
+    assert failed == [out]
+
+
+@pytest.mark.usefixtures("model")
+def test_force_does_not_save_beside(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit: Any = NodeClassifier.fit_checked
+
+    def during(self: NodeClassifier, *given: Any, **more: Any) -> NodeClassifier:
+        (tmp_path / "m").mkdir()
+        (tmp_path / "m" / "thesis.txt").write_text("mine")
+        return fit(self, *given, **more)
+
+    monkeypatch.setattr(NodeClassifier, "fit_checked", during)
+    monkeypatch.chdir(tmp_path)
+    command = ("train", "graph.npz", "--model", "logistic", "-q", "--force")
+    fails(run(*command, "--out", "m"), "error: m: holds other files")
+    assert not (tmp_path / "m-2").exists()
+    assert [file.name for file in (tmp_path / "m").iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("saved", ["model", "store"])
+def test_a_path_is_told_as_it_was_typed(
+    saved: str, model: Path, small_graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    Path("folder").mkdir()
+    Path("folder", "thesis.txt").write_text("mine")
+    save = {
+        "model": NodeClassifier.load("model").save,
+        "store": partial(io.write_store, small_graph),
+    }
+    with pytest.raises(InputError) as caught:
+        save[saved]("folder")
+    assert caught.value.where == "folder"
+
+
+TUNE = ("--model", "mlp", "--splits", 1, "--epochs", 2, "--scaling", "none", "-q")
+
+
+@pytest.mark.parametrize("content", ['{"mine": 1}', "[]", "no JSON", "model"])
+def test_tune_keeps_settings_and_a_model_that_no_search_has_left(
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: str,
+) -> None:
+    graph, out = tmp_path / "graph.npz", tmp_path / "t"
+    out.mkdir()
+    if content == "model":
+        model.rename(out / "model")
+        taken, file = out / "model", out / "model" / "bundle.json"
+    else:
+        taken = file = out / "best.json"
+        file.write_text(content)
+    before = file.read_bytes()
+    command = ("tune", graph, "--out", out, *TUNE)
+    with monkeypatch.context() as patch:  # before any work is done
+        patch.setattr(src, "load_source", None)
+        fails(run(*command), f"{taken}: already exists; try --force")
+    assert file.read_bytes() == before
+    assert [path.name for path in out.iterdir()] == [taken.name]
+    code, _, err = run(*command, "--force")
+    assert code == 0, err
+    assert file.read_bytes() != before
+    assert run(*command)[0] == 0  # the same search goes on
+
+
+@pytest.mark.parametrize("name", ["best.json", "model"])
+def test_tune_keeps_what_appears_during_the_search(
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    fit: Any = NodeClassifier.fit
+    target = tmp_path / "t" / name
+
+    def during(self: NodeClassifier, *given: Any, **more: Any) -> NodeClassifier:
+        if not target.exists():
+            if name == "model":
+                NodeClassifier.load(model).save(target)
+            else:
+                target.write_text("mine")
+        return fit(self, *given, **more)
+
+    monkeypatch.setattr(NodeClassifier, "fit", during)
+    command = ("tune", tmp_path / "graph.npz", "--out", tmp_path / "t", *TUNE)
+    fails(run(*command), f"{target}: already exists; try --force")
+    if name == "model":
+        assert NodeClassifier.load(target).model == "logistic"
+    else:
+        assert target.read_text() == "mine"
+    assert (tmp_path / "t" / "trials.jsonl").read_text()  # the runs are kept
+
+
+@pytest.mark.parametrize("name", ["theory", "frontier"])
+def test_reproduce_keeps_a_page_that_is_not_its_own(
+    name: str, run: Run, tmp_path: Path
+) -> None:
     page = tmp_path / "report.html"
     page.write_text("mine")
-    result = run("reproduce", "theory", "--no-run", "--out", tmp_path)
-    fails(result, f"{page}: already exists, in a folder without results")
+    example_results.leave(tmp_path, example_results.small())
+    before = sorted(tmp_path.iterdir())
+    result = run("reproduce", name, "--no-run", "--out", tmp_path)
+    fails(result, f"{page}: already exists, and is no page of results")
     assert page.read_text() == "mine"
-    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_reproduce_keeps_a_page_that_appears_during_the_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, page = tmp_path / "r", tmp_path / "r" / "report.html"
+    command = ("reproduce", "frontier", "--no-run", "-q", "--out", out)
+    link: Callable[..., None] = os.link
+
+    def late(beside: Path, target: Path) -> None:
+        target.write_bytes(b"mine")
+        link(beside, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", late)
+        result = run(*command)
+        fails((result[0], "", result[2]), f"{page}: already exists")
+    fails(run(*command), f"{page}: already exists")
+    assert page.read_bytes() == b"mine"
+    page.unlink()
+    for _ in range(2):  # its own page is made anew
+        code, _, err = run(*command)
+        assert code == 0, err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train GRAPH --out MODEL-2 --model auto --time-limit 1 -q --page FILE",
+        pytest.param(
+            "predict MODEL GRAPH --cluster local:2 --one-file --out FILE",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["train", "predict"],
+)
+def test_a_page_and_a_joined_file_that_appear_during_the_work_stay(
+    line: str,
+    run: Run,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / ("p.csv" if "predict" in line else "p.html")
+    words = {"MODEL": model, "GRAPH": tmp_path / "graph.npz", "FILE": file}
+    words["MODEL-2"] = tmp_path / "second"
+    link: Callable[..., None] = os.link
+
+    def late(beside: Path, target: Path) -> None:
+        if target.name == file.name:
+            target.write_bytes(b"mine")
+        link(beside, target)
+
+    monkeypatch.setattr(os, "link", late)
+    result = run(*(words.get(word, word) for word in line.split()))
+    fails((result[0], "", result[2]), f"{file}: already exists; try --force")
+    assert file.read_bytes() == b"mine"
 
 
 def test_a_link_to_an_empty_folder_is_followed(

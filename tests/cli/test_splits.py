@@ -195,7 +195,7 @@ def test_what_cannot_be(run: Run, folder: Path) -> None:
     )
     fails(
         run(*train, "--split-column", "part", "--group-column", "house"),
-        "--split-column and --group-column are two ways to split nodes",
+        "--group-column does not go with --split-column …: they are two ways",
     )
     fails(
         run("train", "texas", "--time-column", "day"),

@@ -315,7 +315,7 @@ def test_tune_json_is_one_object(run: Run, source: Path, tmp_path: Path) -> None
 def test_tuning_has_the_options_for_large_graphs(
     run: Run, source: Path, tmp_path: Path
 ) -> None:
-    out, x, store = tmp_path / "t", tmp_path / "x.npy", tmp_path / "rings"
+    out, x = tmp_path / "t", tmp_path / "x.npy"
     np.save(x, np.random.default_rng(0).normal(size=(30, 6)).astype(np.float32))
     options = ("--batch-size", 9, "--ring-cap", 2, "--memory-limit", 1)
     command = ("tune", source, "--out", out, "--features", x, *options, *QUICK)
@@ -331,7 +331,6 @@ def test_tuning_has_the_options_for_large_graphs(
     assert run(*line.split()[1:], "-q")[0] == 0
     again = run(*command[:-6], "--memory-limit", 2, *QUICK)
     assert again[0] == 0
-    fails(run(*command, "--ring-store", store), "a capped ring stays in memory")
 
 
 def test_tuning_is_held_to_the_limit(run: Run, source: Path, tmp_path: Path) -> None:
@@ -482,7 +481,11 @@ def test_three_splits_or_as_many_as_the_data_bring(
     command = ("tune", "x", *options, "--epochs", 2)
     assert json.loads(run(*command)[1])["splits"] == used
     if own == 2:
-        fails(run(*command, "--splits", 3), "--splits 3: the data have 2.", json=True)
+        fails(
+            run(*command, "--splits", 3),
+            "--splits must be at most 2, as many as the data have, got 3",
+            json=True,
+        )
     if own == 5:
         assert json.loads(run(*command, "--splits", 4)[1])["splits"] == 4
 
@@ -585,7 +588,7 @@ def test_texas_has_the_papers_grid(run: Run, data_root: Path, tmp_path: Path) ->
     assert len(settings) == 8
     assert all(setting["scaling"] == "rows" for setting in settings)
     result = run("tune", "texas", "--out", tmp_path / "t", "-q", "--splits", 11)
-    fails(result, "--splits 11: the data have 10")
+    fails(result, "--splits must be at most 10, as many as the data have, got 11")
 
 
 # ----------------------------------------------------------- settings from a file
@@ -666,7 +669,7 @@ def test_a_file_without_a_model_goes_with_any(
         ({"model": ["gcn"]}, ("'model' must be a name",)),
         ({"model": "h2gnc-2"}, ("Did you mean 'h2gcn-2'",)),
         ({"model": "gcn"}, ("settings of gcn", "--model is mlp")),
-        ({"l2": "much"}, ("l2 must be a number or null. Got 'much'",)),
+        ({"l2": "much"}, ("l2 must be a number or null, got 'much'",)),
         ({"l2": -1}, ("s.json: l2 must be in [0, inf), got -1",)),
         ({"options": {"heads": 3}}, ("mlp has no option 'heads'",)),
         ([1, 2], ("one JSON object",)),
@@ -752,9 +755,7 @@ def test_one_model_is_shown_in_full(run: Run, name: str) -> None:
 
 def test_a_formula_is_written_plainly(run: Run) -> None:
     said = run("models", "gcn")[1]
-    assert "    logits = Â dropout(σ(Â dropout(X) W_1)) W_2" in said.replace(
-        "A\N{COMBINING CIRCUMFLEX ACCENT}", "Â"
-    )
+    assert "    logits = Â dropout(σ(Â dropout(X) W₁)) W₂" in said
     assert "0.00025" in said, "its own L2 penalty"
 
 
@@ -763,7 +764,8 @@ JUMPING = [name for name, spec in MODELS.items() if spec.fixed.get("jumping")]
 
 @pytest.mark.parametrize("name", JUMPING)
 def test_jumping_knowledge_has_a_formula_of_its_own(run: Run, name: str) -> None:
-    (logits,) = re.findall(r"^    logits = .*", run("models", name)[1], re.MULTILINE)
+    said = run("models", name)[1].replace("₁", "_1").replace("₂", "_2")
+    (logits,) = re.findall(r"^    logits = .*", said, re.MULTILINE)
     assert "H_1 ‖ H_2" in logits, "the classifier sees both layers"
     assert logits.endswith("W_c")
     plain = run("models", name.removesuffix("-jk"))[1]
@@ -774,10 +776,10 @@ def test_jumping_knowledge_has_a_formula_of_its_own(run: Run, name: str) -> None
 def test_what_a_formula_uses_is_defined(run: Run) -> None:
     assert JUMPING == ["gcn-jk", "gcn-cheby-jk", "graphsage-jk"]
     for name in JUMPING[:2]:
-        assert "    H_0 = σ(dropout(X) W_e)\n" in run("models", name)[1]
+        assert "    H₀ = σ(dropout(X) W_e)\n" in run("models", name)[1]
     cheby = run("models", "gcn-cheby-jk")[1]
     assert "    g_W(X) = Σ" in cheby
-    assert "    H_1 = σ(g_{W^(1)}(H_0))\n" in cheby
+    assert "    H₁ = σ(g_W₁(H₀))\n" in cheby
     assert "    H_1 = σ([X ‖ M X] W_1)\n" in run("models", "graphsage-jk")[1]
 
 
@@ -833,8 +835,8 @@ def test_a_split_of_thousands_of_digits_is_one_line(run: Run, source: Path) -> N
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"val_score": 2}, "val_score must be a number <= 1.0. Got 2 instead."),
-        ({"config": {"epochs": "3"}}, "config.epochs must be an integer. Got '3'"),
+        ({"val_score": 2}, "val_score must be a number <= 1.0, got 2"),
+        ({"config": {"epochs": "3"}}, "config.epochs must be an integer, got '3'"),
         ({"config": {"run": 1}}, "config has no field 'run'"),
         ({"error": "why"}, "it has a score and an error, or neither"),
     ],

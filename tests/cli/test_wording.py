@@ -1,15 +1,18 @@
 """The library's parameters as the command line's flags."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from h2gcn import Graph, Split
 from h2gcn.cli import app, main
 from h2gcn.cli.console import Speech, flags_of, in_flags
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.io import write_npz
 
 COMMANDS: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 TRAIN = flags_of(COMMANDS["train"])
@@ -66,15 +69,14 @@ def test_a_value_of_a_settings_file_is_told_with_the_file() -> None:
     [
         ("use ring_cap=64.", "use --ring-cap 64."),
         ("add fill_missing=True, or mend it", "add --fill-missing, or mend it"),
-        ("name it with 'id_column'", "name it with --id-column"),
+        ("id_column=… names it", "--id-column … names it"),
         ("make it categorical=['plan']", "make it --categorical plan"),
         ("feature_columns=['a', 'b']", "--feature-column a,b"),
-        ("'edge_features' takes it", "--edge-feature takes it"),
+        ("edge_features=… takes it", "--edge-feature … takes it"),
         (
             "model='h2gcn-s1' and batch_size=256",
             "--model h2gcn-s1 and --batch-size 256",
         ),
-        ("ring_store=… keeps it", "--ring-store … keeps it"),
     ],
 )
 def test_arguments_in_prose_become_flags(said: str, shown: str) -> None:
@@ -95,6 +97,10 @@ def test_arguments_in_prose_become_flags(said: str, shown: str) -> None:
         r"C:\model=a\nodes.csv: there is no such file",
         "column 'ring_cap' must hold a finite number",
         "there is no column 'x'. Columns: 'id', 'ring_cap', 'split_column' and 'label'",
+        "line 3 names node 'time_column' (column 'target'), which is not there",
+        "the labels are 'a' and 'edge_weight'; 'id_column' is the class of one node",
+        "line 3 names node 'a ring_cap=64 b' and 'a/b ring_cap=64 c'",
+        "line 3 names node \"it's ring_cap=64 here\" and 'a \\' \" ring_cap=64 c'",
     ],
 )
 def test_what_is_no_argument_stays(said: str) -> None:
@@ -179,6 +185,49 @@ def test_a_failure_is_one_json_object_too(
     assert f"h2gcn: error: {found['error']}\n" in err
 
 
+GAPS = ({"n.csv": "id,a,y\n1,,x\n2,1,y\n"}, {"n.csv": "id,a,b,y\n1,,,x\n2,1,1,y\n"})
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "where"),
+    [
+        ("diagnose --nodes n.csv --edges e.csv", GAPS[0], "n.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", GAPS[1], "n.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"e.csv": "from,to\n1,7\n"}, "e.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"e.csv": "from,to\n"}, "e.csv"),
+        ("diagnose --nodes n.csv --edges e.csv", {"n.csv": "a,y\n1,x\n"}, "n.csv"),
+        ("diagnose g.npz", {"g.npz": "no archive"}, "g.npz"),
+        ("diagnose store", {"store/manifest.json": "{"}, "store/manifest.json"),
+        ("predict nosuch g.npz", {}, "nosuch"),
+        ("predict model g.npz", {"model/bundle.json": "["}, "model/bundle.json"),
+        ("train g.npz --settings s.json", {"s.json": '{"l2": '}, "s.json"),
+        ("report empty", {"empty/a.txt": ""}, "empty"),
+    ],
+)
+def test_a_failure_names_the_file(
+    line: str,
+    files: dict[str, str],
+    where: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    usual = {"n.csv": "id,a,y\n1,5,x\n2,1,y\n", "e.csv": "from,to\n1,2\n"}
+    for name, content in (usual | files).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    monkeypatch.chdir(tmp_path)
+    assert main([*line.split(), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["where"] == where
+    assert found["error"].startswith(f"{where}: ")
+    if files in GAPS:
+        told = "; --fill-missing puts the median of the column there"
+        assert found["error"].count(told) == GAPS.index(files) + 1
+    if "7" in files.get("e.csv", ""):
+        assert "; --drop-unknown leaves such edges out" in found["error"]
+
+
 @pytest.mark.parametrize(
     "arguments", [["trian", "--json"], ["--json", "train"], ["serve", "m", "--json"]]
 )
@@ -244,3 +293,24 @@ def test_what_to_do_about_a_file_is_told_in_flags() -> None:
     told = "nodes.csv: 'id_column' holds nothing; --fill-missing puts the median of"
     assert speech().render(said).startswith(told)
     assert said.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("n_splits", "rule"),
+    [
+        (0, "must be 0: g has no split, so the seed draws one"),
+        (1, "must be 0, the only split of g"),
+        (3, "must be 0 to 2, the splits of g"),
+    ],
+)
+def test_a_split_that_is_not_there(
+    n_splits: int,
+    rule: str,
+    small_graph: Graph,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    splits = [Split([0, 1, 2, 3, 4, 5], [6], [7])] * n_splits
+    write_npz(replace(small_graph, name="g", splits=splits), tmp_path / "g.npz")
+    assert main(["train", str(tmp_path / "g.npz"), "--split", "3"]) == 2
+    assert f"error: --split {rule}, got 3\n" in capsys.readouterr().err

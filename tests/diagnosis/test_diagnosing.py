@@ -415,9 +415,9 @@ def test_a_hubs_ring_is_a_warning_with_its_size_its_reason_and_a_remedy() -> Non
     times = round(found.forecast.entries[1] / found.forecast.entries[0])
     for told in (
         f"The 2-hop ring holds about {finding.count:,} entries, {times:,} times those",
-        "takes about 9.3 GB",
+        "takes about 9.2 GB",
         "node ring_cap=hub is a hub of 20,000 neighbours",
-        "With ring_cap=64, which draws 64 entries a node, it is about",
+        "With ring_cap=64, which samples 64 entries per node, it takes about",
     ):
         assert told in finding.message
     severities = [one.severity for one in found.audit.findings]
@@ -524,7 +524,7 @@ def test_a_ring_is_looked_at_some_rows_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = diagnose(bipartite()).rings
-    monkeypatch.setattr("h2gcn.rings.exact.RING_BLOCK", 1)
+    monkeypatch.setattr("h2gcn.rings.rings.ITER_ENTRIES", 1)
     assert diagnose(bipartite()).rings == whole
 
 

@@ -228,7 +228,6 @@ OF_MEMBERS = [
     ("options", {"heads": 4}),
     ("class_weight", "balanced"),
     ("batch_size", 8),
-    ("ring_store", "rings"),
 ]
 
 

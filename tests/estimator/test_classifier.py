@@ -75,7 +75,6 @@ def test_the_defaults() -> None:
         "calibrate": True,
         "batch_size": None,
         "ring_cap": None,
-        "ring_store": None,
         "memory_limit": None,
         "time_limit": None,
         "refit": False,
@@ -92,7 +91,7 @@ def test_none_is_the_models_own_value() -> None:
         "dropout": 0.5,
         "activation": "relu",
         "hidden_channels": 64,
-        "options": {"directed": False, "labels": False},
+        "options": {},
     }
     given = NodeClassifier().get_params()
     assert NodeClassifier().resolved_params() | {"verbose": False} == given | paper
@@ -127,24 +126,6 @@ def test_an_option_is_given_one_way_only(name: str, given: Any, option: Any) -> 
     for use in (clf.check_params, clf.resolved_params, lambda: clf.fit(ring_graph())):
         with refused(param=name, words=words):
             use()
-
-
-def test_options_are_checked_for_the_graphs_number_of_classes() -> None:
-    # Next to class 0 is class 1, next to 1 is 2, next to 2 is 0.
-    turn = np.eye(3)[[1, 2, 0]]
-    graph = ring_graph(n_classes=3, classes=np.array(["c", "a", "b"]))
-    clf = classifier(model="linbp", options={"compatibility": turn, "steps": 1})
-    clf.check_params(3)
-    clf.fit(graph, Split(train=[0, 13, 26], val=[1], test=[]))
-    # Rows follow classes_: neighbours of 0, which is c, are a; of 13, a, are b; of
-    # 26, b, are c.
-    assert clf.classes_.tolist() == ["c", "a", "b"]
-    found = clf.predict(graph, [29, 1, 12, 14, 25, 27]).tolist()
-    assert found == ["a", "a", "b", "b", "c", "c"]
-    with pytest.raises(InputError, match=r"^compatibility must be 2 x 2 numbers"):
-        clf.check_params()
-    with pytest.raises(InputError, match=r"^compatibility must be 2 x 2 numbers"):
-        clf.fit(ring_graph())
 
 
 @each("model", ["label-propagation", "linbp", "bp", "zoobp", "decoupled-smoothing"])
@@ -215,26 +196,29 @@ def test_repr_names_what_is_not_the_default() -> None:
 
 
 @each(
-    "options",
+    ("options", "rule", "hint"),
     [
-        {"dropout": 7},
-        {"hidden_channels": 0},
-        {"activation": "tanh"},
-        {"epochs": 0},
-        {"patience": -1},
-        {"learning_rate": 0.0},
-        {"l2": -1},
-        {"metric": "f1"},
-        {"optimizer": "adamw"},
-        {"stopping": "lost"},
-        {"scaling": "standart"},
-        {"device": "gpu"},
+        ({"dropout": 7}, "must be in [0, 1)", None),
+        ({"hidden_channels": 0}, "must be an integer, at least 1", None),
+        ({"activation": "tanh"}, "must be one of 'relu', 'elu', 'none'", None),
+        ({"epochs": 0}, "must be an integer, at least 1", None),
+        ({"patience": -1}, "must be an integer, at least 1", None),
+        ({"learning_rate": 0.0}, "must be in (0, inf)", None),
+        ({"l2": -1}, "must be in [0, inf)", None),
+        ({"metric": "f1"}, "must be one of 'accuracy', 'macro_f1'", None),
+        ({"optimizer": "adamw"}, "must be one of 'adam'", "did you mean 'adam'?"),
+        ({"stopping": "lost"}, "must be one of 'score'", "did you mean 'loss'?"),
+        ({"scaling": "standart"}, "must be one of", "did you mean 'standard'?"),
+        ({"device": "gpu"}, "must be one of 'auto', 'cpu'", "did you mean 'cpu'?"),
     ],
 )
-def test_bad_parameters_fail_in_fit(options: dict[str, Any]) -> None:
+def test_bad_parameters_fail_in_fit(
+    options: dict[str, Any], rule: str, hint: str | None
+) -> None:
     clf = classifier(**options)
-    with refused(**only(options)):
+    with refused(**only(options), hint=hint) as caught:
         clf.fit(ring_graph())
+    assert caught.value.rule.startswith(rule)
     with pytest.raises(NotFittedError):
         clf.predict(ring_graph())
 

@@ -58,8 +58,6 @@ EXACT = (
     ("boosted-trees", {}),
     ("h2gcn-1", {}),
     ("h2gcn-2", {"activation": "none"}),
-    ("h2gcn-2", {"options": {"directed": True}}),
-    ("h2gcn-1", {"options": {"labels": True}, "activation": "none"}),
     ("h2gcn-1", {"ring_cap": 2}),
     ("mlp", {"activation": "none"}),
     ("sgc", {}),

@@ -1,7 +1,5 @@
 """Hubs: whose rings are capped by themselves, whose are not, and what is said."""
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +11,14 @@ from h2gcn.auto import Member
 from h2gcn.estimator import parameters
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
-from h2gcn.rings import automatic_cap, footprint, forecast_ring
+from h2gcn.rings import auto_max_neighbors, forecast_rings, plan
 from support.commands import Run, fails
 from support.graphs import adjacency
 from support.refusals import refused
 from support.tiny_benchmarks import AT_HAND
 
 LEAVES = 60
-CAPPED = r"of each node's ring 8 are drawn instead.*\(ring_cap=8\); ring_cap='exact'"
+CAPPED = r"8 of each node's ring are sampled instead.*\(ring_cap=8\); ring_cap='exact'"
 NET = {"epochs": 5, "patience": 5, "stopping": "loss"}
 TABLE = {"options": {"table": "own+rings+labels"}}
 MEMBERS = (
@@ -32,16 +30,13 @@ MEMBERS = (
 
 
 @pytest.fixture(autouse=True)
-def low(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def low(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a ring of some thousand entries be large, and a cap be of 8."""
-    monkeypatch.setattr(footprint, "MANY", 2000)
-    monkeypatch.setattr(footprint, "TIMES", 10)
-    monkeypatch.setattr(footprint, "RING_CAP", 8)
-    monkeypatch.setattr(parameters, "WALKS", 1000)
+    monkeypatch.setattr(plan, "CAPPED_ENTRIES", 2000)
+    monkeypatch.setattr(plan, "CAPPED_RATIO", 10)
+    monkeypatch.setattr(plan, "MAX_NEIGHBORS", 8)
+    monkeypatch.setattr(parameters, "MIN_FORECAST_WALKS", 1000)
     monkeypatch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: MEMBERS)
-    footprint._speeds.cache_clear()
-    yield
-    footprint._speeds.cache_clear()
 
 
 @pytest.fixture
@@ -84,31 +79,23 @@ def test_exact_stays_exact(graph: Graph, model: str) -> None:
     assert np.array_equal(logits, exact.predict_logits(graph))
 
 
-def test_what_has_no_far_ring_is_not_capped(graph: Graph, tmp_path: Path) -> None:
+def test_what_has_no_far_ring_is_not_capped(graph: Graph) -> None:
     assert fit(graph, "mlp", ring_cap="auto", epochs=2).params_["ring_cap"] is None
     near = {"options": {"table": "own+ring1+degrees"}, "ring_cap": "auto"}
     assert fit(graph, "logistic", **near).params_["ring_cap"] is None
-    stored = fit_quietly(graph, ring_cap="auto", ring_store=tmp_path)
-    assert stored.params_["ring_cap"] is None
-
-
-def fit_quietly(graph: Graph, **params: object) -> NodeClassifier:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", H2GCNWarning)
-        return fit(graph, **params)  # type: ignore[arg-type]
 
 
 def test_a_small_graph_is_not_capped(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(footprint, "MANY", 10**6)
+    monkeypatch.setattr(plan, "CAPPED_ENTRIES", 10**6)
     assert fit(graph, ring_cap="auto").params_["ring_cap"] is None
 
 
 def test_auto_has_its_members_draw(graph: Graph, tmp_path: Path) -> None:
     with pytest.warns(H2GCNWarning, match=CAPPED) as told:
         clf = fit(graph, "auto", time_limit=60.0)
-    assert len([one for one in told if "are drawn" in str(one.message)]) == 1
+    assert len([one for one in told if "are sampled" in str(one.message)]) == 1
     assert clf.params_["ring_cap"] == 8
     assert clf.contest_ is not None
     caps = {
@@ -160,7 +147,7 @@ def test_no_benchmark_is_capped(
 ) -> None:
     monkeypatch.undo()
     graph = load_dataset(name, root=data_root)
-    assert automatic_cap(forecast_ring(graph.adj), graph.n_nodes) is None
+    assert auto_max_neighbors(forecast_rings(graph.adj), graph.n_nodes) is None
 
 
 # -------------------------------------------------------------------- the command line
@@ -195,7 +182,7 @@ def test_ones_own_hub_is_capped_and_the_flag_is_named(
     code, out, err = run("train", folder, *QUICK, "--ring-cap", "exact", "--json")
     assert code == 0, err
     assert '"ring_cap": null' in out
-    assert "are drawn" not in err
+    assert "are sampled" not in err
 
 
 def test_auto_and_predict_on_the_command_line(
@@ -209,7 +196,7 @@ def test_auto_and_predict_on_the_command_line(
     code, _, err = run("train", folder, "--ring-cap", "exact")
     assert code == 0, err
     assert "h2gcn-1 is trained" not in err, "auto stays auto"
-    assert "are drawn" not in err
+    assert "are sampled" not in err
 
 
 def test_settings_hold_the_cap_that_was_chosen(

@@ -115,8 +115,7 @@ def test_nodes_alone_are_as_among_all(
 @pytest.mark.parametrize(
     "more",
     [
-        {"model": "h2gcn-2", "options": {"directed": True, "labels": True}},
-        {"model": "h2gcn-2", "options": {"labels": True}, "ring_cap": 3},
+        {"model": "h2gcn-2", "ring_cap": 3},
         {"model": "h2gcn-ns0", "ring_cap": 2},
         {"model": "h2gcn-1", "batch_size": 2},
         {"model": "logistic", "options": {"table": TABLE_OF_ALL}},
@@ -185,8 +184,7 @@ def test_new_nodes_are_as_in_a_graph_that_always_had_them(
 @pytest.mark.parametrize(
     "more",
     [
-        {"model": "h2gcn-2", "options": {"directed": True, "labels": True}},
-        {"model": "h2gcn-2", "options": {"labels": True}, "ring_cap": 3},
+        {"model": "h2gcn-2", "ring_cap": 3},
         {"model": "logistic", "options": {"table": TABLE_OF_ALL}},
     ],
     ids=str,

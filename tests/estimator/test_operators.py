@@ -10,7 +10,7 @@ import torch
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import build_operators, operators, plan_operators
-from h2gcn.rings import RingOptions, exact_rings, plan as ring_plan
+from h2gcn.rings import RingOptions, plan as ring_plan
 from support.cases import each
 from support.graphs import one_way
 
@@ -22,7 +22,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what was called of those that look at a whole graph."""
     called: list[str] = []
     for module, name in (
-        (ring_plan, "forecast_ring"),
+        (ring_plan, "forecast_rings"),
         (operators, "plan_rings"),
         (operators, "check_memory"),
         (operators, "build_rings"),
@@ -45,7 +45,7 @@ def test_a_fit_with_a_checkpoint_plans_once(
 ) -> None:
     clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0, memory_limit=limit)
     clf.fit(small_graph, checkpoint=tmp_path / "c")
-    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+    assert calls == ["plan_rings", "forecast_rings", "build_rings"]
 
 
 @pytest.mark.parametrize("model", ["gcn", "mlp", "linbp"])
@@ -67,8 +67,6 @@ def test_a_model_without_rings_is_checked_once(
         ("gam", {}, (120, 120)),
         ("gdc", {}, (900,)),
         ("gdc", {"top": 5}, (150,)),
-        ("h2gcn-s1", {"directed": True}, (60, 60)),
-        ("h2gcn-1", {"directed": True}, (60, 60, "far", "far")),
     ],
 )
 def test_every_operator_is_forecast(
@@ -84,21 +82,9 @@ def test_every_operator_is_forecast(
         operators, "check_memory", lambda _, sizes, *__, **___: asked.append(sizes)
     )
     plan = plan_operators(graph, model, CPU, given=options)
-    far = int(exact_rings(graph.directed)[1].nnz)
-    assert asked == [tuple(far if size == "far" else size for size in entries)]
+    assert asked == [entries]
     made = build_operators(plan)
     assert tuple(op.scipy.nnz for op in made) == asked[0] or model in ("gcn", "gam")
-
-
-def test_options_that_change_the_operators_make_others(small_graph: Graph) -> None:
-    graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
-    given = {"directed": True}
-    plain = build_operators(plan_operators(graph, "h2gcn-1", CPU))
-    both = build_operators(plan_operators(graph, "h2gcn-1", CPU, given=given))
-    assert (len(plain), len(both)) == (2, 4)
-    assert plan_operators(graph, "h2gcn-1", CPU).ready is None
-    again = plan_operators(graph, "h2gcn-1", CPU, given={**given, "dropout": 0.1})
-    assert again.ready is both
 
 
 def test_options_of_operators_by_value(small_graph: Graph) -> None:
@@ -120,7 +106,7 @@ def test_what_is_in_memory_is_not_planned_again(
     clf.fit(small_graph)
     assert calls == []
     clf.predict(replace(small_graph))
-    assert calls == ["plan_rings", "forecast_ring", "build_rings"]
+    assert calls == ["plan_rings", "forecast_rings", "build_rings"]
 
 
 def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
@@ -130,5 +116,5 @@ def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
     again = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(limit=1e9))
     assert again.ready is made
     assert build_operators(again) is made
-    other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(cap=2))
+    other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(max_neighbors=2))
     assert (other.storage, other.ready) == ("capped", None)

@@ -30,15 +30,15 @@ def test_not_a_number_is_shown_as_no_value(tmp_path: Path) -> None:
 
 
 BAD: dict[str, Any] = {
-    "not an object": ([1], "it must be an object. Got a list of 1 instead."),
+    "not an object": ([1], "it must be an object, got a list of 1"),
     "no name": ({"title": "x"}, "lacks experiment"),
     "tables": (
         {"experiment": "x", "tables": {}},
-        "tables must be a list or null. Got an object of 0 instead.",
+        "tables must be a list or null, got an object of 0",
     ),
     "a table": (
         {"experiment": "x", "tables": [1]},
-        "tables.0 must be an object. Got 1 instead.",
+        "tables.0 must be an object, got 1",
     ),
     "no rows": (
         result(tables=[{"name": "t", "title": "T", "columns": []}]),
@@ -50,15 +50,15 @@ BAD: dict[str, Any] = {
     ),
     "a mean": (
         result(tables=[table({"gcn": [cell("x")]}, ["texas"])]),  # type: ignore[arg-type]
-        "tables.0.rows.0.cells.0.mean must be an integer or a number or null. Got 'x'",
+        "tables.0.rows.0.cells.0.mean must be an integer or a number or null, got 'x'",
     ),
     "a mean without end": (
         result(tables=[table({"gcn": [cell(1e200)]}, ["texas"])]),
-        "tables.0.rows.0.cells.0.mean must be a number <= 1000000000000000.0. Got 1e+",
+        "tables.0.rows.0.cells.0.mean must be a number <= 1000000000000000.0, got 1e+",
     ),
     "an interval": (
         result(tables=[table({"gcn": [cell(1.0, interval=[1.0])]}, ["texas"])]),
-        "tables.0.rows.0.cells.0.interval must be a list of length 2. Got a list of 1",
+        "tables.0.rows.0.cells.0.interval must be a list of length 2, got a list of 1",
     ),
     "a verdict": (
         result(tables=[table({"gcn": [cell(1.0, verdict="good")]}, ["texas"])]),
@@ -66,11 +66,11 @@ BAD: dict[str, Any] = {
     ),
     "decimals": (
         result(tables=[table({}, [], decimals=-1)]),
-        "tables.0.decimals must be an integer >= 0. Got -1 instead.",
+        "tables.0.decimals must be an integer >= 0, got -1",
     ),
     "notes": (
         result(tables=[table({}, [], notes="x")]),
-        "tables.0.notes must be a list or null. Got 'x' instead.",
+        "tables.0.notes must be a list or null, got 'x'",
     ),
     "series": (
         result(figures=[figure([{"name": "a", "x": [1], "mean": [1, 2]}])]),
@@ -82,7 +82,7 @@ BAD: dict[str, Any] = {
     ),
     "values": (
         result(figures=[figure([{"name": "a", "x": [1], "mean": ["2"]}])]),
-        "figures.0.series.0.mean.0 must be an integer or a number or null. Got '2'",
+        "figures.0.series.0.mean.0 must be an integer or a number or null, got '2'",
     ),
     "matrix": (
         result(cards={"a": {"compatibility": [[1, 2]]}}),
@@ -90,12 +90,12 @@ BAD: dict[str, Any] = {
     ),
     "a checksum": (
         result(cards={"a": {"checksum": ["x"]}}),
-        "card 'a': checksum must be text or null. Got a list of 1 instead.",
+        "card 'a': checksum must be text or null, got a list of 1",
     ),
-    "failed": (result(failed=["x"]), "failed.0 must be an object. Got 'x' instead."),
+    "failed": (result(failed=["x"]), "failed.0 must be an object, got 'x'"),
     "a failed run": (
         result(failed=[{"error": 5}]),
-        "a run that failed: error must be text. Got 5 instead.",
+        "a run that failed: error must be text, got 5",
     ),
 }
 

@@ -212,17 +212,13 @@ def test_a_key_changes_with_directions_where_the_model_follows_them(
         }
 
     assert len(keys("dir-gnn")) == 3
-    assert len(keys("h2gcn-1", options={"directed": True})) == 3
     assert len(keys("h2gcn-1")) == 1
 
 
-@pytest.mark.parametrize("setting", [{"options": {"directed": True}}, {}], ids=str)
-def test_a_setting_with_directions_is_run(
-    small_graph: Graph, store: Store, setting: dict[str, Any]
-) -> None:
+def test_a_setting_with_directions_is_run(small_graph: Graph, store: Store) -> None:
     graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
-    tried = [{"epochs": 2, **setting}]
-    (first,) = tune(graph, "h2gcn-1", tried, SPLITS[:1], seed=0, store=store)
+    tried = [{"epochs": 2}]
+    (first,) = tune(graph, "dir-gnn", tried, SPLITS[:1], seed=0, store=store)
     assert first.error is None
     assert store.records[0]["checksum"] == graph_card(small_graph)["checksum"]
 
@@ -363,10 +359,10 @@ def test_a_capped_ring_is_tuned_where_the_exact_one_does_not_fit(
 
 
 def test_the_machine_does_not_make_a_run_another(
-    small_graph: Graph, store: Store, tmp_path: Path
+    small_graph: Graph, store: Store
 ) -> None:
     grid = [{"epochs": 2}]
-    for machine in (None, {"memory_limit": 1.0, "ring_store": str(tmp_path)}):
+    for machine in (None, {"memory_limit": 1.0}):
         tune(small_graph, "h2gcn-1", grid, SPLITS, seed=0, store=store, machine=machine)
     assert len(store.records) == len(SPLITS)
     assert store.records[0]["config"] == {"epochs": 2}

@@ -207,7 +207,7 @@ def saved(model: str) -> Path:
     if model in ("h2gcn-1", "gat"):
         params |= {"epochs": 2, "hidden_channels": 4}
     if model == "boosted-trees":
-        params["options"] = {"trees": 3}
+        params["options"] = {"n_estimators": 3}
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", H2GCNWarning)
         patch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: CHEAP)
@@ -407,7 +407,7 @@ def read_settings(file: Path) -> None:
 
 
 def read_best(file: Path) -> None:
-    TuneFolder(file.parent).check_search("mlp", 0, graph())
+    TuneFolder(file.parent).check_search("mlp", 0, graph(), force=False)
 
 
 BEST = {

@@ -243,7 +243,7 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
-BOUNDLESS = ("epochs", "patience", "trees", "steps", "rounds", "path")
+BOUNDLESS = ("epochs", "patience", "n_estimators", "steps", "rounds", "path")
 """What may be large, and then takes long; paths are not to be made up."""
 
 

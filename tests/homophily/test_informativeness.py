@@ -16,7 +16,7 @@ from h2gcn.homophily import (
     ring_shares,
     walk_ends,
 )
-from h2gcn.rings import forecast_ring
+from h2gcn.rings import forecast_rings
 from support.cases import each
 from support.graphs import adjacency
 
@@ -148,7 +148,7 @@ def test_notes_say_why_there_is_no_value() -> None:
 def test_rings_have_their_informativeness() -> None:
     edges = [(u, v) for u in range(4) for v in range(4, 8)]
     graph = Graph(x=np.eye(8), adj=adjacency(8, edges), y=np.arange(8) // 4)
-    near, far = ring_shares(graph, forecast_ring(graph.adj), 100)
+    near, far = ring_shares(graph, forecast_rings(graph.adj), 100)
     assert near.informativeness == pytest.approx(label_informativeness(graph))
     assert far.informativeness == pytest.approx(1.0)
     # R(R − 1)/4N over the entropy of two equal classes.

@@ -53,7 +53,7 @@ def test_edge_list_with_labels(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"# nothing\n", "has no edges"),
-        (b"a\nb\n", "must hold source and target. Got 'a'"),
+        (b"a\nb\n", "must hold source and target, got 'a'"),
         (b"a b\n# c\na b c\n", "line 3 has 3 columns, those before have 2"),
         (b"a b\n\xff c\n", r"not UTF-8 \(byte 4, line 2\)"),
     ],

@@ -72,7 +72,7 @@ def test_no_edges_leave_an_empty_matrix() -> None:
     [
         ([0, 3], [1, 1], r"^sources must lie in 0 … 2.*got 3 at edge 1"),
         ([0], [-1], r"^targets must lie in 0 … 2.*got -1 at edge 0"),
-        ([0, 1], [1], r"same length. Got 2 and 1"),
+        ([0, 1], [1], r"same length, got 2 and 1"),
         ([0.5], [1], r"integers.*float64"),
     ],
 )

@@ -130,7 +130,6 @@ def test_commands_say_so_in_one_line(tmp_path: Path, run: Run) -> None:
     "command",
     [
         ("train", "g.txt", "--page", "{}/p.html"),
-        ("train", "g.txt", "--ring-store", "{}"),
         ("tune", "g.txt", "--out", "{}"),
         ("predict", "{}", "g.txt"),
         ("predict", "model", "g.txt", "--out", "{}/p.csv"),

@@ -81,7 +81,7 @@ def test_networkx_without_attributes_has_structural_features() -> None:
         ({"age": None}, {}, r"'age' must be there at each node.*Node 'a' has None"),
         ({"age": float("nan")}, {}, r"'age' must be finite. Node 'a' has nan"),
         ({"vec": [1.0]}, {}, r"'vec' must be there at each node, of one length"),
-        ({}, {"features": ["town"]}, r"'town' must be numbers. Got 'Rome'"),
+        ({}, {"features": ["town"]}, r"'town' must be numbers, got 'Rome'"),
         ({}, {"features": ["agee"]}, r"attribute 'agee'. Did you mean 'age'\?"),
         ({}, {"label": "species"}, "No node has an attribute 'species'"),
     ],
@@ -271,7 +271,7 @@ def test_networkx_attributes_of_odd_shapes() -> None:
     made = from_networkx(graph, features=["mixed"])
     assert made.x.tolist() == [[n] for n in range(len(graph))]
     assert made.classes.tolist() == ["[0 1]"]
-    with pytest.raises(InputError, match=r"'one' must be numbers. Got array\(0\)"):
+    with pytest.raises(InputError, match=r"'one' must be numbers, got array\(0\)"):
         from_networkx(graph, features=["one"])
 
 

@@ -130,7 +130,7 @@ def test_pyg_mistakes(tmp_path: Path, mistake: str) -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(InputError, match="Got 'int' instead"):
+    with pytest.raises(InputError, match=r"got int$"):
         read_graph(3)
     graph = labelled_graph(0)
     assert read_graph(graph) is graph
@@ -196,7 +196,7 @@ def test_broken_pt_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"bad\.pt: .*not a file of torch\.save"):
             read_pt(path)
     torch.save([1, 2], path)
-    with pytest.raises(InputError, match="Got 'list' instead"):
+    with pytest.raises(InputError, match=r"got list$"):
         read_pt(path)
 
 

@@ -266,7 +266,7 @@ def test_edges_of_a_store_can_be_weighed(tmp_path: Path) -> None:
     write_store(graph, tmp_path / "store")
     found = read_graph(tmp_path / "store", options=TableOptions(edge_weight="hours"))
     assert found.edge_weight == "hours"
-    with pytest.raises(InputError, match="'label_column' is for tables"):
+    with pytest.raises(InputError, match="label_column is for tables"):
         read_graph(tmp_path / "store", options=TableOptions(label_column="part"))
 
 
@@ -344,7 +344,7 @@ def test_a_store_that_may_only_be_read_is_read(store: Path) -> None:
         (lambda s: change(s, classes=["a"]), r"labels\.npy: does not fit"),
         (lambda s: change(s, edges=1), r"indices\.npy: does not fit"),
         (lambda s: change(s, files={}), "names no file indptr.npy"),
-        (lambda s: change(s, name=3), ": name must be text. Got 3 instead"),
+        (lambda s: change(s, name=3), ": name must be text, got 3"),
         (lambda s: (s / "manifest.json").write_text("{"), "truncated or not JSON"),
     ],
 )

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from h2gcn.models.belief import from_edges, from_neighbours, project, sinkhorn
+from h2gcn.models.compatibility import from_edges, from_neighbors, project, sinkhorn
 from h2gcn.sparse import Operator
 from support.cases import each
 from support.graphs import adjacency
@@ -39,9 +39,6 @@ def scaled(matrix: Matrix, turns: int = 3000) -> Matrix:
 
 def symmetric(matrix: Matrix) -> Matrix:
     return (matrix + matrix.T) / 2
-
-
-# ---------------------------------------------------------------------- projections
 
 
 @each("n_classes", [1, 2, 5])
@@ -88,14 +85,6 @@ def test_a_projection_is_symmetric_and_doubly_stochastic() -> None:
     np.testing.assert_allclose(result, symmetric(scaled(matrix, 300)), atol=1e-10)
 
 
-def test_a_projection_leaves_what_is_projected_already() -> None:
-    matrix = torch.tensor([[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]]).double()
-    torch.testing.assert_close(project(matrix), matrix)
-
-
-# ----------------------------------------------------- edges between training nodes
-
-
 def counted(adj: sp.csr_array, y: list[int], index: list[int], c: int) -> Matrix:
     """Return e(i, j) over the edges whose ends are both in `index`."""
     a, counts = adj.toarray(), np.zeros((c, c))
@@ -111,14 +100,6 @@ def edges(adj: sp.csr_array, y: list[int], index: list[int], c: int) -> Matrix:
     return from_edges(operator(adj), labels, nodes, c).numpy()
 
 
-def test_edges_between_training_nodes_are_counted_and_projected() -> None:
-    y, index = [0, 1, 2, 1, 0, 2], [0, 1, 2, 3]
-    counts = counted(SIX, y, index, 3)
-    assert counts.tolist() == [[0, 2, 1], [2, 0, 2], [1, 2, 0]]
-    expected = symmetric(scaled(counts + 0.01 * 10 / 9))
-    np.testing.assert_allclose(edges(SIX, y, index, 3), expected, atol=1e-6)
-
-
 @each("seed", range(5))
 def test_random_edges_are_counted_and_projected(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -129,14 +110,6 @@ def test_random_edges_are_counted_and_projected(seed: int) -> None:
     assert (counts.sum(axis=1) > 0).all()
     expected = symmetric(scaled(counts + 0.01 * counts.mean()))
     np.testing.assert_allclose(edges(adj, y, index, 4), expected, atol=1e-6)
-
-
-def test_only_the_training_nodes_labels_count() -> None:
-    y, index = [0, 1, 2, 1, 0, 2], [0, 1, 2, 3]
-    without = sp.csr_array(SIX[:4][:, :4])
-    np.testing.assert_array_equal(
-        edges(SIX, y, index, 3), edges(without, y[:4], index, 3)
-    )
 
 
 def test_a_multiple_of_the_adjacency_gives_the_same() -> None:
@@ -178,13 +151,10 @@ def test_any_edges_give_a_symmetric_doubly_stochastic_matrix(
     assert (result >= 0).all()
 
 
-# -------------------------------------------------- neighbours of the training nodes
-
-
 def neighbours(
     adj: sp.csr_array, beliefs: Matrix, labels: list[int], index: list[int]
 ) -> Matrix:
-    return from_neighbours(
+    return from_neighbors(
         operator(adj),
         torch.from_numpy(beliefs.astype(np.float32)),
         torch.tensor(labels, dtype=torch.int64),
@@ -225,14 +195,6 @@ def test_rows_are_the_mean_beliefs_around_a_classs_training_nodes(seed: int) -> 
     np.testing.assert_allclose(
         neighbours(adj, beliefs, labels, index), expected, atol=1e-6
     )
-
-
-def test_training_nodes_without_neighbours_are_left_out() -> None:
-    beliefs = random_beliefs(6, 2)
-    with_lone = neighbours(SIX, beliefs, [0, 1, 0], [0, 1, 5])
-    without = neighbours(SIX, beliefs, [0, 1], [0, 1])
-    # A product with one column more may be added in another order.
-    np.testing.assert_allclose(with_lone, without, atol=1e-6)
 
 
 def test_the_row_of_a_class_without_training_nodes_is_its_column() -> None:

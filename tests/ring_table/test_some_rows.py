@@ -27,7 +27,7 @@ def test_rows_and_slices_of_blocks(
     nodes = np.flatnonzero(np.arange(n) % 29 == 3)
     for block in BLOCKS if n < 1000 else ("ring1", "out-in", "hop2.max", "power1"):
         expected = whole._values(block, columns, graph.x)[nodes]
-        for part in column_slices(n, columns):
+        for part in column_slices(columns):
             x = np.ascontiguousarray(graph.x[:, part])
             found = some.some_rows(block, x.shape[1], x, nodes)
             assert_array_equal(found, expected[:, part], f"{block} {part}")

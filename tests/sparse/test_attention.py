@@ -1,148 +1,116 @@
-"""Attention by hand against what torch differentiates, and against dense matrices."""
+"""Sums over neighbors with learned weights, against the dense formula."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from h2gcn.sparse import Operator, attend, attention
-from h2gcn.sparse.lanes import LANES
+from h2gcn.graph import CSR
+from h2gcn.sparse import Operator, attend
+from h2gcn.sparse.attention import row_softmax, weighted_sums
+from h2gcn.training import seeded
 from support.cases import each
-from support.dropping import mask_of
 
 SLOPE = 0.2
 
 
-def pattern(m: int = 30, n: int = 40) -> Operator:
-    """Return a pattern with rows of many lengths, one of them empty."""
-    rng = np.random.default_rng(2)
-    dense = rng.random((m, n)) < np.linspace(0.02, 0.9, m)[:, None]
-    dense[3] = False
-    dense[:, 5] = False
-    return Operator(sp.csr_array(dense.astype(np.float32)))
+def pattern(m: int = 9, n: int = 12) -> Operator:
+    """Return a random pattern without empty rows, but with an empty column."""
+    dense = np.random.default_rng(0).random((m, n)) < 0.3
+    dense[:, 0], dense[:, 2] = True, False
+    return Operator(CSR(sp.csr_array(dense.astype(np.float32))))
 
 
-def given(operator: Operator, heads: int, width: int) -> tuple[Tensor, ...]:
-    """Return scores of rows and of columns, and what is summed."""
-    (m, n), draw = operator.shape, torch.Generator().manual_seed(1)
-    shapes = (heads, m), (heads, n), (n, heads, width)
-    return tuple(
-        torch.randn(shape, generator=draw).requires_grad_() for shape in shapes
+def parts(operator: Operator, heads: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
+    m, n = operator.shape
+    generator = torch.Generator().manual_seed(1)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator).requires_grad_()
+
+    return draw(m, heads), draw(n, heads), draw(n, heads, width)
+
+
+def dense_alpha(operator: Operator, source: Tensor, neighbor: Tensor) -> Tensor:
+    """Return the softmax over each row of all scores, [m, n, k]."""
+    scores = source[:, None] + neighbor[None]
+    scores = torch.where(scores > 0, scores, SLOPE * scores)
+    outside = torch.from_numpy(operator.scipy.toarray() == 0)
+    return scores.masked_fill(outside[:, :, None], -torch.inf).softmax(dim=1)
+
+
+def with_gradients(out: Tensor, given: tuple[Tensor, ...]) -> list[Tensor]:
+    outer = torch.randn(out.shape, generator=torch.Generator().manual_seed(2))
+    return [out, *torch.autograd.grad((out * outer).sum(), given)]
+
+
+@each(("heads", "width"), [(1, 1), (1, 7), (3, 5), (8, 8), (9, 3)])
+def test_attention_is_the_dense_formula(heads: int, width: int) -> None:
+    operator = pattern()
+    given = parts(operator, heads, width)
+    ours = with_gradients(attend(operator, *given, slope=SLOPE), given)
+    alpha = dense_alpha(operator, *given[:2])
+    dense = torch.einsum("mnk,nkd->mkd", alpha, given[2])
+    for one, other in zip(ours, with_gradients(dense, given), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@each("p", [0.3, 0.5])
+def test_weights_and_what_is_summed_are_dropped(p: float) -> None:
+    operator = pattern()
+    given = parts(operator, 8, 4)
+    with seeded(3):
+        dropped = attend(operator, *given, slope=SLOPE, p=p)
+    with seeded(3):
+        again = attend(operator, *given, slope=SLOPE, p=p)
+        other = attend(operator, *given, slope=SLOPE, p=p)
+    assert torch.equal(dropped, again)
+    assert not torch.equal(dropped, other)
+    expected = attend(operator, *given, slope=SLOPE)
+    with torch.no_grad(), seeded(0):
+        draws = [attend(operator, *given, slope=SLOPE, p=p) for _ in range(3000)]
+    mean = torch.stack(draws).mean(dim=0)
+    torch.testing.assert_close(mean, expected.detach(), rtol=0, atol=0.1)
+
+
+@each("p", [0.0, 0.4])
+def test_gradients_are_the_numerical_ones(p: float) -> None:
+    operator = pattern(4, 6)
+    given = tuple(
+        part.detach().double().requires_grad_() for part in parts(operator, 2, 3)
     )
 
+    def run(*given: Tensor) -> Tensor:
+        with seeded(5):
+            return attend(operator, *given, slope=SLOPE, p=p)
 
-def with_gradients(out: Tensor, of: tuple[Tensor, ...]) -> list[Tensor]:
-    outer = torch.randn(out.shape, generator=torch.Generator().manual_seed(3))
-    return [out, *torch.autograd.grad(out, of, outer)]
-
-
-def dense_attention(
-    operator: Operator, own: Tensor, other: Tensor, z: Tensor, mask: Tensor
-) -> Tensor:
-    """Return the sums, with matrices [k, m, n] of scores."""
-    there = torch.from_numpy(operator.scipy.toarray() > 0)
-    scores = functional.leaky_relu(own[:, :, None] + other[:, None], SLOPE)
-    powers = torch.exp(scores) * there
-    alpha = powers / powers.sum(dim=2, keepdim=True).clamp(min=1e-30)
-    return torch.einsum("kmn,nkd->mkd", alpha * mask, z)
+    assert torch.autograd.gradcheck(run, given)
 
 
-SIZES = [(8, 8), (3, 8), (17, 8), (1, 10), (3, 4), (2, 16), (4, 1)]
-"""Heads and their widths."""
-
-
-@each(("heads", "width"), SIZES)
-def test_both_ways_are_the_dense_formula(heads: int, width: int) -> None:
-    operator = pattern()
-    parts = given(operator, heads, width)
-    expected = with_gradients(dense_attention(operator, *parts, torch.ones(())), parts)
-    for by_hand in (True, False):
-        out = attend(operator, *parts, slope=SLOPE, by_hand=by_hand)
-        for ours, theirs in zip(with_gradients(out, parts), expected, strict=True):
-            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
-        assert not out[3].any()
-
-
-@each("probability", [0.5, 0.6])
-@each(("heads", "width"), [(8, 8), (2, 10)])
-def test_weights_and_what_is_summed_are_dropped(
-    heads: int, width: int, probability: float
-) -> None:
-    operator = pattern()
-    own, other, z = parts = given(operator, heads, width)
-    n, matrix = operator.shape[1], operator.scipy
-    torch.manual_seed(6)
-    groups = -(-heads // LANES)
-    drawn = mask_of(torch.arange(groups), LANES * matrix.nnz, probability)
-    of_entries = drawn.view(groups, -1, LANES).transpose(1, 2).flatten(0, 1)[:heads]
-    of_z = mask_of(torch.arange(n), heads * width, probability)
-    rows, columns = operator.edges
-    mask = torch.zeros(heads, *operator.shape)
-    mask[:, rows, columns] = of_entries
-    dropped = z * of_z.view(z.shape)
-    expected = dense_attention(operator, own, other, dropped, mask)
-    torch.manual_seed(6)
-    ours = attend(operator, *parts, slope=SLOPE, probability=probability)
-    for found, wanted in zip(
-        with_gradients(ours, parts), with_gradients(expected, parts), strict=True
-    ):
-        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-
-
-@each("by_hand", [True, False])
-def test_what_is_dropped_is_right_on_average(by_hand: bool) -> None:
-    operator = pattern(4, 6)
-    parts = tuple(part.detach() for part in given(operator, 2, 8))
-    expected = attend(operator, *parts, slope=SLOPE)
-    torch.manual_seed(0)
-    found = [
-        attend(operator, *parts, slope=SLOPE, probability=0.3, by_hand=by_hand)
-        for _ in range(4000)
-    ]
-    mean = torch.stack(found).mean(dim=0)
-    torch.testing.assert_close(mean, expected, rtol=0, atol=0.05)
+def test_softmax_and_sums_of_empty_rows() -> None:
+    operator = Operator(CSR(sp.csr_array(np.array([[0, 1], [0, 0]], np.float32))))
+    assert row_softmax(operator, torch.tensor([[3.0]])).tolist() == [[1]]
+    sums = weighted_sums(operator, torch.tensor([[2.0]]), torch.ones(2, 1, 3))
+    assert sums.tolist() == [[[2, 2, 2]], [[0, 0, 0]]]
+    empty = Operator(CSR((3, 2), dtype=np.float32))
+    assert row_softmax(empty, torch.zeros(0, 2)).shape == (0, 2)
+    sums = weighted_sums(empty, torch.zeros(0, 2), torch.ones(2, 2, 3))
+    assert torch.equal(sums, torch.zeros(3, 2, 3))
 
 
 @each("size", [1e4, -1e4])
 def test_scores_of_any_size_have_a_finite_softmax(size: float) -> None:
     operator = pattern()
-    own, other, z = given(operator, 2, 8)
-    parts = (size * own.detach()).requires_grad_(), other, z
-    by_hand, by_torch = (
-        with_gradients(attend(operator, *parts, slope=SLOPE, by_hand=way), parts)
-        for way in (True, False)
-    )
-    for ours, theirs in zip(by_hand, by_torch, strict=True):
-        assert ours.isfinite().all()
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    source, neighbor, z = parts(operator, 2, 8)
+    given = (size * source.detach()).requires_grad_(), neighbor, z
+    for found in with_gradients(attend(operator, *given, slope=SLOPE), given):
+        assert found.isfinite().all()
 
 
-def test_what_is_no_number_stays_none() -> None:
+def test_nan_stays_nan() -> None:
     operator = pattern()
-    own, other, z = given(operator, 2, 8)
-    other = other.detach().clone()
-    other[:, 7] = float("nan")
-    rows, columns = operator.edges
-    with torch.no_grad():
-        out = attend(operator, own, other, z, slope=SLOPE)
+    source, neighbor, z = (part.detach() for part in parts(operator, 2, 8))
+    neighbor[7] = torch.nan
+    rows, columns = operator.coo
+    out = attend(operator, source, neighbor, z, slope=SLOPE)
     assert out[rows[columns == 7]].isnan().all()
-
-
-def test_threads_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    operator = pattern(300, 200)
-    for heads, width in [(8, 8), (2, 3)]:
-        parts = given(operator, heads, width)
-
-        def run(parts: tuple[Tensor, ...] = parts) -> list[Tensor]:
-            torch.manual_seed(0)
-            out = attend(operator, *parts, slope=SLOPE, probability=0.2)
-            return with_gradients(out, parts)
-
-        alone = run()
-        monkeypatch.setattr(attention, "SHARED", 1)
-        monkeypatch.setattr(attention, "count_threads", lambda: 3)
-        for one, several in zip(alone, run(), strict=True):
-            assert torch.equal(one, several)
-        monkeypatch.undo()

@@ -1,38 +1,51 @@
-"""Instructions that compiled functions call: bits of words, and what is fetched."""
+"""Compiled code: what its cache notices, and where there is no cache."""
 
+from types import ModuleType
+from unittest.mock import Mock
+
+import numba
 import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
 
-from h2gcn.sparse.compiling import compiled
-from h2gcn.sparse.kernels import count_bits, fetch, lowest_bit
+from h2gcn.ring_table import kernels as table_kernels
+from h2gcn.rings import kernels as ring_kernels
+from h2gcn.sparse import jit, kernels
 from support.cases import each
 
 
-@compiled
-def _bits(words, lowest, counts):  # type: ignore[no-untyped-def]
-    for i in range(len(words)):
-        lowest[i], counts[i] = lowest_bit(words[i]), count_bits(words[i])
+@each("module", [kernels, ring_kernels, table_kernels])
+def test_kernels_call_no_compiled_code_of_other_files(module: ModuleType) -> None:
+    """The cache would not notice a change there: it looks at the kernel's own file."""
+    names = vars(module)
+    compiled = [one for one in names.values() if isinstance(one, Dispatcher)]
+    assert compiled
+    for kernel in compiled:
+        assert kernel.py_func.__module__ == module.__name__
+        for name in kernel.py_func.__code__.co_names:
+            called = getattr(names.get(name), "py_func", None)
+            assert called is None or called.__module__ == module.__name__
 
 
-@compiled
-def _sum_fetched(numbers, places):  # type: ignore[no-untyped-def]
+def test_without_a_folder_for_the_cache_kernels_are_compiled_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    no_folder = RuntimeError("cannot cache function: no locator available")
+    monkeypatch.setattr(Dispatcher, "enable_caching", Mock(side_effect=no_folder))
+    assert jit(lambda number: number + number)(2) == 4
+
+
+@numba.njit
+def _sum_prefetched(numbers, indices):  # type: ignore[no-untyped-def]
     total = 0
-    for i in range(len(places)):
-        fetch(numbers, places[i])
-        if 0 <= places[i] < len(numbers):
-            total += numbers[places[i]]
+    for i in range(len(indices)):
+        ring_kernels.prefetch(numbers, indices[i])
+        if 0 <= indices[i] < len(numbers):
+            total += numbers[indices[i]]
     return total
 
 
-@each("word", [0, 1, 12, 2**63, 2**64 - 1, 0x8000_0000_0001_0000])
-def test_bits_of_a_word(word: int) -> None:
-    lowest, counts = np.empty((2, 1), dtype=np.int64)
-    _bits(np.array([word], dtype=np.uint64), lowest, counts)
-    text = f"{word:064b}"
-    assert lowest[0] == (64 if word == 0 else 63 - text.rindex("1"))
-    assert counts[0] == text.count("1")
-
-
-def test_what_is_fetched_stays_as_it_is_and_may_be_beyond_the_end() -> None:
+def test_a_prefetch_changes_nothing_and_may_be_out_of_bounds() -> None:
     numbers = np.arange(10, dtype=np.int32)
-    assert _sum_fetched(numbers, np.array([3, 9, 1000, -5])) == 12
+    assert _sum_prefetched(numbers, np.array([3, 9, 1000, -5])) == 12
     assert np.array_equal(numbers, np.arange(10))

@@ -1,16 +1,13 @@
-"""Products with sparse matrices: values, gradients, rows, dropout, samples."""
+"""Products with sparse matrices: values, gradients, rows, dropout."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, operator as sparse_matrix
-from h2gcn.sparse.operator import Strips, Triplets, to_tensor
+from h2gcn.sparse import Operator, Target, to_tensor
 from support.cases import each
 from support.graphs import NAMED
 
@@ -30,7 +27,7 @@ def random_dense(n: int, columns: int = 3, seed: int = 1) -> Tensor:
     return torch.from_numpy(values).requires_grad_()
 
 
-def materialise(operator: Operator) -> Tensor:
+def materialize(operator: Operator) -> Tensor:
     """Return the matrix behind an operator, through products alone."""
     return operator @ torch.eye(operator.shape[1])
 
@@ -112,10 +109,10 @@ def test_a_dense_operand_may_be_a_view() -> None:
 def test_a_symmetric_operator_is_its_own_transpose() -> None:
     matrix = normalise(NAMED["star"])
     symmetric = Operator(matrix, symmetric=True)
-    assert symmetric.transposed is symmetric.matrix
+    assert symmetric.T is symmetric
     other = Operator(matrix)
-    assert other.transposed is not other.matrix
-    assert other.transposed is other.transposed  # built once
+    assert other.T is other.T  # built once
+    torch.testing.assert_close(materialize(other.T), materialize(symmetric))
 
 
 def test_unsorted_and_double_precision_matrices_are_taken() -> None:
@@ -124,8 +121,8 @@ def test_unsorted_and_double_precision_matrices_are_taken() -> None:
         shape=(2, 3),
     )
     operator = Operator(unsorted)
-    assert materialise(operator).tolist() == [[1, 0, 2], [0, 3, 0]]
-    assert [ends.tolist() for ends in operator.edges] == [[0, 0, 1], [0, 2, 1]]
+    assert materialize(operator).tolist() == [[1, 0, 2], [0, 3, 0]]
+    assert [ends.tolist() for ends in operator.coo] == [[0, 0, 1], [0, 2, 1]]
     assert unsorted.indices.tolist() == [2, 0, 1]
 
 
@@ -138,7 +135,7 @@ def test_rows_are_an_operator_of_their_own(index: list[int]) -> None:
     rows = operator.rows(np.array(index, dtype=np.int64))
     expected = dense_of(operator)[index]
     assert rows.shape == (len(index), 5)
-    torch.testing.assert_close(materialise(rows), expected)
+    torch.testing.assert_close(materialize(rows), expected)
     # The rows of a symmetric matrix are not symmetric: their own transpose serves.
     b, outer = random_dense(5), random_dense(len(index), seed=4).detach()
     torch.testing.assert_close(gradients(rows, b, outer), gradients(expected, b, outer))
@@ -154,7 +151,7 @@ def test_target_of_cuts_the_same_rows_out_of_each_operator() -> None:
     assert target.index.dtype == torch.int64
     assert len(target.operators) == 2
     for operator, rows in zip(operators, target.operators, strict=True):
-        torch.testing.assert_close(materialise(rows), dense_of(operator)[index])
+        torch.testing.assert_close(materialize(rows), dense_of(operator)[index])
 
 
 def test_target_of_no_operators_keeps_the_index() -> None:
@@ -170,7 +167,7 @@ def test_target_of_no_operators_keeps_the_index() -> None:
 def test_dropout_keeps_the_pattern_and_scales_the_rest(name: str) -> None:
     operator = operator_of(name)
     torch.manual_seed(0)
-    dropped = materialise(operator.dropout(0.25))
+    dropped = materialize(operator.dropout(0.25))
     original = dense_of(operator)
     kept = dropped != 0
     torch.testing.assert_close(dropped[kept], original[kept] / 0.75)
@@ -179,7 +176,7 @@ def test_dropout_keeps_the_pattern_and_scales_the_rest(name: str) -> None:
 def test_dropout_drops_and_keeps_some() -> None:
     operator = Operator(random_matrix(20, 20))
     torch.manual_seed(0)
-    kept = int((materialise(operator.dropout(0.5)) != 0).sum())
+    kept = int((materialize(operator.dropout(0.5)) != 0).sum())
     assert 0.3 * operator.scipy.nnz < kept < 0.7 * operator.scipy.nnz
 
 
@@ -188,13 +185,13 @@ def test_dropout_leaves_the_operator_as_it_was(name: str) -> None:
     operator = operator_of(name)
     before = dense_of(operator).clone()
     operator.dropout(0.9)
-    torch.testing.assert_close(materialise(operator), before)
+    torch.testing.assert_close(materialize(operator), before)
 
 
 def test_dropout_is_unbiased() -> None:
     operator = Operator(random_matrix(5, 6))
     torch.manual_seed(0)
-    draws = torch.stack([materialise(operator.dropout(0.5)) for _ in range(2000)])
+    draws = torch.stack([materialize(operator.dropout(0.5)) for _ in range(2000)])
     # Each entry is 0 or twice itself: the standard error of the mean is |s|/√2000.
     error = (draws.mean(dim=0) - dense_of(operator)).abs()
     assert (error <= 5 * dense_of(operator).abs() / 2000**0.5).all()
@@ -208,7 +205,7 @@ def test_the_gradient_is_that_of_the_matrix_as_it_was_dropped(
     operator = operator_of(name)
     torch.manual_seed(3)
     dropped = operator.dropout(probability)
-    matrix = materialise(dropped)
+    matrix = materialize(dropped)
     b = random_dense(operator.shape[1])
     outer = random_dense(operator.shape[0], seed=2).detach()
     torch.testing.assert_close(dropped @ b, matrix @ b)
@@ -220,208 +217,41 @@ def test_the_gradient_is_that_of_the_matrix_as_it_was_dropped(
 @each_matrix
 def test_dropout_of_nothing_changes_nothing(name: str) -> None:
     operator = operator_of(name)
-    torch.testing.assert_close(materialise(operator.dropout(0.0)), dense_of(operator))
+    torch.testing.assert_close(materialize(operator.dropout(0.0)), dense_of(operator))
 
 
-# ----------------------------------------------------------------------- samples
+# ------------------------------------------------------------------- independence
 
 
-def row_means(lengths: list[int], n: int = 8) -> Operator:
-    """Return means over the first 0, 1, … of n things, one row a length."""
-    dense = np.zeros((len(lengths), n), dtype=np.float32)
-    for row, length in zip(dense, lengths, strict=True):
-        row[:length] = 1 / max(length, 1)
-    return Operator(sp.csr_array(dense))
+@each("width", [1, 7, 16, 64, 130])
+def test_an_element_depends_on_its_row_and_column_alone(width: int) -> None:
+    matrix = CSR(sp.random_array((60, 40), density=0.3, dtype=np.float32, rng=0))
+    dense = torch.randn(40, width)
+    expected = Operator(matrix) @ dense
+    for rows in ([3], [59, 0, 3], list(range(7, 31))):
+        some = Operator(CSR(matrix[rows])) @ dense
+        assert torch.equal(some, expected[rows])
+    for columns in ([0], [width - 1], [*range(width // 2, width)]):
+        assert torch.equal(Operator(matrix) @ dense[:, columns], expected[:, columns])
 
 
-@each_matrix
-@each("k", [1, 2, 3, 7])
-def test_a_sample_keeps_k_entries_of_long_rows_and_all_of_short_ones(
-    name: str, k: int
-) -> None:
-    operator = operator_of(name)
-    original = dense_of(operator)
-    lengths = (original != 0).sum(dim=1, keepdim=True)
-    torch.manual_seed(0)
-    sampled = materialise(operator.sample(k))
-    kept = sampled != 0
-    assert torch.equal(kept.sum(dim=1, keepdim=True), lengths.clamp(max=k))
-    scaled = original * lengths / lengths.clamp(min=1, max=k)
-    torch.testing.assert_close(sampled[kept], scaled[kept])
-    short = lengths[:, 0] <= k
-    assert torch.equal(sampled[short], original[short])
+def test_threads_do_not_change_a_bit() -> None:
+    matrix = CSR(sp.random_array((4000, 500), density=0.1, dtype=np.float32, rng=0))
+    operator, dense = Operator(matrix), torch.randn(500, 16)
+    torch.set_num_threads(1)
+    alone = operator @ dense
+    torch.set_num_threads(3)
+    assert torch.equal(operator @ dense, alone)
 
 
-def test_a_sample_of_means_is_the_mean_over_the_sample() -> None:
-    operator = row_means([0, 2, 3, 5, 8])
-    torch.manual_seed(0)
-    sampled = materialise(operator.sample(3))
-    counts = (sampled != 0).sum(dim=1)
-    assert counts.tolist() == [0, 2, 3, 3, 3]
-    torch.testing.assert_close(sampled[1, :2], torch.full((2,), 1 / 2))
-    for row in sampled[2:]:
-        torch.testing.assert_close(row[row != 0], torch.full((3,), 1 / 3))
+def test_doubles_are_multiplied_as_doubles() -> None:
+    operator = Operator(random_matrix(6, 7))
+    dense = random_dense(7).detach().double()
+    expected = dense_of(operator).double() @ dense
+    torch.testing.assert_close(operator @ dense, expected, rtol=1e-14, atol=1e-14)
 
 
-def test_every_subset_is_drawn_as_often() -> None:
-    operator = row_means([5, 4, 5])
-    torch.manual_seed(0)
-    draws = 4000
-    subsets: dict[tuple[int, ...], int] = {}
-    for _ in range(draws):
-        kept = (materialise(operator.sample(2))[2] != 0).nonzero().flatten()
-        pair = tuple(kept.tolist())
-        subsets[pair] = subsets.get(pair, 0) + 1
-    assert len(subsets) == 10
-    # Binomial with p = 1/10: five standard deviations either side.
-    spread = 5 * (draws * 0.1 * 0.9) ** 0.5
-    assert all(abs(count - draws / 10) < spread for count in subsets.values())
-
-
-def test_rows_draw_apart_from_each_other() -> None:
-    operator = row_means([8] * 40)
-    torch.manual_seed(0)
-    first = materialise(operator.sample(1)).argmax(dim=1)
-    assert len(first.unique()) > 4
-
-
-def test_a_sample_is_unbiased() -> None:
-    operator = Operator(random_matrix(5, 6))
-    torch.manual_seed(0)
-    draws = torch.stack([materialise(operator.sample(1)) for _ in range(4000)])
-    original = dense_of(operator)
-    # An entry of a row of d is d times itself in 1 draw of d, else 0.
-    lengths = (original != 0).sum(dim=1, keepdim=True)
-    error = (draws.mean(dim=0) - original).abs()
-    bound = 5 * original.abs() * ((lengths - 1).clamp(min=0) / 4000) ** 0.5
-    assert (error <= bound + 1e-5).all()
-    assert (lengths > 1).any()
-
-
-def test_a_sample_is_drawn_anew_and_by_the_global_seed() -> None:
-    operator = row_means([8] * 10)
-    torch.manual_seed(5)
-    one, two = (materialise(operator.sample(3)) for _ in range(2))
-    torch.manual_seed(5)
-    again = materialise(operator.sample(3))
-    assert torch.equal(one, again)
-    assert not torch.equal(one, two)
-
-
-@each_matrix
-def test_a_sample_leaves_the_operator_as_it_was(name: str) -> None:
-    operator = operator_of(name)
-    before = dense_of(operator).clone()
-    operator.sample(1)
-    torch.testing.assert_close(materialise(operator), before)
-
-
-@each_matrix
-@each("k", [1, 2])
-def test_the_gradient_is_that_of_the_matrix_as_it_was_sampled(
-    name: str, k: int
-) -> None:
-    operator = operator_of(name)
-    torch.manual_seed(3)
-    sampled = operator.sample(k)
-    matrix = materialise(sampled)
-    b = random_dense(operator.shape[1])
-    outer = random_dense(operator.shape[0], seed=2).detach()
-    torch.testing.assert_close(sampled @ b, matrix @ b)
-    torch.testing.assert_close(
-        gradients(sampled, b, outer), gradients(matrix, b, outer)
-    )
-
-
-@each("index", [[3], [4, 1, 4], []])
-def test_the_rows_of_a_target_can_be_sampled(index: list[int]) -> None:
-    operator = row_means([0, 2, 3, 5, 8])
-    rows = operator.rows(np.array(index, dtype=np.int64))
-    torch.manual_seed(0)
-    sampled = rows.sample(2)
-    matrix = materialise(sampled)
-    assert matrix.shape == (len(index), 8)
-    assert (matrix != 0).sum(dim=1).tolist() == [2] * len(index)
-    assert ((matrix != 0) <= (dense_of(operator)[index] != 0)).all()
-    b, outer = random_dense(8), random_dense(len(index), seed=4).detach()
-    torch.testing.assert_close(
-        gradients(sampled, b, outer), gradients(matrix, b, outer)
-    )
-
-
-@each_matrix
-def test_a_sample_larger_than_any_number_of_columns_is_everything(
-    name: str,
-) -> None:
-    operator = operator_of(name)
-    assert torch.equal(materialise(operator.sample(10**30)), dense_of(operator))
-
-
-@each("k", [0, -1, 1.5, True])
-def test_a_sample_of_nothing_is_refused(k: object) -> None:
-    with pytest.raises(
-        InputError,
-        match=f"k must be an integer, at least 1, got {k}",
-    ):
-        row_means([2]).sample(k)
-
-
-# ---------------------------------------------------------------- other products
-
-
-def gathered_as(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    """Return the operator as it would be where torch has no CSR product."""
-    monkeypatch.setattr(sparse_matrix, "CSR_DEVICES", ())
-    other = Operator(operator.scipy, symmetric=operator.symmetric)
-    assert isinstance(other.matrix, Triplets)
-    return other
-
-
-@each_matrix
-def test_gathering_and_adding_gives_the_same_product(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator = operator_of(name)
-    gathered = gathered_as(operator, monkeypatch)
-    b = random_dense(operator.shape[1])
-    outer = random_dense(operator.shape[0], seed=2).detach()
-    torch.testing.assert_close(gathered @ b, operator @ b)
-    torch.testing.assert_close(
-        gradients(gathered, b, outer), gradients(operator, b, outer)
-    )
-
-
-@each_matrix
-def test_dropped_entries_are_gathered_alike(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gathered = gathered_as(operator_of(name), monkeypatch)
-    torch.manual_seed(0)
-    dropped = gathered.dropout(0.5)
-    matrix = materialise(dropped)
-    b = random_dense(gathered.shape[1])
-    outer = random_dense(gathered.shape[0], seed=2).detach()
-    torch.testing.assert_close(
-        gradients(dropped, b, outer), gradients(matrix, b, outer)
-    )
-
-
-@each_matrix
-def test_sampled_entries_are_gathered_alike(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator = operator_of(name)
-    gathered = gathered_as(operator, monkeypatch)
-    torch.manual_seed(0)
-    expected = materialise(operator.sample(2))
-    torch.manual_seed(0)
-    sampled = gathered.sample(2)
-    torch.testing.assert_close(materialise(sampled), expected)
-    b = random_dense(gathered.shape[1])
-    outer = random_dense(gathered.shape[0], seed=2).detach()
-    torch.testing.assert_close(
-        gradients(sampled, b, outer), gradients(expected, b, outer)
-    )
+# ------------------------------------------------------------------------- others
 
 
 def test_features_become_a_tensor_or_an_operator() -> None:
@@ -431,38 +261,6 @@ def test_features_become_a_tensor_or_an_operator() -> None:
     assert isinstance(stored, Operator)
     assert isinstance(dense, Tensor)
     torch.testing.assert_close(stored @ weight, dense @ weight)
-
-
-def test_few_long_rows_are_multiplied_strip_by_strip(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("h2gcn.sparse.operator.STRIP", 8)
-    monkeypatch.setattr("h2gcn.sparse.operator.STRIP_ENTRIES", 2)
-    rng = np.random.default_rng(0)
-    dense = rng.standard_normal((37, 5)).astype(np.float32)
-    dense[rng.random(dense.shape) < 0.3] = 0
-    strips = Strips.of_transposed(CSR(dense))
-    assert strips is not None
-    given = torch.from_numpy(rng.standard_normal((37, 4)).astype(np.float32))
-    expected = torch.from_numpy(dense.T) @ given
-    torch.testing.assert_close(strips @ given, expected)
-    # And so the gradient of a product with such a matrix.
-    weight = torch.ones(5, 4, requires_grad=True)
-    (Operator(CSR(dense)) @ weight * given).sum().backward()
-    torch.testing.assert_close(weight.grad, expected)
-    assert Strips.of_transposed(CSR(dense[:8])) is None, "one strip is the whole"
-    assert Strips.of_transposed(CSR(np.eye(37, dtype=np.float32))) is None, "short"
-
-
-@each("width", [1, 3, 8, 12, 63, 65])
-def test_narrow_products_of_long_rows(width: int) -> None:
-    rng = np.random.default_rng(width)
-    matrix = rng.standard_normal((9, 200)).astype(np.float32)
-    full = CSR(np.tile(matrix, (50, 1)))  # rows long enough to be worth eight columns
-    given = torch.from_numpy(rng.standard_normal((200, width)).astype(np.float32))
-    found = Operator(full) @ given
-    assert found.is_contiguous()
-    torch.testing.assert_close(found, torch.from_numpy(full.toarray()) @ given)
 
 
 def test_a_matrix_without_entries_gives_zeros() -> None:

@@ -3,7 +3,18 @@
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["DIRECTED", "NAMED", "adjacency", "one_way", "random_adjacency"]
+from h2gcn import Graph
+from h2gcn.graph import EdgeColumns
+
+__all__ = [
+    "DIRECTED",
+    "GRAPHS",
+    "NAMED",
+    "adjacency",
+    "make_graph",
+    "one_way",
+    "random_adjacency",
+]
 
 
 def adjacency(n: int, edges: list[tuple[int, int]]) -> sp.csr_array:
@@ -51,9 +62,71 @@ def one_way(adj: sp.csr_array, seed: int) -> sp.csr_array:
     return sp.csr_array((np.ones(ends.shape[1], np.float32), tuple(ends)), adj.shape)
 
 
-def random_adjacency(seed: int) -> sp.csr_array:
-    """Return a random graph of up to 30 nodes, from empty to nearly complete."""
+def random_adjacency(
+    seed: int, n: int | None = None, p: float | None = None
+) -> sp.csr_array:
+    """Return a random graph, by default of up to 30 nodes, empty to nearly complete."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 31))
-    upper = np.triu(rng.random((n, n)) < rng.choice([0.02, 0.06, 0.1, 0.3, 0.9]), 1)
+    n = int(rng.integers(1, 31)) if n is None else n
+    draws = rng.random((n, n))
+    p = rng.choice([0.02, 0.06, 0.1, 0.3, 0.9]) if p is None else p
+    upper = np.triu(draws < p, 1)
     return sp.csr_array((upper | upper.T).astype(np.float32))
+
+
+def make_graph(
+    adj: sp.csr_array,
+    *,
+    weighted: bool = False,
+    n_features: int = 5,
+    n_classes: int = 3,
+    seed: int = 0,
+) -> Graph:
+    """Return a graph with random features and labels.
+
+    Parameters
+    ----------
+    adj
+        [n, n]. The graph is directed if the matrix is not symmetric.
+    weighted
+        Whether edges have random weights.
+    n_features, n_classes, seed
+        Of the features and labels. There are `n_classes` classes even where fewer
+        nodes have labels.
+    """
+    rng = np.random.default_rng(seed)
+    n = adj.shape[0]
+    both = sp.csr_array(((adj + adj.T) > 0).astype(np.float32))
+    directed = bool((adj != adj.T).nnz)
+    edges = None
+    if weighted:
+        source, target = (adj if directed else sp.triu(adj, 1)).nonzero()
+        values = rng.uniform(0.5, 3, size=(len(source), 1))
+        edges = EdgeColumns(source, target, values, ("weight",), directed=directed)
+    return Graph(
+        x=rng.normal(size=(n, n_features)).astype(np.float32),
+        adj=both,
+        directed=adj if directed else None,
+        y=rng.integers(n_classes, size=n),
+        classes=np.arange(n_classes),
+        edge_columns=edges,
+        edge_weight="weight" if weighted else None,
+    )
+
+
+_TWO_COMMUNITIES = adjacency(
+    8,
+    [(u, v) for u in range(4) for v in range(u)]
+    + [(u, v) for u in range(4, 8) for v in range(4, u)]
+    + [(3, 4)],
+)
+_RANDOM = random_adjacency(5, 12, 0.2)
+
+GRAPHS = {name: make_graph(adj) for name, adj in NAMED.items()} | {
+    "two communities": make_graph(_TWO_COMMUNITIES),
+    "random": make_graph(_RANDOM),
+    "weighted": make_graph(_RANDOM, weighted=True),
+    "directed": make_graph(DIRECTED),
+    "directed and weighted": make_graph(one_way(_RANDOM, 0), weighted=True),
+}
+"""The named graphs and larger ones with features, labels, directions and weights."""

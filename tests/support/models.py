@@ -1,13 +1,206 @@
-"""Saved models that several tests read: each is trained once in a process."""
+"""Models for tests: modules on small graphs, fitted ones, and saved ones.
+
+How a module is built and called stands here and nowhere else under `tests/models`.
+"""
 
 import atexit
+import functools
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-__all__ = ["copy_of_saved"]
+import numpy as np
+import torch
+
+from h2gcn import NodeClassifier
+from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.models import MODELS, build_model, find_model
+from h2gcn.ring_table import TableInput, TableMaker
+from h2gcn.sparse import Operator, Target
+from h2gcn.training import receptive_field as subgraph_of
+
+__all__ = [
+    "DROPOUTS",
+    "batch_logits",
+    "contributions",
+    "copy_of_saved",
+    "decayed_weights",
+    "fitted",
+    "initialise",
+    "known_labels",
+    "life_graph",
+    "logits",
+    "make",
+    "model_input",
+    "propagation",
+    "receptive_field",
+    "remembering",
+    "settings",
+    "step_bytes",
+    "unfitted",
+    "weights_of",
+]
+
+DROPOUTS = ("dropout", "input_dropout", "propagation_dropout")
+SMALL = {"hidden_channels": 8, "heads": 2, "out_heads": 2}
+"""Sizes of layers, where a model has such an option."""
+QUICK = {"bp": {"steps": 20}, "boosted-trees": {"n_estimators": 5}}
+"""Options of models that take long at their defaults."""
+
+
+# --------------------------------------------------------------------------- modules
+
+
+def settings(name, options):
+    """Return all options of a model, small ones where none are given."""
+    spec = find_model(name)
+    small = {key: value for key, value in SMALL.items() if key in spec.options}
+    return spec.options | small | options
+
+
+def known_labels(graph):
+    """Return one-hot labels of two nodes in three, zeros elsewhere, [n, C]."""
+    rows = np.eye(graph.n_classes, dtype=np.float32)[graph.y]
+    rows[1::3] = 0
+    return torch.from_numpy(rows)
+
+
+def propagation(name, graph, **options):
+    """Return the matrices that a model multiplies with on a graph."""
+    spec = find_model(name).given(options)
+    matrices = spec.operators(spec.matrix_of(graph))
+    return tuple(Operator(matrix, symmetric=spec.symmetric) for matrix in matrices)
+
+
+def model_input(name, graph, known=None, **options):
+    """Return what a model takes as `x`: features, labels, or a table of both."""
+    spec = find_model(name).given(options)
+    known = known_labels(graph) if known is None else known
+    if spec.inputs == "labels":
+        return known
+    if spec.inputs == "features":
+        dense = isinstance(graph.x, np.ndarray)
+        return torch.from_numpy(graph.x) if dense else Operator(graph.x)
+    maker = TableMaker(graph)
+    schema = maker.schema(spec.table or settings(name, options)["table"])
+    return maker.build(schema, graph.x, "x", known, maskable=spec.seeds)
+
+
+def make(name, graph, *, seed=0, **options):
+    """Return a module whose weights are all random, what it takes, and its matrices.
+
+    What learns without epochs has learned from two nodes in three.
+    """
+    x, operators = (
+        model_input(name, graph, **options),
+        propagation(name, graph, **options),
+    )
+    width = x.shape[1]
+    if isinstance(x, TableInput):
+        width = [block.shape[1] for block in x.blocks.values()]
+    given = settings(name, options)
+    changed = {k: v for k, v in given.items() if v != find_model(name).options[k]}
+    torch.manual_seed(seed)
+    module = build_model(name, width, graph.n_classes, changed)
+    with torch.no_grad():
+        for weight in module.parameters():  # biases, gates and others begin at zero
+            weight.add_(0.3 * torch.randn(weight.shape))
+        if find_model(name).trained:
+            for statistic in module.buffers():
+                statistic.uniform_(0.1, 0.9)
+        else:
+            index = known_labels(graph).any(dim=1).nonzero()[:, 0]
+            labels = torch.from_numpy(graph.y)[index]
+            initialise(module, x, operators, labels, index)
+    return module.eval(), x, operators
+
+
+def initialise(module, x, operators, labels, index):
+    """Let a module take what it wants from the labels of training nodes."""
+    module.initialise(x, operators, torch.as_tensor(labels), torch.as_tensor(index))
+
+
+def logits(module, x, operators, target=None):
+    """Return the logits of all nodes, or of the target's, [m, C]."""
+    if target is None:
+        return module(x, operators)
+    return module(x, operators, Target.of(operators, np.asarray(target, dtype=int)))
+
+
+def batch_logits(module, x, operators, nodes):
+    """Return the logits of some nodes from the part of the graph they depend on."""
+    nodes, cpu = np.asarray(nodes), torch.device("cpu")
+    part = subgraph_of(x, operators, nodes, receptive_field(module), cpu)
+    return module(part.x, part.operators, part.target)
+
+
+def remembering(module):
+    """Let a module keep what an evaluation and the next step have in common."""
+    return module.remembering()
+
+
+def contributions(module, x, operators, node):
+    """Return the logits of a node as an exact sum, None where a model has none."""
+    with torch.no_grad():
+        return module.exact_sum(x, operators, node)
+
+
+def weights_of(module):
+    """Return all weights and statistics by name, in double precision."""
+    return {
+        name: weight.detach().double().numpy()
+        for name, weight in module.state_dict().items()
+        if weight.is_floating_point()
+    }
+
+
+def receptive_field(module):
+    """Return how many products follow one another, None for the whole graph."""
+    return module.reach
+
+
+def step_bytes(module, n, m, entries):
+    """Return about what a step holds for n nodes, m of them trained on, and edges."""
+    return module.working_bytes(n, m) + entries * module.entry_bytes()
+
+
+def decayed_weights(module):
+    """Return the names of the weights that the L2 penalty acts on."""
+    names = {id(weight): name for name, weight in module.named_parameters()}
+    return {names[id(weight)] for weight in module.regularised()}
+
+
+# ---------------------------------------------------------------------- fitted models
+
+
+@cache
+def life_graph(n=60, seed=0, ids=True):
+    """Return a graph of three classes, mostly unlike their neighbors."""
+    features = GaussianFeatures(n_features=6)
+    graph = generate_graph(n_nodes=n, n_classes=3, features=features, seed=seed)
+    names = np.array([f"n{i}" for i in range(n)])
+    return replace(graph, node_ids=names) if ids else graph
+
+
+@functools.cache
+def fitted(name, **params):
+    """Return a model fitted to `life_graph()`, once per process. Read only."""
+    return unfitted(name, **params).fit(life_graph())
+
+
+def unfitted(name, **params):
+    """Return a classifier with settings that make it quick."""
+    trained = {"epochs": 3} if MODELS[name].trained else {}
+    options = QUICK.get(name, {})
+    return NodeClassifier(
+        name, random_state=0, **(trained | {"options": options} | params)
+    )
+
+
+# ----------------------------------------------------------------------- saved models
 
 
 @cache

@@ -1,9 +1,8 @@
 """Batches: subgraphs by hand, against the whole, and trained on."""
 
-import gc
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from weakref import ref
 
 import numpy as np
 import pytest
@@ -21,15 +20,14 @@ from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
 from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.sparse import Operator
-from h2gcn.training import batches as batching, gather
+from h2gcn.training import receptive_field
 from h2gcn.training.batches import (
-    _MOVED,
+    FullBatch,
     MiniBatches,
     Subgraph,
-    WholeGraph,
-    make_feed,
-    renumbered,
-    worth_renumbering,
+    make_batches,
+    reorder,
+    reordering_helps,
 )
 from support.cases import each
 from support.graphs import NAMED
@@ -101,7 +99,7 @@ def test_a_subgraph_of_a_path_by_hand() -> None:
     # 0 – 1 – 2 – 3 – 4, one product: node 1 needs itself and its two neighbours.
     path = Spy(NAMED["path"])
     x = torch.arange(5.0)[:, None]
-    part = gather(x, [path], np.array([1]), 1, CPU)
+    part = receptive_field(x, [path], np.array([1]), 1, CPU)
     assert path.taken == [[1]]
     assert part.x.tolist() == [[0.0], [1.0], [2.0]]
     assert part.target.index.tolist() == [1]
@@ -114,7 +112,7 @@ def test_a_subgraph_of_a_path_by_hand() -> None:
 
 def test_two_products_take_each_row_once_and_leave_the_last_ones_empty() -> None:
     path = Spy(NAMED["path"])
-    part = gather(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
+    part = receptive_field(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
     assert path.taken == [[3, 4], [2]]
     assert part.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
     (among,) = part.operators
@@ -130,7 +128,7 @@ def test_two_products_take_each_row_once_and_leave_the_last_ones_empty() -> None
 
 def test_nodes_come_in_any_order_and_repeatedly() -> None:
     star = Spy(NAMED["star"])
-    part = gather(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
+    part = receptive_field(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
     assert star.taken == [[0, 2]]
     assert part.target.index.tolist() == [2, 0, 2]
     (rows,) = part.target.operators
@@ -140,7 +138,7 @@ def test_nodes_come_in_any_order_and_repeatedly() -> None:
 
 def test_without_a_product_only_the_nodes_themselves_are_taken() -> None:
     spy = Spy(NAMED["K4"])
-    part = gather(torch.eye(4), [spy], np.array([2]), 0, CPU)
+    part = receptive_field(torch.eye(4), [spy], np.array([2]), 0, CPU)
     assert spy.taken == []
     assert part.x.tolist() == [[0, 0, 1, 0]]
     assert part.target.operators[0].shape == (1, 1)
@@ -148,35 +146,9 @@ def test_without_a_product_only_the_nodes_themselves_are_taken() -> None:
 
 def test_sparse_features_stay_sparse() -> None:
     x = Operator(CSR(np.eye(5, dtype=np.float32)))
-    part = gather(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
+    part = receptive_field(x, [Operator(NAMED["path"])], np.array([0]), 1, CPU)
     assert isinstance(part.x, Operator)
     assert part.x.scipy.toarray().tolist() == np.eye(5)[:2].tolist()
-
-
-def test_rows_are_let_go_as_soon_as_they_are_joined(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    taken: list[ref[CSR]] = []
-    alive: list[list[bool]] = []
-
-    class Watched(Spy):
-        def take(self, index: NDArray[np.int64]) -> CSR:
-            rows = super().take(index)
-            taken.append(ref(rows))
-            return rows
-
-    join = batching._stack
-
-    def watch(blocks: list[CSR], place: NDArray[np.int32], n_columns: int) -> CSR:
-        joined = join(blocks, place, n_columns)
-        alive.append([rows() is not None for rows in taken])
-        return joined
-
-    monkeypatch.setattr(batching, "_stack", watch)
-    path = NAMED["path"]
-    gather(torch.eye(5), [Watched(path), Watched(path)], np.array([4]), 2, CPU)
-    # Two steps outwards, each with the rows of both operators.
-    assert alive == [[False, True, False, True], [False] * 4]
 
 
 # ------------------------------------------------------- against the whole graph
@@ -201,7 +173,7 @@ def test_batches_give_the_logits_of_the_whole_graph(
         whole = model(x, operators)
         for first in range(0, n, size):
             index = wanted[first : first + size]
-            part = gather(x, operators, index, model.reach, CPU)
+            part = receptive_field(x, operators, index, model.reach, CPU)
             torch.testing.assert_close(
                 logits(model, part), whole[index], rtol=1e-5, atol=1e-5
             )
@@ -217,10 +189,16 @@ def test_every_design_of_h2gcn(
     operators = tuple(Operator(a, symmetric=True) for a in ring_operators(adj))
     torch.manual_seed(0)
     model = H2GCN(
-        3, 2, hidden_channels=4, rounds=2, final=final, nonlinear=nonlinear, dropout=0.0
+        3,
+        2,
+        hidden_channels=4,
+        rounds=max(final),
+        final=final,
+        nonlinear=nonlinear,
+        dropout=0.0,
     ).train(training)
     x, index = features(20), np.array([4, 17, 0])
-    part = gather(x, operators, index, model.reach, CPU)
+    part = receptive_field(x, operators, index, model.reach, CPU)
     torch.testing.assert_close(
         logits(model, part), model(x, operators)[index], rtol=1e-5, atol=1e-5
     )
@@ -230,7 +208,7 @@ def test_every_design_of_h2gcn(
 def test_what_is_left_out_cannot_matter(name: str) -> None:
     adj, model = random_adjacency(30, 0.05, 1), build(name).eval()
     index = np.array([7])
-    part = gather(
+    part = receptive_field(
         torch.arange(30.0)[:, None], operators_of(name, adj), index, model.reach, CPU
     )
     outside = np.setdiff1d(np.arange(30), part.x[:, 0].numpy().astype(int))
@@ -239,7 +217,7 @@ def test_what_is_left_out_cannot_matter(name: str) -> None:
     other = x.clone()
     other[outside] = torch.nan  # would spread through any product
     operators = operators_of(name, adj)
-    changed = gather(other, operators, index, model.reach, CPU)
+    changed = receptive_field(other, operators, index, model.reach, CPU)
     torch.testing.assert_close(
         logits(model, changed), model(x, operators)[index], rtol=1e-5, atol=1e-5
     )
@@ -256,8 +234,8 @@ def test_one_batch_of_all_training_nodes_has_the_gradient_of_the_whole(
     split = Split(np.arange(12), np.arange(12, 20), np.arange(20, n))
     model = build(name).train()
     gradients = []
-    feeds = [WholeGraph(x, operators, split, CPU)]
-    feeds += [make_feed(model, x, operators, split, size, 7) for size in (12, 25)]
+    feeds = [FullBatch(x, operators, split, CPU)]
+    feeds += [make_batches(model, x, operators, split, size, 7) for size in (12, 25)]
     for feed in feeds:
         model.zero_grad()
         (part,) = feed.steps(1)
@@ -279,13 +257,11 @@ def batches(split: Split, size: int, seed: int = 0, reach: int = 1) -> MiniBatch
 SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 
-@each("size", [1, 5, 22, 23, 40])
-def test_an_epoch_sees_each_training_node_once(size: int) -> None:
-    feed = batches(SPLIT, size)
-    for epoch in (1, 2):
-        seen = [part.nodes for part in feed.steps(epoch)]
-        assert sorted(np.concatenate(seen)) == SPLIT.train.tolist()
-        sizes = [len(nodes) for nodes in seen]
+def test_an_epoch_sees_each_training_node_once() -> None:
+    for size, epoch in product([1, 5, 22, 23, 40], [1, 2]):
+        nodes = [part.nodes for part in batches(SPLIT, size).steps(epoch)]
+        assert sorted(np.concatenate(nodes)) == SPLIT.train.tolist()
+        sizes = [len(batch) for batch in nodes]
         assert len(sizes) == -(-23 // size)
         assert max(sizes) <= size
         assert max(sizes) - min(sizes) <= 1
@@ -352,21 +328,6 @@ def test_a_classifier_learns_from_batches(graph: Graph) -> None:
     assert batched.history_[-1].loss < batched.history_[0].loss / 2
 
 
-@each("name", BATCHED)
-def test_every_such_model_is_trained_on_batches(name: str) -> None:
-    small = generate_graph(
-        n_nodes=40, n_classes=3, features=GaussianFeatures(n_features=4), seed=1
-    )
-    clf = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
-    found = clf.predict_logits(small)
-    whole = np.concatenate(
-        [part for _, part in clf.predict_blocks(small, block_size=small.n_nodes)]
-    )
-    np.testing.assert_allclose(found, whole, rtol=1e-5, atol=1e-5)
-    again = NodeClassifier(name, epochs=2, batch_size=7, random_state=0).fit(small)
-    assert again.predict_logits(small).tobytes() == found.tobytes()
-
-
 def test_a_batch_larger_than_the_training_set_is_one_batch(graph: Graph) -> None:
     settings = {"epochs": 3, "dropout": 0.0, "random_state": 0}
     whole = NodeClassifier("h2gcn-1", **settings).fit(graph)
@@ -390,38 +351,21 @@ def test_a_training_on_batches_can_be_resumed(graph: Graph, tmp_path: Path) -> N
 # ---------------------------------------------------------------- mistakes
 
 
-def test_a_batch_larger_than_the_graph(graph: Graph) -> None:
+def test_batch_sizes_that_are_refused(graph: Graph) -> None:
     big = Graph(x=np.eye(2000), adj=sp.csr_array((2000, 2000)), y=np.arange(2000) % 2)
-    for asked, nodes in ((graph, "400"), (big, "2,000")):
-        with pytest.raises(InputError) as caught:
-            NodeClassifier(batch_size=5000).fit(asked)
-        assert str(caught.value) == (
-            f"batch_size must be at most the graph's {nodes} nodes, got 5,000"
-        )
-
-
-@each("size", [0, -3, 2.5, "8", True])
-def test_a_batch_size_that_is_none(graph: Graph, size: object) -> None:
-    with refused(param="batch_size", value=size):
-        NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
-
-
-@each("name", sorted(WITHOUT))
-def test_models_without_batches(graph: Graph, name: str) -> None:
-    why = "it has no epochs"
-    if name not in AT_ONCE:
-        why = "each of its logits depends on all nodes of the graph"
-    if name in PHASED:
-        why = "it learns from all nodes of the graph"
-    with pytest.raises(InputError) as caught:
-        NodeClassifier(name, batch_size=5).fit(graph)
-    assert str(caught.value) == (f"batch_size does not go with model {name!r}: {why}")
+    for large, nodes in ((graph, "400"), (big, "2,000")):
+        rule = f"batch_size must be at most the graph's {nodes} nodes, got 5,000"
+        with pytest.raises(InputError, match=rule):
+            NodeClassifier(batch_size=5000).fit(large)
+    for size in (0, -3, 2.5, "8", True):
+        with refused(param="batch_size", value=size):
+            NodeClassifier(batch_size=size).fit(graph)  # type: ignore[arg-type]
 
 
 def test_without_batches_an_epoch_is_one_step_always_the_same() -> None:
     operators = [Operator(NAMED["path"])]
     split = Split(np.array([0, 2]), np.array([1]), np.array([]))
-    feed = WholeGraph(torch.eye(5), operators, split, CPU)
+    feed = FullBatch(torch.eye(5), operators, split, CPU)
     (one,), (other,) = feed.steps(1), feed.steps(2)
     assert one is other
     assert one.nodes.tolist() == [0, 2]
@@ -436,7 +380,7 @@ def test_neighbours_come_close_and_nodes_keep_their_names() -> None:
     path = sp.coo_array((np.ones(39), (order[:-1], order[1:])), shape=(40, 40))
     adj = CSR((path + path.T).astype(np.float32))
     x = torch.arange(40.0)[:, None]
-    moved, (operator,), place = renumbered(x, [Operator(adj, symmetric=True)])
+    moved, (operator,), place = reorder(x, [Operator(adj, symmetric=True)])
     assert isinstance(operator, Operator)
     assert isinstance(moved, Tensor)
     rows, columns = operator.scipy.nonzero()
@@ -446,34 +390,18 @@ def test_neighbours_come_close_and_nodes_keep_their_names() -> None:
     assert np.array_equal(back, adj.toarray())
 
 
-def test_splits_of_a_graph_share_the_renumbered_one() -> None:
-    adj = CSR(sp.csr_array(np.ones((3, 3), dtype=np.float32) - np.eye(3)))
-    one, other = (Operator(adj, symmetric=True) for _ in range(2))
-    x = torch.arange(3.0)[:, None]
-    _, first, place = renumbered(x, [one, other])
-    _, second, again = renumbered(x + 1, [one, other])
-    assert first is second
-    assert place is again
-    _, swapped, _ = renumbered(x, [one, one])
-    assert swapped is not first, "another one among the same"
-    kept = len(_MOVED)
-    del one, first, second, swapped
-    gc.collect()
-    assert len(_MOVED) == kept - 1, "no longer than what it was made of"
-
-
 def test_only_what_gains_by_it_is_renumbered(monkeypatch: pytest.MonkeyPatch) -> None:
     adj = CSR(sp.diags_array([np.ones(99), np.ones(99)], offsets=[-1, 1]))
     ring = Operator(adj.astype(np.float32), symmetric=True)
     x = torch.ones(100, 2)
-    assert worth_renumbering(x, [ring])
-    assert worth_renumbering(Operator(CSR(np.ones((100, 2), np.float32))), [ring])
-    assert not worth_renumbering(x, []), "a model without a graph"
-    assert not worth_renumbering(x, [Operator(ring.scipy)]), "not symmetric"
+    assert reordering_helps(x, [ring])
+    assert reordering_helps(Operator(CSR(np.ones((100, 2), np.float32))), [ring])
+    assert not reordering_helps(x, []), "a model without a graph"
+    assert not reordering_helps(x, [Operator(ring.scipy)]), "not symmetric"
     full = Operator(CSR(np.ones((100, 100), dtype=np.float32)), symmetric=True)
-    assert not worth_renumbering(x, [ring, full]), "every row is everywhere"
-    monkeypatch.setattr("h2gcn.training.batches.MANY_ENTRIES", 100)
-    assert not worth_renumbering(x, [ring]), "too large for a second copy"
+    assert not reordering_helps(x, [ring, full]), "every row is everywhere"
+    monkeypatch.setattr("h2gcn.training.batches.MAX_REORDERED_ENTRIES", 100)
+    assert not reordering_helps(x, [ring]), "too large for a second copy"
 
 
 @each("dropout", [0.0, 0.5])
@@ -488,10 +416,10 @@ def test_training_with_other_numbers_is_the_same_training(
         asked.append((x, operators))
         return True
 
-    monkeypatch.setattr("h2gcn.training.batches.worth_renumbering", always)
+    monkeypatch.setattr("h2gcn.training.batches.reordering_helps", always)
     moved = NodeClassifier(**setting).fit(graph, 0)
     assert asked
-    monkeypatch.setattr("h2gcn.training.batches.worth_renumbering", lambda *_: False)
+    monkeypatch.setattr("h2gcn.training.batches.reordering_helps", lambda *_: False)
     plain = NodeClassifier(**setting).fit(graph, 0)
     np.testing.assert_allclose(
         moved.predict_logits(graph), plain.predict_logits(graph), atol=2e-5

@@ -1,11 +1,11 @@
-"""One thread for small work, and those that were there before, after it."""
+"""One thread for small work, and the host's own after it."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event, Thread
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,15 +14,13 @@ import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.models import build_model
 from h2gcn.ring_table import TableInput
-from h2gcn.sparse import Operator, dropping, rows, seeded
-from h2gcn.training import loop, threads_for
-from support.cases import each
+from h2gcn.sparse import Operator
+from h2gcn.training import seeded, seeding, threads, threads_for
 
 
 @pytest.fixture(autouse=True)
-def three_threads() -> object:
+def three_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
@@ -33,90 +31,58 @@ def operator(entries: int) -> Operator:
     return Operator(sp.csr_array(np.ones((1, entries), dtype=np.float32)))
 
 
-@each(
-    ("factors", "expected"),
-    [
-        ([torch.zeros(2, 3), operator(3)], 1),
-        ([torch.zeros(2, 3), operator(4)], 3),
-        ([operator(5), operator(5)], 3),
-        ([object()], 3),
-        ([], 1),
-    ],
-)
-def test_small_work_has_one_thread(
-    factors: list[object], expected: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "SMALL", 10)
-    with threads_for(factors):
-        assert torch.get_num_threads() == expected
-    assert torch.get_num_threads() == 3
-
-
-@each(("model", "torch_threads", "products"), [("gcn", 3, 3), ("h2gcn-2", 1, 3)])
-def test_where_products_are_ours_torch_has_little_to_do(
-    model: str, torch_threads: int, products: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loop, "SMALL", 10)
-    module = build_model(model, 3, 2, {})
-    rings = [operator(5), operator(5)]
-    with loop.threads_of(module, torch.zeros(2, 3), rings):
-        assert torch.get_num_threads() == torch_threads
-        assert rows.count_threads() == products
-    with loop.threads_of(module, torch.zeros(4, 3), rings):
-        assert torch.get_num_threads() == 3, "the features are large themselves"
-    elsewhere: list[Any] = [object()]
-    with loop.threads_of(module, torch.zeros(2, 3), elsewhere):
-        assert torch.get_num_threads() == 3
-    assert torch.get_num_threads() == rows.count_threads() == 3
-
-
-def test_inside_of_others_nothing_changes() -> None:
-    with threads_for([]):
-        with threads_for([]):
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 3
-    with threads_for([object()], small=True):
-        assert torch.get_num_threads() == 1
-
-
-def test_a_graph_is_small_by_its_walks_of_length_two(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    adj = sp.csr_array(np.ones((4, 4)) - np.eye(4))
-    graph = Graph(x=np.eye(4), adj=adj, y=[0, 1, 0, 1])  # 4 nodes · 3² walks
-    for limit, expected in ((36, False), (37, True)):
-        monkeypatch.setattr(loop, "SMALL_GRAPH", limit)
-        assert loop.is_small(graph) is expected
-
-
-def test_a_small_graph_has_one_thread_however_large_its_features(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(loop, "SMALL", 0)
-    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
+def complete_graph(n: int) -> Graph:
+    adj = sp.csr_array(np.ones((n, n)) - np.eye(n))
     split = Split([0, 1, 2, 3], [4], [5])
-    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
-    seen = []
-    clf = NodeClassifier("gcn", epochs=1).fit(
-        graph, on_epoch=lambda _: seen.append(torch.get_num_threads())
-    )
-    clf.module_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
-    clf.predict(graph)
-    assert seen == [1, 1]
-    monkeypatch.setattr(loop, "SMALL_GRAPH", 0)
-    clf.predict(graph)
-    assert seen == [1, 1, 3]
-    assert torch.get_num_threads() == 3
+    return Graph(x=np.eye(n), adj=adj, y=np.arange(n) % 2, splits=(split,))
 
 
-def test_they_are_given_back_after_an_error() -> None:
+def test_small_work_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SMALL_ENTRIES", 10)
+    x = torch.zeros(2, 3)
+    for factors, small, expected in (
+        ([x, operator(3)], False, 1),
+        ([x, operator(4)], False, 3),
+        ([operator(5), operator(5)], False, 3),
+        ([object()], False, 3),
+        ([object()], True, 1),
+        ([], False, 1),
+    ):
+        with threads_for(factors, small=small):
+            assert torch.get_num_threads() == expected
+            with threads_for([]):
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == expected
+        assert torch.get_num_threads() == 3
     with pytest.raises(RuntimeError), threads_for([]):
         raise RuntimeError
     assert torch.get_num_threads() == 3
 
 
-def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
+def test_a_fit_leaves_the_host_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SMALL_ENTRIES", 0)
+    graph, seen = complete_graph(6), []
+    clf = NodeClassifier("gcn", epochs=1).fit(
+        graph, on_epoch=lambda _: seen.append(torch.get_num_threads())
+    )
+    clf.module_.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    clf.predict(graph)
+    assert seen == [1, 1], "small by its walks, however large its features"
+    monkeypatch.setattr(threads, "SMALL_WALKS", 0)
+    clf.predict(graph)
+    assert seen == [1, 1, 3]
+    assert torch.get_num_threads() == 3
+
+
+def test_a_graph_is_small_by_its_walks_of_length_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for limit, expected in ((150, False), (151, True)):  # 6 nodes · 5² walks
+        monkeypatch.setattr(threads, "SMALL_WALKS", limit)
+        assert threads.is_small(complete_graph(6)) is expected
+
+
+def test_concurrent_threads_restore_the_number_of_the_host() -> None:
     inside, outside = Barrier(4), Barrier(4)
 
     def work(_: int) -> int:
@@ -127,7 +93,6 @@ def test_each_of_several_gives_them_back_in_its_own_thread() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(work, range(4))) == {3}
-    assert not loop._BEFORE
     assert torch.get_num_threads() == 3
 
 
@@ -136,12 +101,10 @@ def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
-def test_learners_use_one_blas_thread_and_restore_those_of_the_host(
-    model: str, monkeypatch: pytest.MonkeyPatch
+def test_a_logistic_fit_uses_one_blas_thread_and_restores_those_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = []
-    rows_of = TableInput.rows
+    seen, rows_of, graph = [], TableInput.rows, complete_graph(20)
 
     def spy(self: TableInput, nodes: np.ndarray) -> TableInput:
         seen.append(blas_threads())
@@ -152,7 +115,7 @@ def test_learners_use_one_blas_thread_and_restore_those_of_the_host(
     adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
     graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)
     with threadpool_limits(3, user_api="blas"):
-        NodeClassifier(model).fit(graph)
+        NodeClassifier("logistic").fit(graph)
         assert blas_threads() == {3}
     assert seen[0] == {1}
 
@@ -168,23 +131,8 @@ def test_learners_side_by_side_restore_the_blas_threads_of_the_host() -> None:
     assert blas_threads() == before
 
 
-def test_training_on_a_small_graph_has_one_thread() -> None:
-    seen = []
-    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
-    split = Split([0, 1, 2, 3], [4], [5])
-    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
-    NodeClassifier("gcn", epochs=1).fit(
-        graph, on_epoch=lambda _: seen.append(torch.get_num_threads())
-    )
-    assert seen == [1]
-    assert torch.get_num_threads() == 3
-
-
-def test_fits_side_by_side_draw_what_each_draws_alone() -> None:
-    adj = sp.csr_array(np.ones((6, 6)) - np.eye(6))
-    split = Split([0, 1, 2, 3], [4], [5])
-    graph = Graph(x=np.eye(6), adj=adj, y=[0, 1, 0, 1, 0, 1], splits=(split,))
-    before = torch.get_rng_state()
+def test_concurrent_fits_draw_what_each_draws_alone() -> None:
+    graph, before = complete_graph(6), torch.get_rng_state()
 
     def logits(seed: int) -> np.ndarray:
         model = NodeClassifier("gcn", epochs=20, dropout=0.5, random_state=seed)
@@ -208,8 +156,8 @@ def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
     thread = Thread(target=hold)
     thread.start()
     assert held.wait(timeout=300)
-    assert not dropping._TURN.acquire(blocking=False)
-    dropping._renew()  # as happens in the child
+    assert not seeding._LOCK.acquire(blocking=False)
+    seeding._renew()  # as happens in the child
     with seeded(1):
         pass
     done.set()
@@ -242,7 +190,7 @@ print(os.waitstatus_to_exitcode(status), torch.get_num_threads())
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
 def test_a_forked_process_computes_with_one_thread() -> None:
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=300
     )
-    assert (found.stdout, found.stderr) == ("1 2\n", "")
+    assert (result.stdout, result.stderr) == ("1 2\n", "")

@@ -485,8 +485,8 @@ def hold_contest(
     make
         Returns an unfitted classifier of a member.
     time_limit
-        In seconds, for it all. Fits stop early to keep it, all but those of trees;
-        the first member that can answer is fitted all the same.
+        In seconds, for it all. Fits stop early to keep it; the first member that
+        can answer is fitted all the same.
     metric
         Of the choice; see `choose`.
     seed

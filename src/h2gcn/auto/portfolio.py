@@ -226,8 +226,7 @@ def _holds_counts(graph: Graph) -> bool:
     return bool((graph.x.data >= 0).all())
 
 
-STRENGTH = 0.1
-"""Of regressions in a quick fit: a search for it would take most of the time."""
+QUICK_C = 10.0  # of a quick fit, where a search for C would take most of the time
 
 
 def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
@@ -255,5 +254,5 @@ def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
 
 
 def _regression(name: str, sees: str, table: str, *, graph: bool) -> Member:
-    options = {"table": table, "strength": STRENGTH}
+    options = {"table": table, "C": QUICK_C}
     return Member(name, "logistic", sees, {"options": options}, graph)

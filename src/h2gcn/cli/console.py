@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+import unicodedata
 from _thread import interrupt_main
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -73,15 +74,13 @@ __all__ = [
     "tell_json",
 ]
 
-# What is left of Python in prose: `ring_cap=64`, and 'id_column' in quotes.
-_ARGUMENT = re.compile(
+# What stands in quotes and what may be a path are the user's own words.
+_OWN = r"""(?<!\w)'(?:[^'\\]|\\.)*'|(?<!\w)"(?:[^"\\]|\\.)*"|\S*[/\\]\S*"""
+# What is left of Python in prose, such as `ring_cap=64`.
+_ARGUMENT = (
     r"(?<!['\"\w])(?P<name>\w+)="
     r"(?P<value>\[[^\]]*\]|'[^']*'|…|[\w.-]*[\w-])(?!['\"\w=])"
 )
-# Without an underscore it may be anything of the user's, such as a column.
-_QUOTED = re.compile(r"'([a-z]+(?:_[a-z]+)+)'")
-# A path, or columns of the user's table.
-_OWN = r"\S*[/\\]\S*|\b[Cc]olumns?:? '[^']*'(?:(?:,| and| or) '[^']*')*"
 _ALIASES = {"random_state": "seed"}
 Message = InputError | H2GCNWarning
 
@@ -166,16 +165,13 @@ class Speech:
     def prose(self, text: str) -> str:
         """Return prose of the library with flags in place of its arguments.
 
-        What was typed and what may be a path stay as they are.
+        What was typed stays as it is.
         """
         own = {part for word in self.arguments for part in (word, _value_of(word))}
         paths = [Path(word) for word in own]
         own |= {part for path in paths for part in (str(path), path.name, path.stem)}
-        own = {word for word in own if {"=", "_"} & {*word} and word[:1] != "-"}
-        longest_first = sorted(own, key=len, reverse=True)
-        parts = re.split(f"({'|'.join([*map(re.escape, longest_first), _OWN])})", text)
-        parts[::2] = [in_flags(part, self.flags) for part in parts[::2]]
-        return "".join(parts)
+        own = {word for word in own if "=" in word and word[:1] != "-"}
+        return in_flags(text, self.flags, own)
 
 
 _NOBODY = Speech()
@@ -220,8 +216,10 @@ def flags_of(command: Any) -> dict[str, str]:
     return flags
 
 
-def in_flags(text: str, flags: Mapping[str, str]) -> str:
+def in_flags(text: str, flags: Mapping[str, str], own: Iterable[str] = ()) -> str:
     """Return prose of the library with flags in place of its arguments.
+
+    What stands in quotes, what may be a path, and the words `own` stay as they are.
 
     Examples
     --------
@@ -229,12 +227,13 @@ def in_flags(text: str, flags: Mapping[str, str]) -> str:
     >>> in_flags("use ring_cap=64, or fill_missing=True", flags)
     'use --ring-cap 64, or --fill-missing'
     """
-    text = _ARGUMENT.sub(lambda found: _argument(found, flags), text)
-    return _QUOTED.sub(lambda found: flags.get(found[1], found[0]), text)
+    longest_first = sorted(own, key=len, reverse=True)
+    known = "|".join([*map(re.escape, longest_first), _OWN, _ARGUMENT])
+    return re.sub(known, lambda found: _argument(found, flags), text)
 
 
 def _argument(found: re.Match[str], flags: Mapping[str, str]) -> str:
-    flag, value = flags.get(found["name"]), found["value"]
+    flag, value = flags.get(found["name"] or ""), found["value"]
     if flag is None or value == "None":
         return found[0]
     if value == "True":
@@ -541,10 +540,11 @@ SIGNS = {
     **{"λ": "lambda", "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma", "τ": "tau"},
     **{"φ": "phi", "ψ": "psi", "∏": "product ", "≠": "!=", "⊗": " (x) "},
     **{"χ": "chi", "Â": "A^", "Ã": "A~", "Ĥ": "H^", "Ê": "E^", "č": "c", "ć": "c"},
-    **{"\u0302": "^", "\u0303": "~", "\u0305": "-"},
+    **{"Ā": "A-", "\u0302": "^", "\u0303": "~", "\u0304": "-", "\u0305": "-"},
     **{"‘": "'", "’": "'", "“": '"', "”": '"', "⌈": "ceil(", "⌉": ")", "�": "?"},
 }
-"""The signs that we print, in ASCII; all others are shown as escapes."""
+"""The signs that we print, in ASCII; so are super- and subscripts, and all others are
+shown as escapes."""
 
 _JOINERS = "\u200c\u200d"
 """They have no width and steer nothing, and Persian, Hindi and emoji need them."""
@@ -589,8 +589,15 @@ def fitting(text: str, encoding: str | None) -> str:
     if encoding is None or _fits(text, encoding):
         return text
     return "".join(
-        c if _fits(c, encoding) else SIGNS.get(c) or _escape(c) for c in text
+        c if _fits(c, encoding) else SIGNS.get(c) or _unraised(c) or _escape(c)
+        for c in text
     )
+
+
+def _unraised(sign: str) -> str:
+    """Return the letter of a super- or subscript; nothing for any other sign."""
+    kind, _, code = unicodedata.decomposition(sign).partition(" ")
+    return chr(int(code, 16)) if kind in ("<super>", "<sub>") else ""
 
 
 def shown(text: str, keep: str = "") -> str:

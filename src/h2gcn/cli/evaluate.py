@@ -19,7 +19,7 @@ from h2gcn.cli.console import (
     tell,
     tell_json,
 )
-from h2gcn.cli.options import MemoryLimit, RingStore, machine
+from h2gcn.cli.options import MemoryLimit
 from h2gcn.exceptions import H2GCNWarning
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ def command(
     *,
     tables: src.Tables,
     batch_size: src.PredictedTogether = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
 ) -> None:
@@ -94,7 +93,7 @@ def command(
         src.check_not_read(page, source, tables)
     io.usable_path(model_dir)
     classifier = estimator.load_bundle(model_dir)
-    classifier.move(device, batch_size=batch_size, **machine(ring_store, memory_limit))
+    classifier.move(device, batch_size=batch_size, memory_limit=memory_limit)
     times = None
     if time_column is not None:
         times = io.read_times(io.find_node_table(source, tables.nodes), time_column)

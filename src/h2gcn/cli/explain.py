@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from h2gcn.cli import options as src
-from h2gcn.cli.options import MemoryLimit, RingStore, machine
+from h2gcn.cli.options import MemoryLimit
 
 if TYPE_CHECKING:
     from h2gcn.diagnosis import ReasonChart
@@ -78,7 +78,6 @@ def command(
     quiet: src.NoNotes = False,
     *,
     tables: src.Tables,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
 ) -> None:
@@ -111,7 +110,7 @@ def command(
     src.check_page(page, force=force)
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
-    classifier.move(device, **machine(ring_store, memory_limit))
+    classifier.move(device, memory_limit=memory_limit)
     graph = src.load_as_trained(
         classifier, source, tables, memory_limit, label_required=False
     )

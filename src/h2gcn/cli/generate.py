@@ -156,12 +156,12 @@ def check_out(out: Path) -> None:
 
     rule = (
         "--out must be a folder, which gets nodes.csv and edges.csv, or a file that "
-        "ends in .npz."
+        "ends in .npz"
     )
     check_not_stdout(out, rule)
     # A folder may have a point in its name, as graph-h0.1 has.
     if out.suffix.lower() in OTHER_FILES and not out.is_dir():
-        raise InputError(f"{rule} Got {out.suffix!r} instead.", where=str(out))
+        raise InputError(rule, value=out.suffix, where=str(out))
 
 
 def read_matrix(path: Path) -> list[list[float]]:

@@ -141,8 +141,8 @@ def _show(name: str, spec: ModelSpec) -> None:
     if spec.fixed:
         fixed = [f"{k} {_setting_text(v) or '–'}" for k, v in spec.fixed.items()]
         tell(*textwrap.wrap(f"here with {', '.join(fixed)}", 80), "")
-    texts = _option_texts(spec.module)
-    texts |= {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
+    texts = {"learning_rate": "Of the optimiser.", "l2": "Weight of the L2 penalty."}
+    texts |= _option_texts(spec.module)
     rows = [
         (option, _setting_text(value), texts.get(option, ""))
         for option, value in spec.settings.items()
@@ -163,7 +163,7 @@ def _about(module: type, *, jumping: bool = False) -> str:
     doc = (getdoc(module) or "").partition("\n\nParameters\n")[0]
     head, found, rest = doc.partition(_FORMULA)
     if not found:
-        return _inline(head.split("\n\n")[0])
+        return _inline("\n\n".join(_with_formula(head, jumping=jumping)))
     equations = _equations(rest.split("\n\n")[0])
     if jumping:
         said = re.split(r"[Ww]ith `jumping`,?\s", rest, maxsplit=1)[-1]
@@ -174,6 +174,19 @@ def _about(module: type, *, jumping: bool = False) -> str:
         equations = kept | changed
     formula = "\n".join(f"    {equation}" for equation in equations.values())
     return f"{_inline(head).rstrip()}\n\n{formula}"
+
+
+def _with_formula(doc: str, *, jumping: bool) -> list[str]:
+    """Return the paragraphs up to the first formula, which is indented.
+
+    With `jumping` the second one comes in its place, if there is one.
+    """
+    paragraphs = doc.split("\n\n")
+    formulas = [i for i, text in enumerate(paragraphs) if text.startswith("    ")]
+    if not formulas:
+        return paragraphs[:1]
+    shown = formulas[1 if jumping and len(formulas) > 1 else 0]
+    return [*paragraphs[: formulas[0]], paragraphs[shown]]
 
 
 def _option_texts(module: type) -> dict[str, str]:

@@ -58,7 +58,6 @@ __all__ = [
     "PredictedTogether",
     "Quiet",
     "RingCap",
-    "RingStore",
     "Seed",
     "Source",
     "SourceColumn",
@@ -86,7 +85,6 @@ __all__ = [
     "later_than",
     "load_as_trained",
     "load_source",
-    "machine",
     "merge",
     "options_of_training",
     "over_workers",
@@ -236,9 +234,6 @@ RingCap = Annotated[
         callback=_cap,
     ),
 ]
-RingStore = Annotated[
-    Path | None, large("A folder for rings that do not fit in memory.")
-]
 MemoryLimit = Annotated[
     float | None, large("Gigabytes that may be used; else what is free.")
 ]
@@ -355,15 +350,6 @@ def over_workers(
                 share_table(cluster, graph, source=source, memory_limit=memory_limit)
             )
         yield cluster
-
-
-def machine(ring_store: Path | None, memory_limit: float | None) -> dict[str, Any]:
-    """Return the parameters of `NodeClassifier` about this machine; None if not given.
-
-    They change where rings are kept, not what is learned.
-    """
-    store = None if ring_store is None else str(ring_store)
-    return {"ring_store": store, "memory_limit": memory_limit}
 
 
 def find_settings(
@@ -993,8 +979,8 @@ def _check_filled_alike(
                     f"training: for column {column!r} it has {own[column]:g}, the "
                     f"model {trained:g}",
                     where=source,
-                    hint="give the tables that it was made of with fill_missing=True, "
-                    "or convert them without it",
+                    hint="predict from the original tables with fill_missing=True, or "
+                    "convert them without it",
                 )
 
 

@@ -13,7 +13,7 @@ import typer
 
 from h2gcn.cli import options as src
 from h2gcn.cli.console import notes_of, parts_bar, percent, say, tell, tell_json
-from h2gcn.cli.options import MemoryLimit, RingStore, machine
+from h2gcn.cli.options import MemoryLimit
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ def command(
         ),
     ] = None,
     batch_size: src.PredictedTogether = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
     cluster: src.Workers = None,
@@ -148,7 +147,7 @@ def command(
         out = Path("predictions.csv") if out is None else out
         check_suffix(out, (".csv",) if guard_cells else (".csv", ".parquet"))
     else:
-        here_alone = {"--guard-cells": guard_cells, "--ring-store": ring_store}
+        here_alone = {"--guard-cells": guard_cells}
         here_alone["--device"] = device not in (None, "auto", "cpu")
         _refuse_with_workers(here_alone)
         out = _check_out_of_workers(out, one_file=one_file)
@@ -157,7 +156,7 @@ def command(
     usable_path(model_dir)
     classifier = load_bundle(model_dir)
     rule = None if decision is None else _parse_decision(decision, classifier)
-    here = machine(ring_store, memory_limit)
+    here = {"memory_limit": memory_limit}
     if cluster is None:
         classifier.move(device, batch_size=batch_size, **here)
     elif rule is not None and not rule.by_rows:
@@ -178,7 +177,9 @@ def command(
         wanted = np.arange(graph.n_nodes) >= before.n_nodes
     if not wanted.any():
         raise InputError(
-            f"{graph.name}: every node has a label; --all predicts them all the same"
+            "every node has a label",
+            where=graph.name,
+            hint="add --all to predict them anyway",
         )
     expected = np.full(graph.n_nodes, -1)
     labelled = graph.labelled

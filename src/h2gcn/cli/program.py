@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import Any, get_type_hints
 
 import typer
 import typer.core
+from typer.exceptions import TyperException
 
 from h2gcn.cli import (
     convert,
@@ -47,7 +49,6 @@ from h2gcn.cli.console import (
     tell_json,
 )
 from h2gcn.exceptions import H2GCNWarning, InputError
-from h2gcn.sparse import told_of_compiling
 
 __all__ = ["app", "entry_point", "main"]
 
@@ -110,9 +111,6 @@ for _module in (
     )
     app.command(_name, cls=_Command, help=_help)(_module.command)
 
-# The base of all that typer's parser raises; its home differs by version.
-_ParserError: Any = typer.BadParameter.__mro__[2]
-
 
 def _version(value: bool) -> None:
     if value:
@@ -156,7 +154,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         speaking(command, arguments) as speech,
         sigterm_as_ctrl_c() as received,
         warnings.catch_warnings(),
-        told_of_compiling(_note_compiling),
     ):
         warnings.simplefilter("always", H2GCNWarning)
         warnings.showwarning = _Said(speech)
@@ -176,16 +173,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if result in (INTERRUPTED, KEPT):
         return code
     return result if isinstance(result, int) else 0
-
-
-def _note_compiling(kept: bool) -> None:
-    """Say why nothing seems to happen, and whether it will be so the next time."""
-    when = "once on this machine"
-    if not kept:
-        when = "at each start: no folder can keep them (NUMBA_CACHE_DIR names one)"
-    warnings.warn(
-        f"compiling kernels, a few seconds, {when}", H2GCNWarning, stacklevel=2
-    )
 
 
 def entry_point() -> None:
@@ -225,26 +212,34 @@ def _tell_failure(
     param = where = None
     if isinstance(error, InputError):
         param, where = error.param, error.where
-    elif isinstance(error, _ParserError):
+    elif isinstance(error, TyperException):
         param = getattr(getattr(error, "param", None), "name", None)
     with suppress(OutputError):
         tell_json({"error": message, "exit_code": code, "param": param, "where": where})
         sys.stdout.flush()
 
 
+_OF_WRITING = (errno.ENOSPC, errno.EPIPE, errno.EIO)
+
+
 def _told(error: BaseException, speech: Speech) -> tuple[int, str]:
     """Return the exit code of a failure, and what is said of it."""
     if isinstance(error, InputError):
         return MISTAKE, speech.render(error)
-    if isinstance(error, _ParserError):
+    if isinstance(error, TyperException):
         return MISTAKE, error.format_message()
     if isinstance(error, OutputError):
         return MISTAKE, str(error)
     if _is_out_of_memory(error):
         return MISTAKE, "out of memory"
     if isinstance(error, OSError) and error.strerror:
-        where = "cannot write" if error.filename is None else error.filename
-        return MISTAKE, f"{where}: {error.strerror}"
+        where = error.filename
+        if where is None and error.errno in _OF_WRITING:
+            where = "cannot write"
+        return (
+            MISTAKE,
+            error.strerror if where is None else f"{where}: {error.strerror}",
+        )
     return UNFORESEEN, (
         f"internal error: {type(error).__name__}: {error}. This is a bug; rerun with "
         "H2GCN_DEBUG=1 and report the traceback."

@@ -202,23 +202,25 @@ def _find_pool(jobs: int | None, place: str | None) -> AbstractContextManager[Po
 
 def _write_page(out: Path) -> Path:
     """Make one page of all results of a folder; return the file."""
-    with io.atomic_write(out / PAGE) as beside:
-        beside.write_text(
-            experiments.render_html(experiments.read_results(out)), encoding="utf-8"
-        )
+    content = experiments.render_html(experiments.read_results(out))
+    is_own = _check_page(out)
+    with io.atomic_write(out / PAGE, force=is_own) as beside:
+        beside.write_text(content, encoding="utf-8")
     return out / PAGE
 
 
-def _check_page(out: Path) -> None:
-    """Refuse a folder with a page that is not of results, before the work is done."""
-    page = out / PAGE
-    ours = [out / experiments.RUNS, *out.glob("*/result.json")]
-    if page.exists() and not any(file.exists() for file in ours):
+def _check_page(out: Path) -> bool:
+    """Return whether the folder has a page of results; refuse a page of others."""
+    page = io.plain_path(out / PAGE)
+    if not page.exists():
+        return False
+    if not experiments.is_results_page(page):
         raise InputError(
-            "already exists, in a folder without results",
+            "already exists, and is no page of results",
             where=str(page),
             hint="choose another folder",
         )
+    return True
 
 
 @dataclass
@@ -416,6 +418,7 @@ def _reproduce_frontier(
     runs = experiments.plan_splits(asked.only, numbers)
     io.check_not_stdout(out, "results need a folder")
     out = io.usable_path(out)
+    _check_page(out)
     folder = out / experiments.FRONTIER
     interrupted, reasons = False, []
     with (

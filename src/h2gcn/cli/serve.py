@@ -14,7 +14,7 @@ import typer
 
 from h2gcn.cli import options as src
 from h2gcn.cli.console import notes_of, say, tell
-from h2gcn.cli.options import MemoryLimit, RingStore, in_range, machine
+from h2gcn.cli.options import MemoryLimit, in_range
 from h2gcn.exceptions import H2GCNWarning, InputError
 
 __all__ = ["command"]
@@ -67,7 +67,6 @@ def command(
     ] = 16,
     *,
     tables: src.Tables,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: src.Device = None,
 ) -> None:
@@ -122,7 +121,7 @@ def command(
     bound = bind(host, port)
     with bound:
         classifier = load_bundle(model_dir)
-        classifier.move(device, **machine(ring_store, memory_limit))
+        classifier.move(device, memory_limit=memory_limit)
         graph = src.load_as_trained(
             classifier, source, tables, memory_limit, label_required=False
         )

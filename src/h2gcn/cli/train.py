@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 import warnings
@@ -48,7 +47,6 @@ from h2gcn.cli.options import (
     Device,
     MemoryLimit,
     RingCap,
-    RingStore,
     Seed,
     check_given,
     complete_model,
@@ -56,7 +54,6 @@ from h2gcn.cli.options import (
     in_panel,
     in_range,
     is_benchmark,
-    machine,
     merge,
     parse_options,
 )
@@ -64,7 +61,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 
 if TYPE_CHECKING:
     from h2gcn.auto import Leaderboard
-    from h2gcn.cluster import Cluster, Spread
+    from h2gcn.cluster import Cluster, DistributedFitResult
     from h2gcn.estimator import CheckedFit, Evaluation, Judgement, NodeClassifier
     from h2gcn.graph import Graph, Split
     from h2gcn.training import Epoch, Stage
@@ -180,7 +177,6 @@ def command(
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
     cluster: src.Workers = None,
@@ -212,7 +208,7 @@ def command(
         "class_weight": class_weight,
         "batch_size": batch_size,
         "ring_cap": ring_cap,
-        **machine(ring_store, memory_limit),
+        "memory_limit": memory_limit,
     }
     of_one = [name for name, value in given.items() if value is not None]
     of_one += ["option"] if own else []
@@ -251,7 +247,7 @@ def command(
     config = merge(base or {}, given | {"device": device}, own)
     # Benchmarks are as the paper has them, however large their rings are.
     config.setdefault("ring_cap", "exact" if is_benchmark(source) else "auto")
-    numbers = _split_numbers(split, len(graph.splits))
+    numbers = _split_numbers(split, graph)
     past = src.past_of(graph, options)
     later = src.later_than(past, graph, options)
     mapped = src.seen_by_workers(source, tables, graph)
@@ -270,7 +266,7 @@ def command(
     interrupted = _interruption(runs, len(numbers))
     best = max(runs, key=lambda run: float(run.classifier.val_score_))
     if out is not None:
-        out = _save(best, out, graph, interrupted, later, force=force or goes_on)
+        out = _save(best, out, graph, interrupted, later, force=force, goes_on=goes_on)
     if page is not None:
         _write_page(page, graph, best, force=force)
     result = _report(graph, model, runs) | {"interrupted": interrupted is not None}
@@ -278,7 +274,7 @@ def command(
     if later is not None:
         result["time"] = later
     if team is not None:
-        result["cluster"] = [asdict(spread) for spread in team.told]
+        result["cluster"] = [asdict(fit) for fit in team.told]
     _warn_of_missed_classes(result)
     if as_json:
         tell_json(result)
@@ -286,8 +282,8 @@ def command(
         if interrupted is not None:
             tell(f"{interrupted}: these are the scores of the best so far")
         _show(result, graph)
-        for spread in team.told if team is not None else ():
-            tell(_cluster_line(spread))
+        for fit in team.told if team is not None else ():
+            tell(_cluster_line(fit))
         if out is not None:
             _say_saved(out, best, graph)
         if page is not None:
@@ -329,14 +325,17 @@ def _save(
     later: Mapping[str, Any] | None,
     *,
     force: bool,
+    goes_on: bool,
 ) -> Path:
     """Save a run and return where: beside, if another training was faster."""
     target, number = out, 1
     while True:
+        replaces = force or (goes_on and number == 1)
         try:
-            run.save(target, graph, interrupted, later, force=force and number == 1)
-        except InputError:
-            if not os.path.lexists(target):
+            run.save(target, graph, interrupted, later, force=replaces)
+        except InputError as error:
+            taken = isinstance(error, io.AlreadyThere) or estimator.is_taken(target)
+            if force or not taken:
                 raise
             number += 1
             target = out.with_name(f"{out.name}-{number}")
@@ -372,7 +371,8 @@ def _preset(source: str | None, model: str) -> dict[str, Any]:
     return {**experiments.TO_THE_END, **experiments.find_preset(source, model)}
 
 
-def _split_numbers(text: str, n_splits: int) -> list[int]:
+def _split_numbers(text: str, graph: Graph) -> list[int]:
+    n_splits = len(graph.splits)
     if text == "all":
         return list(range(n_splits or N_RANDOM_SPLITS))
     if not (text.isdecimal() and len(text) <= 9):
@@ -380,8 +380,12 @@ def _split_numbers(text: str, n_splits: int) -> list[int]:
             "must be a number from 0 on, or 'all'", param="split", value=text[:60]
         )
     if int(text) >= max(n_splits, 1):
-        have = f"0 to {n_splits - 1}" if n_splits else "only split 0, drawn by the seed"
-        raise InputError(f"{text}: the data have {have}", param="split")
+        rule = f"must be 0 to {n_splits - 1}, the splits of {graph.name}"
+        if n_splits == 1:
+            rule = f"must be 0, the only split of {graph.name}"
+        elif not n_splits:
+            rule = f"must be 0: {graph.name} has no split, so the seed draws one"
+        raise InputError(rule, param="split", value=int(text))
     return [int(text)]
 
 
@@ -616,7 +620,7 @@ class Team:
 
     cluster: Cluster
     store: str | None
-    told: list[Spread] = field(default_factory=list)
+    told: list[DistributedFitResult] = field(default_factory=list)
 
     def fit(self, classifier: NodeClassifier, checked: CheckedFit, **more: Any) -> None:
         """Fit a classifier in place; `more` is what `fit_over_workers` takes."""
@@ -628,16 +632,16 @@ class Team:
         self.told.append(found)
 
 
-def _cluster_line(spread: Spread) -> str:
+def _cluster_line(fit: DistributedFitResult) -> str:
     """Return how a training went over workers, beside what was forecast."""
     from h2gcn.sparse import gigabytes
 
-    again = "" if spread.starts == 1 else f", started {spread.starts} times"
+    again = "" if fit.starts == 1 else f", started {fit.starts} times"
     return (
-        f"{spread.workers} workers{again}: each sent {gigabytes(spread.sent)} an epoch "
-        f"(forecast: {gigabytes(spread.forecast_sent)}) and took up to "
-        f"{gigabytes(spread.peak)} (forecast, without programs and mapped files: "
-        f"{gigabytes(spread.forecast_bytes)})"
+        f"{fit.workers} workers{again}: each sent {gigabytes(fit.sent)} an epoch "
+        f"(forecast: {gigabytes(fit.forecast_sent)}) and took up to "
+        f"{gigabytes(fit.peak)} (forecast, without programs and mapped files: "
+        f"{gigabytes(fit.forecast_bytes)})"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import warnings
 from collections.abc import Mapping, Sequence
@@ -40,13 +41,11 @@ from h2gcn.cli.options import (
     MemoryLimit,
     Model,
     RingCap,
-    RingStore,
     Seed,
     check_given,
     find_settings,
     in_panel,
     is_benchmark,
-    machine,
     merge,
 )
 from h2gcn.cli.train import SplitRun, find_splits
@@ -150,7 +149,6 @@ def command(
     ] = None,
     batch_size: BatchSize = None,
     ring_cap: RingCap = None,
-    ring_store: RingStore = None,
     memory_limit: MemoryLimit = None,
     device: Device = None,
     cluster: src.Workers = None,
@@ -183,20 +181,19 @@ def command(
         "batch_size": batch_size,
         "ring_cap": ring_cap,
     }
-    here = machine(ring_store, memory_limit)
+    here: dict[str, Any] = {"memory_limit": memory_limit}
     check_given(model, given)
     src.check_workers(cluster, model)
     if out is not None:
-        TuneFolder(out).check()
+        TuneFolder(out).check(force=force)
     if quiet:
         warnings.simplefilter("ignore", H2GCNWarning)
     options = tables.options()
     read = src.load_source(source, tables, options, memory_limit)
     graph = src.past_of(read, options)
     folder = TuneFolder(out or Path(f"tuned-{graph.name}-{model}".replace("/", "-")))
-    folder.check()
-    if not force:
-        folder.check_search(model, seed, graph)
+    folder.check(force=force)
+    folder.check_search(model, seed, graph, force=force)
     numbers = range(_count_splits(n_splits, len(graph.splits)))
     if ring_cap is None or isinstance(ring_cap, str):
         # Settings hold what was chosen, for whoever trains by them.
@@ -223,7 +220,11 @@ def command(
     ]
     if not quiet:
         say_what_was_read(graph, splits)
-    work = Tuning(graph, model, splits, seed, device or "auto", folder, quiet, here)
+    work = Tuning(
+        *(graph, model, splits, seed, device or "auto", folder, quiet, here),
+        force=force,
+        replaces=force or estimator.holds_model(folder.model),
+    )
     mapped = src.seen_by_workers(source, tables, graph) if graph is read else None
     with src.over_workers(cluster, [(graph, mapped)], memory_limit):
         work.rank(grid, n_trials)
@@ -242,14 +243,15 @@ def _count_splits(asked: int | None, own: int) -> int:
     if asked is None:
         return min(N_SPLITS, own or N_SPLITS)
     if 0 < own < asked:
-        raise InputError(f"--splits {asked}: the data have {own}.")
+        rule = f"must be at most {own}, as many as the data have"
+        raise InputError(rule, param="splits", value=asked)
     return asked
 
 
 def _check_search(search: str, trials: int | None) -> int | None:
     """Return how many settings to try, None for those of the grid."""
     if search not in ("grid", "optuna"):
-        raise InputError(f"--search must be grid or optuna, got {search!r}")
+        raise InputError("must be grid or optuna", param="search", value=search)
     if search == "optuna":
         experiments.check_optuna()
         return trials or N_TRIALS
@@ -279,8 +281,12 @@ class TuneFolder:
         """The model of the winner."""
         return self.path / "model"
 
-    def check(self) -> None:
-        """Refuse a folder that cannot be used, before the work is done."""
+    def check(self, *, force: bool) -> None:
+        """Refuse a folder that cannot be used, before the work is done.
+
+        Without `force`, one whose settings or model would be replaced although no
+        search has left them.
+        """
         io.check_not_stdout(self.path, "tuning needs a folder")
         io.usable_path(self.path)
         if not self.path.parent.is_dir():
@@ -301,12 +307,23 @@ class TuneFolder:
                 "holds other files; tuning needs a folder of its own",
                 where=str(self.path),
             )
+        if not force:
+            self.check_replaced()
 
-    def check_search(self, model: str, seed: int, graph: Graph) -> None:
+    def check_replaced(self) -> None:
+        """Refuse to replace settings or a model that no search has left here."""
+        if self.read_best().keys() >= {"model", "seed", "dataset", "runs"}:
+            return
+        if os.path.lexists(self.best):
+            raise io.AlreadyThere.at_path(self.best)
+        if estimator.holds_model(self.model) and not self.trials.exists():
+            raise io.AlreadyThere.at_path(self.model)
+
+    def check_search(self, model: str, seed: int, graph: Graph, *, force: bool) -> None:
         """Refuse a folder that holds the best of another search than this one."""
         from h2gcn.graph import fingerprint
 
-        best = self.read_best()
+        best = {} if force else self.read_best()
         card = best.get("dataset")
         before = {
             "graph": card.get("checksum") if isinstance(card, dict) else None,
@@ -354,6 +371,10 @@ class Tuning:
     quiet: bool
     machine: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of the classifiers about this machine, which settings leave out."""
+    force: bool = False
+    """Whether settings that are not of this search are replaced."""
+    replaces: bool = False
+    """Whether a model in the folder is replaced: one of this folder's own searches."""
     last: TuneProgress | None = None
     """How far it is, or came."""
     ranking: list[Ranked] = field(default_factory=list)
@@ -413,7 +434,7 @@ class Tuning:
                 if not self._is_saved(winner):
                     self._save(winner, self._fit(winner, show=not self.quiet))
                 if self.folder.read_best().get("interrupted"):
-                    self._write_best(winner, interrupted=False)
+                    self._write_best(winner, interrupted=False, force=True)
             except KeyboardInterrupt:
                 say("interrupted; the same command goes on from there")
                 self.interrupted = True
@@ -441,13 +462,16 @@ class Tuning:
         """Save a model, and its settings."""
         val = estimator.evaluate(fitted, self.graph, fitted.split_.val)
         run = SplitRun(0, fitted, val, None, fitted.seconds_)
+        if not self.force:
+            self.folder.check_replaced()
         # Removed first and written last, so that it never names another setting than
         # the model's.
         self.folder.best.unlink(missing_ok=True)
-        run.save(self.folder.model, self.graph)
-        self._write_best(winner, interrupted=True)
+        run.save(self.folder.model, self.graph, force=self.replaces)
+        self.replaces = True
+        self._write_best(winner, interrupted=True, force=self.force)
 
-    def _write_best(self, winner: Ranked, *, interrupted: bool) -> None:
+    def _write_best(self, winner: Ranked, *, interrupted: bool, force: bool) -> None:
         """Write the settings of the winner; `interrupted` until all is done."""
         best = {
             "model": self.model,
@@ -464,7 +488,7 @@ class Tuning:
             "dataset": homophily.graph_card(self.graph),
             "version": __version__,
         }
-        with io.atomic_write(self.folder.best) as beside:
+        with io.atomic_write(self.folder.best, force=force) as beside:
             text = json.dumps(best, indent=1, ensure_ascii=False, allow_nan=False)
             beside.write_text(text + "\n", encoding="utf-8")
 

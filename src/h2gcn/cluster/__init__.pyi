@@ -20,6 +20,6 @@ from .prediction import (
 )
 from .table import TableOverWorkers as TableOverWorkers, share_table as share_table
 from .training import (
-    Spread as Spread,
+    DistributedFitResult as DistributedFitResult,
     fit_over_workers as fit_over_workers,
 )

@@ -55,7 +55,7 @@ from h2gcn.io import (
 )
 from h2gcn.models import find_model
 from h2gcn.ring_table import farthest_ring
-from h2gcn.rings import forecast_ring
+from h2gcn.rings import forecast_rings
 
 __all__ = ["Part", "Predicted", "join_parts", "predict_parts"]
 
@@ -458,7 +458,7 @@ def _needs(classifier: NodeClassifier, graph: Graph) -> tuple[int, int]:
         if hops > 1:
             cap = one.params_["ring_cap"]
             most = n * (cap if isinstance(cap, int) else n)
-            far = forecast_ring(graph.adj, hops=hops).entries[1:]
+            far = forecast_rings(graph.adj, hops=hops).entries[1:]
             entries += sum(min(size, most) for size in far)
         near = min(n, int(TOGETHER * (1 + entries / max(n, 1))))
         whole += 8 * n * width + RING_ENTRY * entries

@@ -16,9 +16,8 @@ from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
 from h2gcn.estimator import Drawn, Scaler, block_rows, table_maker, tables_by
 from h2gcn.graph import CSR, Features, Graph, slices
 from h2gcn.ring_table import Blocks, Made, RingRows, column_slices, far_rings
-from h2gcn.rings import forecast_ring
-from h2gcn.sparse import sums_by_column
-from h2gcn.training import balanced
+from h2gcn.rings import forecast_rings
+from h2gcn.training import row_bounds
 
 __all__ = ["ENTRY", "TableOverWorkers", "share_table"]
 
@@ -203,22 +202,17 @@ class TableOverWorkers:
         """Return how the columns of a block are cut: so many together, if they fit."""
         if not self._dense:
             return [Slice(block, slice(0, width))]
-        cuts = column_slices(self._n, width)
-        if sums_by_column(self._n, together) and 4 * together * self._n <= SMALL:
+        cuts = column_slices(width)
+        if together and 4 * together * self._n <= SMALL:
             cuts = slices(width, together)
         return [Slice(block, columns) for columns in cuts]
 
     def _lots(self) -> list[slice]:
-        """Return the nodes of each lot, about as many walks of two steps in each.
-
-        What one process sums by another kernel than ours is not cut.
-        """
+        """Return the nodes of each lot, about as many walks of two steps in each."""
         m = len(self.nodes)
         count = min(LOTS * self._cluster.workers, max(1, m // FEWEST))
-        if not sums_by_column(self._n, WIDE):
-            count = 1
         walks = self._adj @ np.diff(self._adj.indptr).astype(np.float64)
-        bounds = balanced(walks[self.nodes] + 1, count)
+        bounds = row_bounds(walks[self.nodes] + 1, count)
         return [slice(*pair) for pair in pairwise(bounds) if pair[0] < pair[1] or not m]
 
     def _check_ring(
@@ -232,7 +226,7 @@ class TableOverWorkers:
         """Return the bytes of a lot's ring; raise where workers have no room for it."""
         entries, hop, m = 0, int(ring[-1]), len(self.nodes)
         if blocks or counted is False:
-            far = forecast_ring(self._adj, hops=hop).entries[-1]
+            far = forecast_rings(self._adj, hops=hop).entries[-1]
             entries = int(far * m / max(self._n, 1))
             entries = min(entries, m * (self._n if cap is None else cap))
         shared = self._bytes + (ENTRY * entries if counted is False else 0)
@@ -245,8 +239,7 @@ class TableOverWorkers:
         if not cuts:
             return
         widest = max(cut.columns.stop - cut.columns.start for cut in cuts)
-        copies = 1 if sums_by_column(self._n, widest) else 3
-        each = 4 * widest * (copies * self._n + 2 * len(self.nodes)) + ring
+        each = 4 * widest * (self._n + 2 * len(self.nodes)) + ring
         if not self._dense:
             each = max(each, self._bytes)
         self._check(f"a slice of {widest} columns of the ring table", self._bytes, each)

@@ -42,8 +42,7 @@ from h2gcn.ring_table import (
     far_rings,
     is_one_step,
 )
-from h2gcn.rings import forecast_ring
-from h2gcn.sparse import LaidOut, row_starts
+from h2gcn.rings import forecast_rings
 
 __all__ = ["FOLDER", "TableFiles", "plan_table_files"]
 
@@ -203,14 +202,15 @@ class TableFiles:
                 parts.append(RingRows(sizes[places]))
                 continue
             cap = drawn[0]
-            starts = row_starts(sizes if cap is None else np.minimum(sizes, cap))
+            counts = sizes if cap is None else np.minimum(sizes, cap)
+            starts = np.concatenate([[0], np.cumsum(counts)])
             file = self._lot_file(drawn, ring, lot, "columns")
             columns = _read(file)
             begin, end = int(places[0]), int(places[-1]) + 1
             columns = np.array(columns[starts[begin] : starts[end]])
             starts, sizes = starts[begin : end + 1] - starts[begin], sizes[begin:end]
             stands_for = np.ones(end - begin, dtype=np.float32)
-            if cap is not None:  # as `sampled_rows` has it
+            if cap is not None:  # as `ring_rows` weights them
                 stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
             values = np.repeat(stands_for, np.diff(starts))
             rows = CSR((values, columns, starts), shape=(end - begin, self.n_nodes))
@@ -231,7 +231,9 @@ class TableFiles:
         maker, width = table_maker(graph, columns.drawn), cut.stop - cut.start
         pieces = scaled_pieces(graph, columns.scaler, columns.names, cut)
         shape = (graph.n_nodes, width)
-        x = LaidOut.of(shape, pieces)
+        x = np.empty(shape, dtype=np.float32)
+        for rows, values in pieces:
+            x[rows] = values
         for block, _ in columns.blocks:
             file = self._slice_file(number, block, cut)
             if not is_one_step(block):
@@ -485,6 +487,6 @@ def _ring_entries(made: Sequence[Columns], graph: Graph) -> list[int]:
     """Return about how many entries are written of each ring, 0 where it is counted."""
     found = []
     for (cap, _), ring, only in _rings(made):
-        far = 0 if only else forecast_ring(graph.adj, hops=int(ring[-1])).entries[-1]
+        far = 0 if only else forecast_rings(graph.adj, hops=int(ring[-1])).entries[-1]
         found.append(far if cap is None else min(far, graph.n_nodes * cap))
     return found

@@ -1,10 +1,8 @@
-"""Exact H2GCN over workers: each has rows of the graph, and all train one model.
+"""Exact H2GCN over the workers of a cluster, each with some rows of the graph.
 
-Ray Train starts the workers, joins them into a group of `torch.distributed` (gloo), and
-starts all of them anew where one dies. What they know together is kept by an actor
-beside the program that asked, the desk: the epochs so far, the state of the last
-checkpoint, from which they go on, and in the end the model. So no folder need be seen
-by all of them but that of the graph.
+Ray Train starts the workers, joins them into a `torch.distributed` group (gloo), and
+starts all of them again where one dies. They go on from the checkpoint folder, which
+rank 0 writes; what they report is collected by an actor beside the calling program.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Integral
 from pathlib import Path
@@ -28,36 +26,35 @@ from h2gcn.cluster.connection import ATTEMPTS, ENVIRONMENT, Cluster
 from h2gcn.estimator import (
     CheckedFit,
     NodeClassifier,
+    blank_module,
+    check_distributed,
     check_fit,
-    check_spread,
-    forecast_spread,
+    estimate_distributed,
+    resolve_params,
 )
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
-from h2gcn.io import locked, open_store, write_store, write_whole
+from h2gcn.io import open_store, write_store
 from h2gcn.sparse import gigabytes, keep_freed_memory
 from h2gcn.training import (
-    MANIFEST,
     MINUTES,
+    Checkpoint,
     Epoch,
-    check_resume,
-    checkpoint_files,
     holds_state,
+    identify,
 )
 
-__all__ = ["Spread", "fit_over_workers"]
+__all__ = ["DistributedFitResult", "fit_over_workers"]
 
-MOST_WORKERS = 4096
-"""That are proposed where fewer have too little memory."""
-_SECONDS_TO_LOOK = 0.2
-"""Between two looks at how far the workers are."""
-_SECONDS_TO_WAIT = 1800
-"""For the others, in a product: they may be on slower machines."""
+MAX_WORKERS = 4096  # that a message proposes where fewer have too little memory
+_POLL_SECONDS = 0.2
+_FAILURE_SECONDS = 10.0  # for the other workers to end after one has failed
+_GLOO_TIMEOUT_SECONDS = 1800  # workers may be on slower machines
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How a training went over workers.
+class DistributedFitResult:
+    """How a training over workers went.
 
     Parameters
     ----------
@@ -66,10 +63,10 @@ class Spread:
     starts
         How often they were started: once, and again after one died.
     sent, forecast_sent
-        Bytes that the first of them sent in an epoch, and those that were forecast.
+        Bytes that rank 0 sent in an epoch, and the estimate.
     peak, forecast_bytes
-        Bytes of memory that a worker took at most, the mapped graph included, and those
-        that were forecast without it.
+        The largest memory of a worker in bytes, mapped files included, and the
+        estimate without them.
     """
 
     workers: int
@@ -90,80 +87,99 @@ def fit_over_workers(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     checkpoint_minutes: float = MINUTES,
-) -> Spread:
-    """Fit a classifier in place, by all workers of a cluster together.
+) -> DistributedFitResult:
+    """Fit a classifier in place, with all workers of a cluster together.
 
-    It is what `NodeClassifier.fit` gives, up to the order of sums, and the same to the
-    bit for any number of workers. A worker that dies costs the epochs since the last
-    checkpoint, from which another number of workers may go on too.
+    The result equals that of `NodeClassifier.fit` up to rounding. A worker that dies
+    costs the epochs since the last checkpoint; another number of workers may go on
+    from it.
 
     Parameters
     ----------
     classifier
-        With a model that `h2gcn.estimator.check_spread` takes.
+        With a model that `h2gcn.estimator.check_distributed` accepts.
     checked
-        Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
+        The result of `h2gcn.estimator.check_fit` for this classifier.
     cluster
-        Whose workers they are.
+        The workers.
     store
         The folder of a graph store with this graph, which all workers see. None writes
-        one for the time of the training, for workers of this machine.
-    on_epoch, checkpoint, resume, checkpoint_minutes
-        As of `NodeClassifier.fit`. The folder is one of this machine.
+        a temporary one, for workers of this machine.
+    on_epoch, resume, checkpoint_minutes
+        As in `NodeClassifier.fit`.
+    checkpoint
+        A folder that all workers see. None uses a temporary one on this machine; with
+        several machines, workers then start again from the first epoch.
     """
-    checked = check_spread(checked)
+    checked = check_distributed(checked)
     workers = cluster.workers
-    forecast, sent = _check_memory(checked, cluster, workers)
-    with ExitStack() as during:
-        state = during.enter_context(_state(checkpoint, resume))
-        own = Path(during.enter_context(TemporaryDirectory(prefix="h2gcn-")))
+    estimated_bytes, estimated_sent = _check_memory(checked, cluster, workers)
+    with ExitStack() as stack:
+        own = Path(stack.enter_context(TemporaryDirectory(prefix="h2gcn-")))
+        folder = stack.enter_context(
+            _checkpoint_folder(checked, checkpoint, resume, checkpoint_minutes)
+        )
+        if folder is None and len(cluster.machines) == 1:
+            folder = own / "state"
+            folder.mkdir()
         if store is None:
-            store = _written(checked.graph, own, cluster)
-        given = _Given(
-            str(Path(store).absolute()),  # workers are in folders of their own
+            store = _write_graph(checked.graph, own, cluster)
+        task = _Task(
+            str(Path(store).absolute()),  # workers run in folders of their own
             checked.split,
             dict(checked.params),
             checked.seed,
+            None if folder is None else str(folder.absolute()),
             checkpoint_minutes,
         )
-        desk = cluster.actor(_Desk, state.files)
-        told = _watch(cluster, desk, _start(given, desk, workers, own), on_epoch, state)
-        if told["failure"] is not None:
-            raise InputError(told["failure"])
-        if told["fitted"] is None:
+        actor = cluster.actor(_ProgressActor)
+        run = _Run(_make_trainer(task, actor, workers, own))
+        run.start()
+        progress = _follow(cluster, actor, run, on_epoch)
+        if progress.failure is not None:
+            raise progress.failure
+        if progress.fitted is None:
             raise InputError(
-                f"a worker died in each of {told['starts']} starts; is there enough "
-                f"memory? ({told['why']})"
+                f"a worker died in each of {progress.starts} starts; is there enough "
+                f"memory? ({run.error})"
             )
-        _adopt(classifier, checked, told["fitted"], own / "model")
-    more = told["fitted"]["sent"], sent, max(told["peaks"].values()), forecast
-    return Spread(workers, told["starts"], *more)
+        _adopt(classifier, checked.graph, progress.fitted, own / "model")
+    return DistributedFitResult(
+        workers,
+        progress.starts,
+        progress.fitted["sent"],
+        estimated_sent,
+        max(progress.peaks.values()),
+        estimated_bytes,
+    )
 
 
 def _check_memory(
     checked: CheckedFit, cluster: Cluster, workers: int
 ) -> tuple[int, int]:
-    """Return what a worker will take and send; raise where it is too much."""
-    held, sent = forecast_spread(checked, workers)
+    """Return the bytes that a worker will hold and send; raise if it holds too much."""
+    held, sent = estimate_distributed(checked, workers)
     limit = checked.params["memory_limit"]
-    free = min(one.free // one.workers for one in cluster.machines)
-    room = free if limit is None else min(free, int(limit * 1e9))
-    if held <= room:
+    available = min(one.free // one.workers for one in cluster.machines)
+    if limit is not None:
+        available = min(available, int(limit * 1e9))
+    if held <= available:
         return held, sent
     count = workers
-    while count < MOST_WORKERS and forecast_spread(checked, count)[0] > room:
+    while count < MAX_WORKERS and estimate_distributed(checked, count)[0] > available:
         count += max(1, count // 8)
-    would = f"about {count} such workers would do"
-    if count >= MOST_WORKERS:
-        would = "a ring_cap, or machines with more memory, would help"
+    hint = f"about {count} such workers would do"
+    if count >= MAX_WORKERS:
+        hint = "a ring_cap, or machines with more memory, would help"
     raise InputError(
         f"to train {checked.params['model']} on {checked.graph.name} takes about "
-        f"{gigabytes(held)} a worker with {workers}, and there are {gigabytes(room)} "
-        f"for each; {would}"
+        f"{gigabytes(held)} a worker with {workers}, and there are "
+        f"{gigabytes(available)} for each",
+        hint=hint,
     )
 
 
-def _written(graph: Graph, folder: Path, cluster: Cluster) -> Path:
+def _write_graph(graph: Graph, folder: Path, cluster: Cluster) -> Path:
     """Write the graph where workers of this machine can map it."""
     if len(cluster.machines) > 1:
         raise InputError(
@@ -174,174 +190,130 @@ def _written(graph: Graph, folder: Path, cluster: Cluster) -> Path:
     return folder / "graph"
 
 
-# ----------------------------------------------------------------------- the checkpoint
-
-
-class _State:
-    """The files of a checkpoint: those that there were, and where new ones go."""
-
-    def __init__(self, folder: Path | None, files: Mapping[str, bytes]) -> None:
-        self.folder, self.files = folder, dict(files)
-
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Write new files, the one that names the others last; remove the old."""
-        if self.folder is None or not files or files == self.files:
-            return
-        for name in sorted(files, key=lambda name: name.endswith(".json")):
-            if name.endswith(".json") or name not in self.files:
-                write_whole(self.folder / name, files[name])
-        for name in self.files.keys() - files.keys():
-            (self.folder / name).unlink(missing_ok=True)
-        self.files = dict(files)
-
-
 @contextmanager
-def _state(checkpoint: str | Path | None, resume: bool) -> Iterator[_State]:
-    """Yield the state of a training; its folder is kept from others meanwhile."""
+def _checkpoint_folder(
+    checked: CheckedFit, checkpoint: str | Path | None, resume: bool, minutes: float
+) -> Iterator[Path | None]:
+    """Yield the folder of the checkpoint, made and checked before workers start."""
     if checkpoint is None:
         if resume:
             raise InputError("'resume' needs 'checkpoint', the folder to go on from.")
-        yield _State(None, {})
+        yield None
         return
+    graph, params = checked.graph, checked.params
+    module = blank_module(params, graph.n_features, graph.n_classes)
+    identity = identify(module, resolve_params(params), graph, checked.split)
+    epochs = checked.config.epochs
+    Checkpoint(checkpoint, identity, epochs=epochs, minutes=minutes, resume=resume)
     folder = Path(checkpoint)
-    check_resume(folder, holds_state(folder), resume)
+    is_new = not folder.exists()
     folder.mkdir(exist_ok=True)
-    with locked(folder):
-        yield _State(folder, checkpoint_files(folder) if resume else {})
+    try:
+        yield folder
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
 
 
 # -------------------------------------------------------------------------- the workers
 
 
 @dataclass(frozen=True)
-class _Given:
-    """What every worker is told."""
+class _Task:
+    """What every worker trains."""
 
     store: str
     split: Split
     params: Mapping[str, Any]
     seed: int
+    checkpoint: str | None
     minutes: float
 
 
-class _Desk:
-    """What the workers of a training know together; lives in a process of its own."""
+class _ProgressActor:
+    """Keeps what workers report until the calling program polls it."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
-        self._files = dict(files)
-        self._epochs: list[Epoch] = []
-        self._starts, self._peaks = 0, {0: 0}
-        self._failure: str | None = None
-        self._fitted: dict[str, Any] | None = None
+    def __init__(self) -> None:
+        self._reports: list[tuple[str, Any]] = []
 
-    def begin(self, rank: int) -> tuple[bool, dict[str, bytes]]:
-        """Return whether there is anything to do, and where to go on from."""
-        self._starts += rank == 0
-        return self._failure is None, self._files
+    def put(self, name: str, value: Any) -> None:
+        """Add a report."""
+        self._reports.append((name, value))
 
-    def tell(self, epoch: Epoch, files: Mapping[str, bytes] | None) -> None:
-        """Take an epoch, and the files of a new checkpoint."""
-        self._epochs.append(epoch)
-        if files is not None:
-            self._files = dict(files)
-
-    def fail(self, why: str) -> None:
-        """Take why the training cannot be."""
-        self._failure = why
-
-    def end(
-        self,
-        rank: int,
-        peak: int,
-        fitted: Mapping[str, Any],
-        files: Mapping[str, bytes],
-    ) -> None:
-        """Take what a worker found in the end, and the memory that it took."""
-        self._peaks[rank] = peak
-        if rank == 0:
-            self._fitted, self._files = dict(fitted), dict(files)
-
-    def news(self) -> tuple[list[Epoch], dict[str, bytes]]:
-        """Return the epochs since the last call, and the last checkpoint."""
-        epochs, self._epochs = self._epochs, []
-        return epochs, self._files
-
-    def told(self) -> dict[str, Any]:
-        """Return all that is known in the end."""
-        return {
-            "failure": self._failure,
-            "fitted": self._fitted,
-            "starts": self._starts,
-            "peaks": self._peaks,
-        }
+    def poll(self) -> list[tuple[str, Any]]:
+        """Return the reports since the last call."""
+        reports, self._reports = self._reports, []
+        return reports
 
 
-def _work(given: Mapping[str, Any]) -> None:
-    """Train as one of the workers: what Ray Train calls in each of them."""
+def _work(config: Mapping[str, Any]) -> None:
+    """Train as one of the workers; Ray Train calls it in each of them."""
     import ray
     from ray import train
 
-    task: _Given = given["task"]
-    desk, rank = given["desk"], train.get_context().get_world_rank()
-    going_on, files = ray.get(desk.begin.remote(rank))
-    if not going_on:
-        return
+    actor, rank = config["actor"], train.get_context().get_world_rank()
+    if rank == 0:
+        actor.put.remote("start", None)
     try:
-        with TemporaryDirectory(prefix="h2gcn-") as own:
-            _train(task, desk, rank, files, Path(own))
-    except InputError as error:
-        ray.get(desk.fail.remote(str(error)))
+        _train(config["task"], actor, rank)
+    except InputError as error:  # another start would fail alike
+        ray.get(actor.put.remote("failure", error))
 
 
-def _train(
-    task: _Given, desk: Any, rank: int, files: Mapping[str, bytes], own: Path
-) -> None:
+def _train(task: _Task, actor: Any, rank: int) -> None:
     import ray
     import torch
 
     torch.set_num_threads(1)
-    keep_freed_memory()  # the process is for nothing else
+    keep_freed_memory()  # the process does nothing else
     params = dict(task.params)
     if not isinstance(params["random_state"], Integral):
         params["random_state"] = task.seed
     classifier = NodeClassifier(**params)
     graph = open_store(task.store)
     checked = replace(check_fit(params, graph, task.split), seed=task.seed)
-    state, sent = own / "state", _Sent()
-    if files:
-        state.mkdir()
-        for name, content in files.items():
-            write_whole(state / name, content)
-
-    def on_epoch(epoch: Epoch) -> None:
-        desk.tell.remote(epoch, sent.new(state))
-
+    folder = None if task.checkpoint is None else Path(task.checkpoint)
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder}: workers do not see the folder of the checkpoint")
+    on_rank_zero = rank == 0 and folder is not None
     classifier.fit_checked(
         checked,
-        on_epoch=on_epoch,
-        checkpoint=state,
-        resume=bool(files),
+        on_epoch=lambda epoch: actor.put.remote("epoch", epoch),
+        checkpoint=folder if on_rank_zero else None,
+        resume=on_rank_zero and holds_state(folder),  # type: ignore[arg-type]
         checkpoint_minutes=task.minutes,
-        spread=True,
+        distributed=True,
     )
-    fitted: dict[str, Any] = {}
     if rank == 0:
-        classifier.save(own / "model")
-        nodes = np.concatenate([classifier.split_.val, classifier.split_.test])
-        fitted = {
-            "files": _files(own / "model"),
-            "split": classifier.split_,
-            "history": classifier.history_,
-            "seconds": classifier.seconds_,
-            "nodes": nodes,
-            "logits": classifier.predict_logits(graph, nodes),
-            "sent": classifier.bytes_sent_,
+        actor.put.remote("fitted", _fitted(classifier, graph))
+    ray.get(actor.put.remote("peak", (rank, peak_memory())))
+
+
+def _fitted(classifier: NodeClassifier, graph: Graph) -> dict[str, Any]:
+    """Return what the calling program needs of the fitted classifier."""
+    with TemporaryDirectory(prefix="h2gcn-") as folder:
+        classifier.save(Path(folder) / "model")
+        model = Path(folder) / "model"
+        files = {
+            str(path.relative_to(model)): path.read_bytes()
+            for path in sorted(model.rglob("*"))
+            if path.is_file()
         }
-    ray.get(desk.end.remote(rank, peak_memory(), fitted, checkpoint_files(state)))
+    nodes = np.concatenate([classifier.split_.val, classifier.split_.test])
+    return {
+        "files": files,
+        "split": classifier.split_,
+        "history": classifier.history_,
+        "seconds": classifier.seconds_,
+        "nodes": nodes,
+        "logits": classifier.predict_logits(graph, nodes),
+        "sent": classifier.bytes_sent_,
+    }
 
 
 def peak_memory() -> int:
-    """Return the most memory that this process had, in bytes; 0 where none says so."""
+    """Return the largest memory of this process in bytes; 0 where it is unknown."""
     try:
         import resource
     except ImportError:  # Windows
@@ -349,49 +321,26 @@ def peak_memory() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-class _Sent:
-    """Which checkpoint was sent last."""
-
-    def __init__(self) -> None:
-        self._last = 0
-
-    def new(self, folder: Path) -> dict[str, bytes] | None:
-        """Return the files of a checkpoint, if it is not the one that was sent."""
-        manifest = folder / MANIFEST
-        made = manifest.stat().st_mtime_ns if manifest.exists() else self._last
-        if made == self._last:
-            return None
-        self._last = made
-        return checkpoint_files(folder)
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    """Return what all files of a folder hold, by their names in it."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
-
-
-# ------------------------------------------------------------------------ and the desk
+# ------------------------------------------------------------------ the calling program
 
 
 class _Run(Thread):
-    """Ray Train at work, and what it came to."""
+    """A training of Ray Train, and the error that it ended with."""
 
     def __init__(self, trainer: Any) -> None:
         super().__init__(daemon=True, name="h2gcn training over workers")
         self._trainer = trainer
-        self.why = ""
+        self.error = ""
 
     def run(self) -> None:
         """Train until the workers end, or have died too often."""
         try:
             self._trainer.fit()
         except Exception as error:  # of Ray, or of what the workers did
-            self.why = " ".join(str(error).split())[-300:]
+            self.error = " ".join(str(error).split())[-300:]
 
 
-def _start(given: _Given, desk: Any, workers: int, folder: Path) -> _Run:
-    """Have Ray Train start the workers."""
+def _make_trainer(task: _Task, actor: Any, workers: int, folder: Path) -> Any:
     try:
         train, of_torch = import_module("ray.train"), import_module("ray.train.torch")
     except ModuleNotFoundError as error:
@@ -400,9 +349,9 @@ def _start(given: _Given, desk: Any, workers: int, folder: Path) -> _Run:
             "'h2gcn[ray]'"
         ) from None
     logging.getLogger("ray.train").setLevel(logging.ERROR)
-    trainer = of_torch.TorchTrainer(
+    return of_torch.TorchTrainer(
         _work,
-        train_loop_config={"task": given, "desk": desk},
+        train_loop_config={"task": task, "actor": actor},
         scaling_config=train.ScalingConfig(
             num_workers=workers, resources_per_worker={"CPU": 1}
         ),
@@ -412,55 +361,68 @@ def _start(given: _Given, desk: Any, workers: int, folder: Path) -> _Run:
             failure_config=train.FailureConfig(max_failures=ATTEMPTS),
             worker_runtime_env={"env_vars": ENVIRONMENT},
         ),
-        torch_config=of_torch.TorchConfig(backend="gloo", timeout_s=_SECONDS_TO_WAIT),
+        torch_config=of_torch.TorchConfig(
+            backend="gloo", timeout_s=_GLOO_TIMEOUT_SECONDS
+        ),
     )
-    run = _Run(trainer)
-    run.start()
-    return run
 
 
-def _watch(
+@dataclass
+class _Progress:
+    """What the workers have reported."""
+
+    starts: int = 0
+    epoch: int = 0
+    failure: InputError | None = None
+    peaks: dict[int, int] = field(default_factory=dict)
+    fitted: dict[str, Any] | None = None
+
+
+def _follow(
     cluster: Cluster,
-    desk: Any,
+    actor: Any,
     run: _Run,
     on_epoch: Callable[[Epoch], None] | None,
-    state: _State,
-) -> dict[str, Any]:
-    """Pass on what the workers tell, until they end; return what they found."""
-    seen = 0
+) -> _Progress:
+    """Pass on the epochs of the workers until they end."""
+    progress, deadline = _Progress(), float("inf")
     with redirect_stdout(sys.stderr):  # where Ray says that a worker died
         while True:
-            ended = not run.is_alive()
-            epochs, files = cluster.result(desk.news.remote())
-            state.write(files)
-            for epoch in epochs:  # those after a worker's death come again
-                if on_epoch is not None and epoch.number > seen:
-                    on_epoch(epoch)
-                seen = max(seen, epoch.number)
+            ended = not run.is_alive() or time.monotonic() > deadline
+            for name, value in cluster.result(actor.poll.remote()):
+                if name == "start":
+                    progress.starts += 1
+                elif name == "failure":
+                    progress.failure = value
+                    deadline = time.monotonic() + _FAILURE_SECONDS
+                elif name == "fitted":
+                    progress.fitted = value
+                elif name == "peak":
+                    rank, peak = value
+                    progress.peaks[rank] = peak
+                elif value.number > progress.epoch:  # a restart repeats some epochs
+                    progress.epoch = value.number
+                    if on_epoch is not None:
+                        on_epoch(value)
             if ended:
-                break
-            time.sleep(_SECONDS_TO_LOOK)
-        told: dict[str, Any] = cluster.result(desk.told.remote())
-    return {**told, "why": run.why}
+                return progress
+            time.sleep(_POLL_SECONDS)
 
 
 def _adopt(
-    classifier: NodeClassifier,
-    checked: CheckedFit,
-    fitted: Mapping[str, Any],
-    folder: Path,
+    classifier: NodeClassifier, graph: Graph, fitted: Mapping[str, Any], folder: Path
 ) -> None:
     """Make a classifier the one that the workers fitted."""
     for name, content in fitted["files"].items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    found = NodeClassifier.load(folder)
-    learned = {name: v for name, v in vars(found).items() if name.endswith("_")}
-    vars(classifier).update(learned)
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    loaded = NodeClassifier.load(folder)
+    state = {name: v for name, v in vars(loaded).items() if name.endswith("_")}
+    vars(classifier).update(state)
     classifier.split_ = fitted["split"]
     classifier.history_ = tuple(fitted["history"])
     classifier.n_iter_ = len(classifier.history_)
     classifier.seconds_ = fitted["seconds"]
     classifier.interrupted_ = False
-    classifier.remember(checked.graph, fitted["nodes"], fitted["logits"])
+    classifier.remember(graph, fitted["nodes"], fitted["logits"])

@@ -214,13 +214,13 @@ def _read_features_and_labels(
     ):
         if len(labels) != matrix.shape[0] or not labels.shape[1]:
             raise InputError(
-                f"{file(part)}: must be [{matrix.shape[0]}, classes], got shape "
-                f"{labels.shape}"
+                f"must be [{matrix.shape[0]}, classes], got shape {labels.shape}",
+                where=str(file(part)),
             )
     if placed.shape[1] != known.shape[1]:
         raise InputError(
-            f"{file('tx')}: must have {known.shape[1]} columns, as allx has, got "
-            f"{placed.shape[1]}"
+            f"must have {known.shape[1]} columns, as allx has, got {placed.shape[1]}",
+            where=str(file("tx")),
         )
     test = _read_test_nodes(file("test.index"), known.shape[0], placed.shape[0])
     n = int(test.max()) + 1

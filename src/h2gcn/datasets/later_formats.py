@@ -521,7 +521,7 @@ def _table(
         table[done - len(block) : done] = block
     if done != n_rows:
         got = "more" if done > n_rows else f"{done:,}"
-        raise InputError(f"{path}: it must have {n_rows:,} rows, got {got}")
+        raise InputError(f"it must have {n_rows:,} rows, got {got}", where=str(path))
     return table
 
 
@@ -529,7 +529,7 @@ def _count(path: Path) -> int:
     """Return the one number that a file holds."""
     blocks = list(csv_blocks(path, "int64"))
     if len(blocks) != 1 or blocks[0].shape != (1, 1) or blocks[0][0, 0] < 0:
-        raise InputError(f"{path}: it must hold one count.")
+        raise InputError("it must hold one count.", where=str(path))
     return int(blocks[0][0, 0])
 
 
@@ -617,7 +617,7 @@ def read_ogb(
     labels = "node-label" if years is None else "node_year"
     y = _table(path := raw / f"{labels}.csv.gz", n, "int64")
     if y.shape != (n, 1):
-        raise InputError(f"{path}: a node has one label, got {y.shape[1]}")
+        raise InputError(f"a node has one label, got {y.shape[1]}", where=str(path))
     if years is None:
         parts = (
             _index(folder / "split" / split / f"{part}.csv.gz", n)

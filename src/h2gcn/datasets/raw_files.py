@@ -95,7 +95,7 @@ def reading(path: Path) -> Iterator[None]:
         words = " ".join(str(error).split()) or type(error).__name__
         if len(words) > 200:
             words = f"{words[:199]}…"
-        raise InputError(f"{path}: the file is damaged ({words})") from None
+        raise InputError(f"the file is damaged ({words})", where=str(path)) from None
 
 
 _TOLD: ContextVar[DownloadProgress | None] = ContextVar("_TOLD", default=None)
@@ -229,13 +229,14 @@ def _check_size(path: Path, most_bytes: int | None) -> None:
     most = MOST_BYTES if most_bytes is None else most_bytes
     try:
         if not path.is_file():
-            raise InputError(f"{path}: this is not a file")
+            raise InputError("this is not a file", where=str(path))
         size = path.stat().st_size
     except OSError as error:
         raise cannot_read(path, error) from None
     if size > most:
         raise InputError(
-            f"{path}: no file of a benchmark has more than {most:,} bytes, got {size:,}"
+            f"no file of a benchmark has more than {most:,} bytes, got {size:,}",
+            where=str(path),
         )
 
 
@@ -312,16 +313,17 @@ def download_files(
                 # The temporary file was its owner's alone.
                 (root / file).chmod(0o644)
             except _NoUse as error:
-                raise InputError(f"{address}: {error}") from None
+                raise InputError(str(error), where=str(address)) from None
             except InputError:
                 raise
             except OSError as error:
                 raise _told(address, root / file, error) from None
             except ValueError:  # of pooch, by which it tells of a checksum
                 raise InputError(
-                    f"{address}: what came is not the known file: its SHA-256 is "
-                    f"{fetch.found}, that of the known one {sums[file]}; "
-                    f"{WAY_OUT}"
+                    f"what came is not the known file: its SHA-256 is "
+                    f"{fetch.found}, that of the known one {sums[file]}",
+                    where=str(address),
+                    hint=WAY_OUT,
                 ) from None
             logger.info("downloaded %s", address)
             if address in archives:
@@ -390,7 +392,7 @@ def _told(address: str, path: Path, error: OSError) -> InputError:
         (text for kind, text in words.items() if isinstance(error, kind)),
         f"the connection to {host} broke off",
     )
-    return InputError(f"{address}: {why}, {1 + RETRIES} times")
+    return InputError(f"{why}, {1 + RETRIES} times", where=str(address))
 
 
 def _status(error: Any) -> str:

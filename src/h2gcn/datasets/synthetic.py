@@ -219,14 +219,16 @@ class ProductsFeatures:
             blocks.append(block[:, 0])
             n += len(block)
             if n > MOST_ROWS:
-                raise InputError(f"{path}: must hold at most {MOST_ROWS:,} labels")
+                raise InputError(
+                    f"must hold at most {MOST_ROWS:,} labels", where=str(path)
+                )
         if not blocks:
-            raise InputError(f"{path}: there are no labels in it")
+            raise InputError("there are no labels in it", where=str(path))
         numbers = np.concatenate(blocks)
         with np.errstate(invalid="ignore"):  # too large for a whole number
             labels = numbers.astype(np.int64)
         if not np.array_equal(labels, numbers):
-            raise InputError(f"{path}: labels must be whole numbers")
+            raise InputError("labels must be whole numbers", where=str(path))
         # Each row's feature is its number.
         with reading(path):
             lender = Graph(
@@ -250,7 +252,8 @@ class ProductsFeatures:
             start += len(block)
         if start <= wanted[-1]:
             raise InputError(
-                f"{path}: it has {start:,} rows, fewer than {LABELS} has labels"
+                f"it has {start:,} rows, fewer than {LABELS} has labels",
+                where=str(path),
             )
         x = np.empty((len(rows), taken[0].shape[1]), dtype=np.float32)
         x[order] = np.concatenate(taken)

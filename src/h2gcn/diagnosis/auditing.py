@@ -25,14 +25,12 @@ from h2gcn.graph import (
 )
 from h2gcn.rings import (
     CAPS,
-    TRAIN,
-    VAL,
-    Needs,
+    TRAIN_FRACTION,
+    VAL_FRACTION,
     RingForecast,
-    Work,
-    forecast_seconds,
-    in_words,
-    is_long,
+    RingOptions,
+    Workload,
+    training_bytes,
 )
 from h2gcn.sparse import available_memory, gigabytes
 
@@ -456,7 +454,7 @@ def large_rings(graph: Graph, forecast: RingForecast) -> list[Finding]:
     graph
         The graph.
     forecast
-        What `forecast_ring` says of it.
+        What `forecast_rings` says of it.
     """
     near, far = forecast.entries[0], sum(forecast.entries[1:])
     many = far >= TIMES * near and forecast.bytes >= BYTES
@@ -470,21 +468,11 @@ def large_rings(graph: Graph, forecast: RingForecast) -> list[Finding]:
     times = "" if far < 2 * near else f", {far / near:,.0f} times those of the graph"
     message = (
         f"{what} {about}{far:,} entries{times}, and training with it takes {about}"
-        f"{gigabytes(forecast.bytes)}{_seconds(graph, forecast)}: "
+        f"{gigabytes(forecast.bytes)}: "
         f"{_hubs(graph, forecast)}. "
         f"{_remedy(graph, forecast)}"
     )
     return [Finding(LARGE_RINGS, "warning", message, far)]
-
-
-def _seconds(graph: Graph, forecast: RingForecast) -> str:
-    """Say how long they take, where that is long."""
-    if not is_long(forecast, graph.n_nodes):
-        return ""
-    seconds = forecast_seconds(forecast, graph.n_nodes)
-    return (
-        f", {in_words(seconds.build)} to build and {in_words(seconds.epoch)} an epoch"
-    )
 
 
 def _hubs(graph: Graph, forecast: RingForecast) -> str:
@@ -506,12 +494,14 @@ def _hubs(graph: Graph, forecast: RingForecast) -> str:
 def _remedy(graph: Graph, forecast: RingForecast) -> str:
     """Say which cap makes the rings small, or that they can be left out."""
     n, (near, *far) = graph.n_nodes, forecast.entries
-    work = Work(n_train=round(TRAIN * n), n_val=round(VAL * n))
-    needs = Needs(n, (near,), tuple(far), work)
+    n_train, n_val = round(TRAIN_FRACTION * n), round(VAL_FRACTION * n)
+    workload = Workload(n_train=n_train, n_val=n_val)
     for cap in CAPS:
-        if needs.capped(cap) <= LESS * forecast.bytes:
+        options = RingOptions(max_neighbors=cap, workload=workload)
+        needed = training_bytes(n, [near], far, options)
+        if needed <= LESS * forecast.bytes:
             return (
-                f"With ring_cap={cap}, which draws {cap} entries a node, it is about "
-                f"{gigabytes(needs.capped(cap))}."
+                f"With ring_cap={cap}, which samples {cap} entries per node, it takes "
+                f"about {gigabytes(needed)}."
             )
     return "The model h2gcn-s1 leaves it out."

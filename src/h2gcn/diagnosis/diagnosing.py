@@ -26,7 +26,7 @@ from h2gcn.homophily import (
     graph_card,
     ring_shares,
 )
-from h2gcn.rings import RingForecast, forecast_ring
+from h2gcn.rings import RingForecast, forecast_rings
 
 __all__ = [
     "MEASURES",
@@ -176,7 +176,7 @@ def diagnose(
     labelled_edges = int(edge_ends(graph.adj, graph).sum()) // 2
     shares = _compatibility(graph)
     sizes = np.bincount(graph.y[graph.labelled], minlength=graph.n_classes)
-    forecast = forecast_ring(graph.adj, hops=hops)
+    forecast = forecast_rings(graph.adj, hops=hops)
     rings = ring_shares(graph, forecast, max_ring_entries)
     directions = tuple(direction_shares(graph)) if graph.labelled.size else ()
     report = audit(graph).joined(large_rings(graph, forecast))

@@ -52,7 +52,7 @@ from .inputs import (
 )
 from .operators import (
     build_operators as build_operators,
-    forecast_spread as forecast_spread,
+    estimate_distributed as estimate_distributed,
     plan_operators as plan_operators,
 )
 from .outputs import (
@@ -72,15 +72,16 @@ from .parameters import (
     CheckedFit as CheckedFit,
     blank_module as blank_module,
     check_batches as check_batches,
+    check_distributed as check_distributed,
     check_fit as check_fit,
     check_labels as check_labels,
     check_rings as check_rings,
     check_split as check_split,
-    check_spread as check_spread,
     estimate_work as estimate_work,
     input_width as input_width,
     resolve_cap as resolve_cap,
     resolve_device as resolve_device,
+    resolve_params as resolve_params,
     resolve_seed as resolve_seed,
     resolve_split as resolve_split,
     without_findings as without_findings,
@@ -98,6 +99,7 @@ from .quick import quick_fit as quick_fit
 from .saved_model import (
     check_target as check_target,
     holds_model as holds_model,
+    is_taken as is_taken,
     read_manifest as read_manifest,
 )
 from .showing import (

@@ -213,7 +213,9 @@ def fit_on_all(
     for one in members:
         params = one.classifier.get_params()
         epochs = one.classifier.best_epoch_
-        if epochs:
+        if epochs and "n_estimators" in find_model(params["model"]).options:
+            params["options"] = {**(params["options"] or {}), "n_estimators": epochs}
+        elif epochs:
             params |= {"epochs": epochs, "patience": None, "stopping": "loss-mean"}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", H2GCNWarning)

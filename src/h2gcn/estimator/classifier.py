@@ -52,11 +52,11 @@ from h2gcn.estimator.operators import (
     are_few,
     build_operators,
     can_be_alone,
+    distributed_operators,
     plan_operators,
     prepare_rows,
     rows_of_input,
     rows_of_operators,
-    spread_operators,
 )
 from h2gcn.estimator.outputs import (
     DECISIONS,
@@ -120,20 +120,21 @@ from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
-from h2gcn.sparse import LinearMap, seeded
+from h2gcn.sparse import LinearMap
 from h2gcn.training import (
-    ALONE,
     MINUTES,
-    SPREAD,
+    SINGLE,
     Checkpoint,
-    Crew,
+    Communicator,
     Epoch,
+    TorchGroup,
     TrainConfig,
-    Workers,
     fit_module,
     identify,
     is_small,
+    predict_rows,
     score,
+    seeded,
     threads_for,
 )
 
@@ -188,12 +189,10 @@ class NodeClassifier(Estimator):
         How many training nodes a step takes, each with no more of the graph than it
         needs, and how many nodes are predicted together; None is all at once.
     ring_cap
-        At most so many neighbours of a node in its 2-hop ring, drawn by the seed and
-        weighted by the ring's true size. "exact" is all of them; "auto" draws 64 of
-        rings that are much larger than the graph (see `h2gcn.rings.automatic_cap`),
-        and a warning says so. None is "exact", and of the model "auto" it is "auto".
-    ring_store
-        A folder for rings that do not fit in memory; None keeps them in memory.
+        How many 2-hop neighbors of a node are sampled at most, by the seed, weighted
+        by the ring's true size. "exact" is all of them; "auto" samples 64 if rings are
+        much larger than the graph (see `h2gcn.rings.auto_max_neighbors`), and warns.
+        None is "exact", and of the model "auto" it is "auto".
     memory_limit
         Gigabytes that a fit may take; None is what the machine has free.
     time_limit
@@ -278,7 +277,6 @@ class NodeClassifier(Estimator):
         calibrate: bool = True,
         batch_size: int | None = None,
         ring_cap: int | str | None = None,
-        ring_store: str | Path | None = None,
         memory_limit: float | None = None,
         time_limit: float | None = None,
         refit: bool = False,
@@ -303,7 +301,6 @@ class NodeClassifier(Estimator):
         self.calibrate = calibrate
         self.batch_size = batch_size
         self.ring_cap = ring_cap
-        self.ring_store = ring_store
         self.memory_limit = memory_limit
         self.time_limit = time_limit
         self.refit = refit
@@ -404,7 +401,7 @@ class NodeClassifier(Estimator):
         checkpoint: str | Path | None = None,
         resume: bool = False,
         checkpoint_minutes: float = MINUTES,
-        spread: bool = False,
+        distributed: bool = False,
     ) -> NodeClassifier:
         """Plan, build, train and keep: what `fit` does once all is checked.
 
@@ -414,10 +411,11 @@ class NodeClassifier(Estimator):
             Of `h2gcn.estimator.check_fit`, with the parameters of this classifier.
         on_epoch, on_progress, checkpoint, resume, checkpoint_minutes
             As of `fit`.
-        spread
-            Whether this is one of several processes of a group of `torch.distributed`
-            that fit one classifier together, each with rows of its own; see
-            `check_spread`. All of them end with the same.
+        distributed
+            Whether this is one of the processes of a `torch.distributed` group that
+            fit one classifier together, each with its own rows; see
+            `check_distributed`. All end with the same model. Rank 0 alone passes
+            `checkpoint`.
         """
         if checked.params["model"] == AUTO:
             if checkpoint is not None:
@@ -438,24 +436,23 @@ class NodeClassifier(Estimator):
             width = input_width(params, graph.n_features, graph.n_classes, schema)
             shape = width, graph.n_classes
             blank = blank_module(params, *shape)
-            rings = RingOptions.of(
+            rings = RingOptions.from_params(
                 params,
                 seed,
                 estimate_work(blank, graph, split),
                 on_demand=params["batch_size"] is not None,
             )
-            plan, storage = None, SPREAD
-            if not spread:
+            plan = None
+            if not distributed:
                 plan = plan_operators(
                     graph, params["model"], device, rings, given=params["options"]
                 )
-                storage = plan.storage
             saved = None
             if checkpoint is not None and spec.trained:
                 resolved = resolve_params(params)
                 saved = Checkpoint(
                     checkpoint,
-                    identify(blank, resolved, graph, split, storage),
+                    identify(blank, resolved, graph, split),
                     epochs=checked.config.epochs,
                     minutes=checkpoint_minutes,
                     resume=resume,
@@ -470,7 +467,7 @@ class NodeClassifier(Estimator):
             scaling = params["scaling"] if spec.scaled else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
             names = graph.feature_names
-            crew: Crew = ALONE
+            comm: Communicator = SINGLE
             operators: Sequence[LinearMap]
             if plan is not None:
                 operators = build_operators(plan)
@@ -483,12 +480,12 @@ class NodeClassifier(Estimator):
                 )
             else:
                 given = spec.given(params["options"])
-                crew, operators = workers, _ = spread_operators(graph, given, rings)
-                x = SomeFeatures(graph, scaler, names, device).rows(workers.own)
-                split = crew.arrange(split)
+                comm, operators = distributed_operators(graph, given, rings)
+                own = np.arange(graph.n_nodes)[comm.own]
+                x = SomeFeatures(graph, scaler, names, device).rows(own)
 
             # Train.
-            if saved is not None and crew.chief:
+            if saved is not None and comm.rank == 0:
                 during.enter_context(saved.held())
             result = fit_module(
                 module,
@@ -498,16 +495,16 @@ class NodeClassifier(Estimator):
                 split,
                 checked.config,
                 seed=seed,
-                on_epoch=on_epoch if crew.chief else None,
+                on_epoch=on_epoch if comm.rank == 0 else None,
                 checkpoint=saved,
-                crew=crew,
+                comm=comm,
             )
-            sent = crew.sent // max(len(result.history), 1)
+            sent = comm.bytes_sent // max(len(result.history), 1)
 
             # Calibrate, on the nodes that chose the epoch.
             def logits_of(index: NDArray[np.int64]) -> NDArray[np.float32]:
-                if isinstance(crew, Workers):
-                    return crew.logits(module, x, operators, index).numpy()
+                if isinstance(comm, TorchGroup):
+                    return predict_rows(module, x, operators, index, comm).numpy()
                 size, small = params["batch_size"], is_small(graph)
                 blocks = logits_in_blocks(
                     module, x, operators, index, size, device, small=small
@@ -524,7 +521,7 @@ class NodeClassifier(Estimator):
                 )
             except KeyboardInterrupt:  # what was trained is not lost
                 calibration = None
-            if spread:  # nobody else has the whole graph at hand
+            if distributed:  # the rings are at hand in no other process
                 held_out = np.concatenate([split.val, split.test])
                 found = [logits_of(index) for index in (split.val, split.test)]
 
@@ -543,7 +540,7 @@ class NodeClassifier(Estimator):
         self.seconds_ = result.seconds
         self.interrupted_ = result.interrupted or calibration is None
         self.bytes_sent_ = sent
-        if spread:
+        if distributed:
             self.remember(graph, held_out, np.concatenate(found))
         return self
 
@@ -648,28 +645,22 @@ class NodeClassifier(Estimator):
         device: str | None = None,
         *,
         batch_size: int | None = None,
-        ring_store: str | Path | None = None,
         memory_limit: float | None = None,
     ) -> NodeClassifier:
         """Have a fitted model predict on another device, or within other bounds.
 
         Parameters
         ----------
-        device, batch_size, ring_store, memory_limit
+        device, batch_size, memory_limit
             As of `NodeClassifier`; None leaves it as it is.
         """
         check_fitted(self)
-        bounds = {
-            "batch_size": batch_size,
-            "ring_store": ring_store,
-            "memory_limit": memory_limit,
-        }
+        bounds = {"batch_size": batch_size, "memory_limit": memory_limit}
         given = {name: value for name, value in bounds.items() if value is not None}
         for one in self.members_:
             one.classifier.move(device, memory_limit=memory_limit)
-            for name in ("batch_size", "ring_store"):
-                with suppress(InputError):  # what does not go with it
-                    one.classifier.move(**{name: bounds[name]})
+            with suppress(InputError):  # what does not go with it
+                one.classifier.move(batch_size=batch_size)
         params = self.params_ | given
         if self.module_ is not None:
             check_rings(params)
@@ -978,7 +969,7 @@ class NodeClassifier(Estimator):
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         small = is_small(graph)
-        rings = RingOptions.of(self.params_, self.seed_, on_demand=True)
+        rings = RingOptions.from_params(self.params_, self.seed_, on_demand=True)
         given = self.params_["options"]
         size = self.params_["batch_size"] if block_size is None else block_size
         spec = find_model(model).given(given)
@@ -1359,7 +1350,7 @@ def check_types(params: Mapping[str, Any], where: object, at: str = "") -> None:
 def _params_schema() -> type[msgspec.Struct]:
     """Return the schema of parameters, as `NodeClassifier` declares them."""
     hints = get_type_hints(NodeClassifier.__init__)
-    hints |= {"ring_store": str | None, "random_state": RandomState | None}
+    hints["random_state"] = RandomState | None
     fields = [
         (name, hints[name], parameter.default)
         for name, parameter in signature(NodeClassifier).parameters.items()
@@ -1376,10 +1367,12 @@ def _from_saved(saved: SavedModel, path: Path) -> NodeClassifier:
     try:
         check_params(params, len(saved.classes))
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
     del params["verbose"]
     if (params["model"] == AUTO) != bool(saved.members):
-        raise InputError(f"{file}: members are what 'auto' has, and no other model")
+        raise InputError(
+            "members are what 'auto' has, and no other model", where=str(file)
+        )
     classifier.classes_ = saved.classes
     classifier.feature_names_in_ = saved.features
     classifier.n_features_in_ = len(saved.features)
@@ -1418,13 +1411,13 @@ def _module(params: Params, saved: SavedModel, path: Path) -> NodeModule:
     n_features, n_classes = len(saved.features), len(saved.classes)
     if (saved.schema is not None) != (spec.inputs == "table"):
         lacks = "lacks" if saved.schema is None else "has"
-        raise InputError(f"{file}: {lacks} the blocks of the ring table")
+        raise InputError(f"{lacks} the blocks of the ring table", where=str(file))
     if spec.takes_labels(saved.schema) and saved.known_labels is None:
-        raise InputError(f"{file}: lacks the labels of the training nodes")
+        raise InputError("lacks the labels of the training nodes", where=str(file))
     width = input_width(params, n_features, n_classes, saved.schema)
     try:
         module = blank_module(params, width, n_classes)
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
     load_weights(module, saved, path)
     return module

@@ -78,7 +78,7 @@ __all__ = [
     "set_line",
 ]
 
-RESAMPLES, FEWER, MANY = 1000, 200, 100_000
+RESAMPLES, FEWER, MANY = 1000, 200, 20_000
 """Draws of the bootstrap, and how many of more nodes than `MANY`."""
 
 PERIODS = 12

@@ -44,7 +44,7 @@ from h2gcn.models import ExactSum, NodeModule, Summand, find_model
 from h2gcn.ring_table import Input, TableInput, block_group, block_words
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, MappedFeatures, Operator
-from h2gcn.training import gather, is_small, log_loss, score, softmax
+from h2gcn.training import is_small, log_loss, receptive_field, score, softmax
 
 __all__ = [
     "Asked",
@@ -413,7 +413,7 @@ class Asked:
     def operators_of(self, graph: Graph) -> tuple[LinearMap, ...]:
         """Return the operators of this graph, or of one of the same nodes."""
         fitted = self.classifier
-        rings = RingOptions.of(fitted.params_, fitted.seed_, on_demand=True)
+        rings = RingOptions.from_params(fitted.params_, fitted.seed_, on_demand=True)
         plan = plan_operators(
             graph,
             fitted.params_["model"],
@@ -745,7 +745,7 @@ class _LeftOut:
             assert isinstance(asked.x, TableInput)
             self.x = asked.x.rows(self._place)
         elif reach is not None:
-            around = gather(
+            around = receptive_field(
                 asked.x, asked.operators, self._place, reach, asked.classifier.device_
             )
             self.x, self.operators = around.x, tuple(around.operators)
@@ -759,7 +759,7 @@ class _LeftOut:
         self.full = self._ask(self.x)
 
     def _members(self, reach: int) -> NDArray[np.int64]:
-        """Return the nodes of the part of the graph that `gather` takes, ascending."""
+        """Return the nodes that `receptive_field` takes, ascending."""
         inside = np.zeros(self.asked.graph.n_nodes, dtype=bool)
         inside[self.node] = True
         for _ in range(reach):

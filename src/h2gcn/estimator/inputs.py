@@ -39,14 +39,12 @@ from h2gcn.graph import (
 )
 from h2gcn.io import Count, conform, listed
 from h2gcn.ring_table import Input, MakesRows, Schema, TableMaker, farthest_ring
-from h2gcn.rings import RING_CAP, forecast_ring
+from h2gcn.rings import MAX_NEIGHBORS, forecast_rings
 from h2gcn.sparse import (
-    LaidOut,
     MappedFeatures,
     available_memory,
     gigabytes,
-    in_threads,
-    sums_by_column,
+    run_in_threads,
     to_tensor,
 )
 
@@ -452,7 +450,7 @@ def _standardise(
                     exact = (given[rows].astype(np.float64) - mean) / deviation
                     np.copyto(found[rows], exact, casting="same_kind", where=lost)
 
-    in_threads(scale, np.full(len(x), x.shape[1]))
+    run_in_threads(scale, np.full(len(x), x.shape[1]))
     return scaled
 
 
@@ -654,27 +652,24 @@ def block_rows(
         given = align_features(graph, names)
         scaled = _bounded(graph, scaler, given, names)(given)
         return maker.some_rows(block, width, scaled, nodes)
-    if not sums_by_column(graph.n_nodes, width):
-        pieces = scaled_pieces(graph, scaler, names, columns)
-        x = np.concatenate([values for _, values in pieces])
-        return maker.some_rows(block, width, x, nodes)
     key = scaling_key(scaler, names), columns.start, columns.stop
-    kept, laid = _LAID_OUT.get(graph, (None, None))
-    if laid is None or kept != key:
+    kept, x = _LAID_OUT.get(graph, (None, None))
+    if x is None or kept != key:
         _LAID_OUT.pop(graph, None)  # not beside the other one
-        del laid
         seen = maker.seen(block, nodes)
-        pieces = scaled_pieces(graph, scaler, names, columns, seen)
-        count = graph.n_nodes if seen is None else len(seen)
-        laid = LaidOut.of((count, width), pieces, seen)
-        if seen is None and 4 * count * width <= KEPT_BYTES:
-            _LAID_OUT[graph] = key, laid
-    return maker.some_rows(block, width, laid, nodes)
+        x = np.zeros((graph.n_nodes, width), dtype=np.float32)
+        for rows, values in scaled_pieces(graph, scaler, names, columns, seen):
+            x[rows if seen is None else seen[rows]] = values
+        if seen is None and x.nbytes <= KEPT_BYTES:
+            _LAID_OUT[graph] = key, x
+    return maker.some_rows(block, width, x, nodes)
 
 
 KEPT_BYTES = 2**27
 """Of features that are laid out for the next rows too, at most."""
-_LAID_OUT: WeakKeyDictionary[Graph, tuple[Hashable, LaidOut]] = WeakKeyDictionary()
+_LAID_OUT: WeakKeyDictionary[Graph, tuple[Hashable, NDArray[np.float32]]] = (
+    WeakKeyDictionary()
+)
 """Features of all nodes, as the last block of each graph needed them."""
 
 
@@ -747,7 +742,8 @@ def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | N
         less = "options={'table': …} with fewer blocks takes less, such as "
         less += "'own+ring1+labels.ring1'"
         if rings and drawn[0] is None:
-            less = f"ring_cap={RING_CAP} takes a sample of each node's ring; {less}"
+            sampled = f"ring_cap={MAX_NEIGHBORS} takes a sample of each node's ring"
+            less = f"{sampled}; {less}"
         raise InputError(
             f"{graph.name}: the ring table of {params['model']} will not fit in "
             f"memory: it takes about {gigabytes(need)}, the limit is "
@@ -767,7 +763,7 @@ def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> 
     if hops < 2 or (hops == 2 and RING_ENTRY * walks < allowed):
         return 0
     most = graph.n_nodes * (graph.n_nodes if cap is None else cap)
-    far = forecast_ring(graph.adj, hops=hops).entries[1:]
+    far = forecast_rings(graph.adj, hops=hops).entries[1:]
     return RING_ENTRY * sum(min(size, most) for size in far)
 
 

@@ -5,7 +5,6 @@ Of a few nodes they are made for these alone, where that takes less.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,27 +35,26 @@ from h2gcn.models import ModelSpec, NodeModule, find_model
 from h2gcn.ring_table import Schema, SomeRows, table_rules
 from h2gcn.rings import (
     CAPPED,
-    MEMORY,
-    BlockedRing,
+    IN_MEMORY,
+    SLACK,
+    ComputedOperator,
+    NeighborIndex,
     RingOptions,
     RingPlan,
-    RowOperator,
-    Vicinity,
     build_rings,
     check_memory,
-    forecast_ring,
+    forecast_rings,
     operator_bytes,
     plan_rings,
 )
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, Target
 from h2gcn.training import (
     HasRows,
-    SpreadOperator,
+    RowParallelOperator,
     TakesRows,
-    Workers,
-    balanced,
-    count_blocks,
-    cut_nodes,
+    TorchGroup,
+    row_bounds,
+    seeded,
 )
 
 __all__ = [
@@ -65,18 +63,18 @@ __all__ = [
     "are_few",
     "build_operators",
     "can_be_alone",
-    "forecast_spread",
+    "distributed_operators",
+    "estimate_distributed",
     "plan_operators",
     "prepare_rows",
     "remembered_operators",
     "rows_of_input",
     "rows_of_operators",
-    "spread_operators",
 ]
 
 EXACT = RingOptions()
 
-AnyOperator = Operator | BlockedRing
+AnyOperator = Operator | ComputedOperator
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,8 @@ class OperatorPlan:
     graph, spec, device, options
         What was asked for.
     storage
-        "memory", "capped", "disk" or "on demand". Each sums in an order of its own,
-        so that the last bits differ.
+        "memory", "capped" or "on demand". Each sums in an order of its own, so that
+        the last bits differ.
     rings
         Of a model that has rings, unless its operators are ready.
     ready
@@ -142,16 +140,16 @@ def plan_operators(
         The options of the model that are not its defaults.
     """
     spec = find_model(model).given(given)
-    asked = OperatorPlan(graph, spec, device, options, MEMORY)
+    asked = OperatorPlan(graph, spec, device, options, IN_MEMORY)
     remembered = _REMEMBERED.get(graph)
     if remembered is not None and remembered[0] == asked.key and options.limit is None:
         _, storage, ready = remembered
-        if storage in (MEMORY, CAPPED):  # what is in memory needs no more of it
+        if storage in (IN_MEMORY, CAPPED):  # what is in memory needs no more of it
             return replace(asked, storage=storage, ready=ready)
     planned, matrix = asked, spec.matrix_of(graph)
     if spec.rings and not spec.directed:
         known = _with_model(options, spec)
-        rings = plan_rings(matrix, spec.fixed["hops"], known, device=device)
+        rings = plan_rings(matrix, spec.fixed["hops"], known)
         planned = replace(asked, storage=rings.storage, rings=rings)
     else:
         entries = _entries(spec, matrix)
@@ -177,7 +175,11 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
     if plan.rings is not None:
         self_loops = spec.fixed["self_loops"]
         operators = build_rings(
-            matrix, plan.rings, self_loops=self_loops, device=plan.device
+            matrix,
+            plan.rings,
+            self_loops=self_loops,
+            device=plan.device,
+            index=NeighborIndex.from_graph(graph) if matrix is graph.adj else None,
         )
     else:
         operators = tuple(
@@ -211,77 +213,74 @@ def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:
     if not spec.rings:
         return spec.entries(matrix)
     hops = spec.fixed["hops"]
-    sizes = forecast_ring(matrix, hops=max(hops)).entries
+    sizes = forecast_rings(matrix, hops=max(hops)).entries
     return tuple(sizes[hop - 1] for hop in hops for _ in ("along", "against"))
 
 
 def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
     """Return the options of a prediction with what the model says about itself."""
-    if options.work.n_train:
+    if options.workload.n_train:
         return options
     reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
-    work = replace(options.work, reach=reach, self_loops=self_loops)
-    return replace(options, work=work)
+    workload = replace(options.workload, reach=reach, self_loops=self_loops)
+    return replace(options, workload=workload)
 
 
-# ------------------------------------------------------------------- for some workers
+# ------------------------------------------------------------ for several processes
 
 
-def spread_operators(
+def distributed_operators(
     graph: Graph, spec: ModelSpec, options: RingOptions
-) -> tuple[Workers, tuple[SpreadOperator, ...]]:
-    """Return who has which nodes, and the rows of a model's operators that are here.
+) -> tuple[TorchGroup, tuple[RowParallelOperator, ...]]:
+    """Return this process's part of the nodes, and its rows of a model's operators.
 
-    The sizes of all rings are needed everywhere, to normalise by: each worker counts
-    those of some nodes, and tells the others. Then the nodes are cut so that all blocks
-    have about as many entries, of features and of operators.
+    All processes need the sizes of all rings, to normalize by: each counts those of
+    some nodes. Then the nodes are cut so that all have about as many entries of
+    features and operators.
 
     Parameters
     ----------
     graph
         The whole graph, the same in every process.
     spec
-        The model with its options, which has `rows`.
+        The model with its options; it must have `rows`.
     options
-        `cap` and `seed` of its rings.
+        `max_neighbors` and `seed` of its rings.
     """
     assert spec.rows
-    near = Vicinity.of(graph)
-    n, entries = graph.n_nodes, graph.degrees.astype(np.float64)
-    walks = graph.adj @ entries
-    counting = Workers(balanced(1 + walks, dist.get_world_size()))
-    costs = np.full(n, float(graph.n_features))
+    near, size = NeighborIndex.from_graph(graph), dist.get_world_size()
+    walks = graph.adj @ graph.degrees.astype(np.float64)
+    counting = TorchGroup(row_bounds(1 + walks, size))
+    nodes = np.arange(counting.own.start, counting.own.stop)
+    costs = np.full(graph.n_nodes, float(graph.n_features))
     if not isinstance(graph.x, np.ndarray):
         costs = np.diff(graph.x.indptr).astype(np.float64)
     for rule in spec.rows:
-        own = near.sizes(rule.way, rule.hop, counting.own)[counting.own]
-        sizes = counting.join(torch.from_numpy(own)).numpy()
-        near.learn_sizes(rule.way, rule.hop, sizes)
-        cap = options.cap if rule.hop > 1 else None
+        own_sizes = near.sizes(rule.direction, rule.hop, nodes)[nodes]
+        sizes = counting.all_gather(torch.from_numpy(own_sizes)).numpy()
+        near.set_sizes(rule.direction, rule.hop, sizes)
+        cap = options.max_neighbors if rule.hop > 1 else None
         costs += sizes if cap is None else np.minimum(sizes, cap)
-    workers = Workers(cut_nodes(costs))
-    found = []
-    for rule in spec.rows:
-        maker = RowOperator(near, rule, cap=options.cap, seed=options.seed)
-        rows, turned = maker.take(workers.own), None
-        if options.cap is not None and rule.hop > 1:  # who draws is not drawn by all
-            turned = workers.transposed(rows)
-        found.append(SpreadOperator(rows, workers, turned=turned))
-    return workers, tuple(found)
+    group = TorchGroup(row_bounds(costs, size))
+    nodes = np.arange(group.own.start, group.own.stop)
+    k, seed = options.max_neighbors, options.seed
+    rows = (
+        ComputedOperator(near, rule, max_neighbors=k, seed=seed).take(nodes)
+        for rule in spec.rows
+    )
+    return group, tuple(RowParallelOperator(matrix, group) for matrix in rows)
 
 
-def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
-    """Return about what a worker's part of a training takes, and sends an epoch, bytes.
+def estimate_distributed(checked: CheckedFit, workers: int) -> tuple[int, int]:
+    """Estimate the bytes that each worker holds, and those it sends in an epoch.
 
-    It has its share of the rows, of the features and of the work, with the transpose
-    for the gradient where it is another matrix; and, of every product, what all have of
-    the dense side. The memory of files that the graph may be mapped from is not
-    counted.
+    A worker holds its part of the rows and their transpose, of the features and of the
+    work, and the gathered operand of a product. Memory of mapped files is not counted.
 
     Parameters
     ----------
     checked
-        Of `check_spread`.
+        Of `check_distributed`.
     workers
         How many there are.
     """
@@ -289,31 +288,72 @@ def forecast_spread(checked: CheckedFit, workers: int) -> tuple[int, int]:
     n, rules = graph.n_nodes, spec_of(params).rows or ()
     module = blank_module(params, graph.n_features, graph.n_classes)
     work = estimate_work(module, graph, checked.split)
-    forecast = forecast_ring(graph.adj, hops=max(rule.hop for rule in rules))
-    blocks, held = count_blocks(n), 0
-    share = -(-blocks // workers) / blocks
+    ring_sizes = forecast_rings(graph.adj, hops=max(rule.hop for rule in rules))
+    held = 0.0
     for rule in rules:
-        entries = forecast.entries[rule.hop - 1]
+        entries = ring_sizes.entries[rule.hop - 1]
         cap = params["ring_cap"] if rule.hop > 1 else None
         if cap is not None:
             entries = min(entries, n * cap)
-        held += operator_bytes(
-            round(entries * share),
-            n,
+        held += SLACK * operator_bytes(
+            -(-round(entries + n * work.self_loops) // workers),
             train=work.n_train / max(n, 1),
             val=work.n_val / max(n, 1),
-            self_loops=work.self_loops,
-            symmetric=cap is None,
+            symmetric=False,
         )
-    own, trained = math.ceil(n * share), math.ceil(work.n_train * share)
-    held += round(work.features * share) + work.step(own, trained)
-    columns = module.product_columns()
-    held += 4 * n * max(columns.step, columns.judged)
-    # Of own nodes to each other worker, in a step, for its gradient and to be judged.
-    rows = own * (columns.step + columns.inner + columns.judged)
-    sent = 4 * (workers - 1) * (rows + trained * columns.last)
-    weights = 8 * sum(weight.numel() for weight in module.parameters())
-    return held, sent + 2 * weights * (workers - 1) // workers
+    rows = -(-n // workers)
+    held += work.features // workers + work.step(rows, -(-work.n_train // workers))
+    exchanged = _ExchangedColumns.of(module, len(rules))
+    # The gathered operand, or its gradient and what the others send of theirs.
+    held += 2 * 4 * n * exchanged.widest
+    sent = 4 * (workers - 1) * rows * (exchanged.forward + exchanged.backward)
+    sent += 4 * (workers - 1) * -(-work.n_val // workers) * graph.n_classes
+    weights = 4 * sum(weight.numel() for weight in module.parameters())
+    return round(held), sent + 2 * weights * (workers - 1) // workers
+
+
+class _ExchangedColumns:
+    """Stands for an operator of one node, and counts what an epoch would exchange."""
+
+    device, shape = torch.device("cpu"), (1, 1)
+
+    def __init__(self) -> None:
+        self.forward = self.backward = self.widest = 0
+
+    @classmethod
+    def of(cls, module: NodeModule, n_operators: int) -> _ExchangedColumns:
+        """Trace an epoch of a module: a step, and the validation after it."""
+        module = module.to_empty(device="cpu")
+        count, index = cls(), torch.zeros(1, dtype=torch.int64)
+        operators = [count] * n_operators
+        target = Target(index, tuple(operators))
+        x = torch.zeros(1, module.in_channels)
+        with seeded(0), module.remembering():
+            for _ in range(2):  # a step takes over what the validation computed
+                count.forward = count.backward = 0
+                module.train()(x, operators, target).sum().backward()
+                with torch.no_grad():
+                    module.eval()(x, operators, target)
+        return count
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        columns = dense.shape[1]
+        self.forward += columns
+        self.widest = max(self.widest, columns)
+        result = dense.clone()
+        if dense.requires_grad:
+            result.register_hook(lambda _: self._count_backward(columns))
+        return result
+
+    def _count_backward(self, columns: int) -> None:
+        self.backward += columns
+
+    def take(self, index: NDArray[np.int64]) -> CSR:
+        raise NotImplementedError
+
+    def rows(self, index: NDArray[np.int64]) -> _ExchangedColumns:
+        del index
+        return self
 
 
 # ----------------------------------------------------------------- for some nodes alone
@@ -374,7 +414,7 @@ def are_few(
     """
     if not can_be_alone(graph, spec, module):
         return False
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     if len(nodes) > SHARE * near.n:
         return False
     steps, hop = (0, 0) if schema is None else table_rules(schema)
@@ -383,14 +423,14 @@ def are_few(
         # A table beside operators is looked at for the nodes alone.
         assert module.reach is not None
         steps, hop = module.reach, max(rule.hop for rule in spec.rows)
-        ways = tuple(dict.fromkeys(rule.way for rule in spec.rows))
+        ways = tuple(dict.fromkeys(rule.direction for rule in spec.rows))
     if steps == 0:
         return True
-    inner = near.ball(ways, nodes, (steps - 1) * hop, SHARE * near.n)
+    inner = near.within(ways, nodes, (steps - 1) * hop, SHARE * near.n)
     if inner is None:
         return False
     return all(
-        near.work(way, hop, inner) <= SHARE * near.work(way, hop, None) for way in ways
+        near.cost(way, hop, inner) <= SHARE * near.cost(way, hop, None) for way in ways
     )
 
 
@@ -411,9 +451,12 @@ def rows_of_operators(
         return kept
     assert spec.rows is not None
     # As where all rows are made, directed rings are not capped.
-    cap = None if spec.directed else options.cap
-    near = Vicinity.of(graph)
-    return [RowOperator(near, rule, cap=cap, seed=options.seed) for rule in spec.rows]
+    cap = None if spec.directed else options.max_neighbors
+    near = NeighborIndex.from_graph(graph)
+    return [
+        ComputedOperator(near, rule, max_neighbors=cap, seed=options.seed)
+        for rule in spec.rows
+    ]
 
 
 def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> None:
@@ -428,10 +471,10 @@ def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> No
     known
         The labels of a model that takes them, else None.
     """
-    near = Vicinity.of(graph)
+    near = NeighborIndex.from_graph(graph)
     everyone = np.arange(near.n)
     for rule in spec.rows or ():
-        near.sizes(rule.way, rule.hop, everyone)
+        near.sizes(rule.direction, rule.hop, everyone)
     if known is not None:
         known.classes_in(graph, must=False)
     if graph.has_ids:
@@ -462,7 +505,7 @@ def rows_of_input(
         return features
     return SomeRows(
         table_maker(graph, drawn),
-        Vicinity.of(graph),
+        NeighborIndex.from_graph(graph),
         schema,
         features.of,
         scaling_key(scaler, names),

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -26,7 +25,6 @@ from h2gcn._validation import (
     check_choice,
     check_integer,
     check_names,
-    check_path,
     check_real,
     nearest,
 )
@@ -42,15 +40,13 @@ from h2gcn.graph import (
 from h2gcn.models import MODELS, ModelSpec, NodeModule, build_model, find_model
 from h2gcn.ring_table import Schema, check_recipe, farthest_ring
 from h2gcn.rings import (
-    RING_CAP,
-    Work,
-    automatic_cap,
-    cap_words,
-    forecast_ring,
-    forecast_seconds,
-    in_words,
-    is_long,
+    LARGE_BYTES,
+    MAX_NEIGHBORS,
+    Workload,
+    auto_max_neighbors,
+    forecast_rings,
 )
+from h2gcn.sparse import gigabytes
 from h2gcn.training import OF_TWO_CLASSES, TrainConfig
 
 __all__ = [
@@ -66,6 +62,7 @@ __all__ = [
     "check_batch_size",
     "check_batches",
     "check_cap",
+    "check_distributed",
     "check_fit",
     "check_fitted",
     "check_graph",
@@ -73,7 +70,6 @@ __all__ = [
     "check_params",
     "check_rings",
     "check_split",
-    "check_spread",
     "check_training_classes",
     "choose_cap",
     "estimate_work",
@@ -182,7 +178,7 @@ _ITS_OWN: Mapping[str, Any] = {
     **dict.fromkeys(
         ("learning_rate", "l2", "dropout", "activation", "hidden_channels", "options")
     ),
-    **dict.fromkeys(("class_weight", "batch_size", "ring_store")),
+    **dict.fromkeys(("class_weight", "batch_size")),
 }
 """Parameters that each member has values of its own for, and their defaults."""
 
@@ -223,8 +219,11 @@ def resolve_params(params: Params) -> dict[str, Any]:
 def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the options with a parameter of their own, and the others."""
     options = dict(_options(params))
-    named = {name: params[name] for name in NAMED}
-    for name in NAMED:
+    model = find_model(params["model"])
+    # The step of boosting is an option; that of an optimizer is not.
+    names = (*NAMED, *(["learning_rate"] if "learning_rate" in model.options else []))
+    named = {name: params[name] for name in names}
+    for name in names:
         if name not in options:
             continue
         if named[name] is not None:
@@ -281,35 +280,17 @@ def train_config(params: Params) -> TrainConfig:
 def check_rings(params: Params) -> None:
     """Raise where a parameter about rings is out of range, or has no ring to act on."""
     name = params["model"]
-    cap, store, limit = (
-        params[key] for key in ("ring_cap", "ring_store", "memory_limit")
-    )
+    cap, limit = params["ring_cap"], params["memory_limit"]
     check_cap(cap)
-    if store is not None and not _may_be_folder(store):
-        raise InputError("must be a folder", param="ring_store", value=store)
     if limit is not None:
         check_real("memory_limit", limit, "(0, inf)")
-    drawn = cap is not None and not isinstance(cap, str)
-    if drawn and store is not None:
+    if cap is None or isinstance(cap, str):
+        return
+    if far_hops(params) < 2:
         raise InputError(
-            "does not go with 'ring_store': a capped ring stays in memory",
+            f"is for models with a 2-hop ring, such as h2gcn-1; {name!r} has none",
             param="ring_cap",
-            hint="set one of the two",
         )
-    spec = spec_of(params)
-    asked = {"ring_cap": drawn, "ring_store": store is not None}
-    for key in (key for key, is_given in asked.items() if is_given):
-        if spec.rings and spec.directed:
-            raise InputError(
-                "does not go with the option 'directed': rings along directions are "
-                "exact, and stay in memory",
-                param=key,
-            )
-        if (far_hops(params) if key == "ring_cap" else operator_hops(spec)) < 2:
-            raise InputError(
-                f"is for models with a 2-hop ring, such as h2gcn-1; {name!r} has none",
-                param=key,
-            )
 
 
 CAPS_BY_NAME = ("auto", "exact")
@@ -345,13 +326,6 @@ def far_hops(params: Params) -> int:
         recipe = spec.table or resolve_params(params)["options"]["table"]
         hops = max(hops, farthest_ring(check_recipe(recipe)))
     return hops
-
-
-def _may_be_folder(path: object) -> bool:
-    """Return whether a path is one of a folder, or of nothing yet."""
-    if not isinstance(path, str | Path) or not str(path):
-        return False
-    return not check_path("ring_store", path).is_file()
 
 
 def check_batches(params: Params, module: NodeModule) -> None:
@@ -423,7 +397,7 @@ def build_module(
     spec = find_model(params["model"])
     named, options = _lift(params)
     if not spec.trained:  # it has neither, and says so
-        named |= {name: params[name] for name in ("learning_rate", "l2")}
+        named = {name: params[name] for name in ("learning_rate", "l2")} | named
     given = {name: value for name, value in named.items() if value is not None}
     return build_model(params["model"], width, n_classes, given | options)
 
@@ -477,10 +451,8 @@ def check_fit(params: Params, graph: Graph, split: Split | int | None) -> Checke
     return CheckedFit(graph, split, params, config, device, seed)
 
 
-def check_spread(checked: CheckedFit) -> CheckedFit:
-    """Return a fit for several processes, each on rows of its own, or refuse it.
-
-    How many of each ring are drawn is settled: a number, or None for all.
+def check_distributed(checked: CheckedFit) -> CheckedFit:
+    """Return a fit for several processes with `ring_cap` resolved, or refuse it.
 
     Parameters
     ----------
@@ -496,16 +468,17 @@ def check_spread(checked: CheckedFit) -> CheckedFit:
             f"workers. Those that are: {', '.join(known)}, without labels or "
             "directions."
         )
-    for name in ("batch_size", "ring_store"):
-        if params[name] is not None:
-            raise InputError(
-                "is for one process: workers hold their own rows of the rings",
-                param=name,
-            )
+    if params["batch_size"] is not None:
+        raise InputError(
+            "is for one process: workers hold their own rows of the rings",
+            param="batch_size",
+        )
     if graph.edge_weight is not None:
         raise InputError(
-            f"{graph.name}: its edges weigh what {graph.edge_weight!r} says, and "
-            "workers count all alike; leave 'edge_weight' out."
+            f"{graph.edge_weight!r} weighs the edges, and workers count all alike",
+            param="edge_weight",
+            where=graph.name,
+            hint="leave it out",
         )
     if checked.device.type != "cpu":
         raise InputError("workers train on processors; set device='cpu'.")
@@ -584,9 +557,10 @@ def check_labels(graph: Graph) -> None:
     present = np.unique(graph.y[graph.y >= 0])
     if present.size == 0:
         raise InputError(
-            f"{graph.name}: all labels are missing; nothing to learn from. In a table "
-            "of nodes they are the column label, class or y, or the one that "
-            "'label_column' names."
+            "all labels are missing; nothing to learn from. In a table of nodes they "
+            "are the column label, class or y",
+            where=graph.name,
+            hint="label_column=… names another",
         )
     if present.size == 1:
         raise InputError(
@@ -627,8 +601,7 @@ def _warn_of_weights(spec: ModelSpec, name: str) -> None:
     """Say where a model takes no notice of what edges weigh."""
     if not spec.weighted:
         warnings.warn(
-            f"{name} counts all edges alike: the graph's 'edge_weight' means nothing "
-            "to it",
+            f"{name} counts all edges alike: weights of edges mean nothing to it",
             H2GCNWarning,
             stacklevel=5,
         )
@@ -733,7 +706,7 @@ def check_training_classes(graph: Graph, split: Split) -> None:
         )
 
 
-def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Work:
+def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Workload:
     """Return about how much training takes beside the operators."""
     if isinstance(graph.x, np.ndarray):
         features = 0 if isinstance(graph.x, np.memmap) else graph.x.nbytes
@@ -746,7 +719,7 @@ def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Work:
         dropped = 2 * features * n_nodes // n if module.drops_input else 0
         return module.working_bytes(n_nodes, n_targets) + dropped
 
-    return Work(
+    return Workload(
         features,
         step,
         module.embedding_width(),
@@ -758,15 +731,14 @@ def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Work:
     )
 
 
-# ------------------------------------------------------------ what is told before a fit
+# --------------------------------------------------------------- warnings before a fit
 
 
-WALKS = 10_000_000
-"""Walks of length two below which no ring is large, and no forecast is made."""
+MIN_FORECAST_WALKS = 10_000_000  # of length two; with fewer, no ring is large
 
 
 def resolve_cap(params: Params, graph: Graph) -> int | None:
-    """Return how many of each ring a fit draws, None for all; tell what it chose.
+    """Return how many neighbors a fit samples, None for all; warn of a choice.
 
     Parameters
     ----------
@@ -776,50 +748,54 @@ def resolve_cap(params: Params, graph: Graph) -> int | None:
         The graph of training.
     """
     cap, hops = params["ring_cap"], far_hops(params)
-    if hops < 2 or params["ring_store"] is not None:
+    if hops < 2:
         return None if isinstance(cap, str) else cap
-    # What rings among the operators take is told where they are built.
+    # build_rings() warns about large rings.
     return choose_cap(
-        cap or "exact", graph, hops, tell=operator_hops(spec_of(params)) < 2
+        cap or "exact", graph, hops, warn=operator_hops(spec_of(params)) < 2
     )
 
 
 def choose_cap(
-    cap: int | str, graph: Graph, hops: int = 2, *, tell: bool = True
+    cap: int | str, graph: Graph, hops: int = 2, *, warn: bool = True
 ) -> int | None:
-    """Return how many of each ring are drawn, None for all; tell what was chosen.
+    """Return how many neighbors are sampled, None for all; warn of a choice.
 
     Parameters
     ----------
     cap
-        A number; "exact"; or "auto": `h2gcn.rings.automatic_cap` says.
+        A number; "exact"; or "auto": `h2gcn.rings.auto_max_neighbors` says.
     graph
         The graph.
     hops
         How many rings there are.
-    tell
-        Whether to tell of exact rings that take long.
+    warn
+        Whether to warn of large exact rings.
     """
     if not isinstance(cap, str):
         return cap
-    if cap == "exact" and not tell:
+    if cap == "exact" and not warn:
         return None
-    if int((graph.degrees**2).sum()) < WALKS:  # they bound the entries of ring 2
+    walks = int((graph.degrees**2).sum())  # at least the entries of ring 2
+    if walks < MIN_FORECAST_WALKS:
         return None
-    forecast = forecast_ring(graph.adj, hops=hops)
-    found = automatic_cap(forecast, graph.n_nodes) if cap == "auto" else None
-    said = ""
-    if found is not None:
-        said = cap_words(forecast, graph.n_nodes, found)
-    elif tell and is_long(forecast, graph.n_nodes):
-        seconds = forecast_seconds(forecast, graph.n_nodes)
-        said = (
-            f"the rings are large: {forecast}; it takes {in_words(seconds.build)} to "
-            f"build them; ring_cap={RING_CAP} takes a sample of each node's"
+    forecast = forecast_rings(graph.adj, hops=hops)
+    chosen = auto_max_neighbors(forecast, graph.n_nodes) if cap == "auto" else None
+    if chosen is not None:
+        near, far = forecast.entries[0], sum(forecast.entries[1:])
+        text = (
+            f"the 2-hop ring would hold {'' if forecast.exact else 'about '}{far:,} "
+            f"entries, {far / max(near, 1):,.0f} times those of the graph, and take "
+            f"{gigabytes(forecast.bytes)} in training: {chosen} of each node's ring "
+            f"are sampled instead, weighted by its true size (ring_cap={chosen}); "
+            "ring_cap='exact' takes all of them"
         )
-    if said:
-        warnings.warn(said, H2GCNWarning, stacklevel=3)
-    return found
+        warnings.warn(text, H2GCNWarning, stacklevel=3)
+    elif warn and forecast.bytes >= LARGE_BYTES:
+        text = f"the rings are large: {forecast}; "
+        text += f"ring_cap={MAX_NEIGHBORS} takes a sample of each node's"
+        warnings.warn(text, H2GCNWarning, stacklevel=3)
+    return chosen
 
 
 _LOOKED_AT: WeakSet[Graph] = WeakSet()

@@ -18,7 +18,7 @@ from h2gcn.graph import Graph, slices
 from h2gcn.io import listed
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.sparse import LinearMap, Target, kept_workspace
+from h2gcn.sparse import LinearMap, Target
 from h2gcn.training import (
     HasRows,
     ReliabilityBin,
@@ -29,10 +29,10 @@ from h2gcn.training import (
     chance_error,
     class_bins,
     confusion_matrix,
-    gather,
     log_loss,
     macro_f1,
     rarer_class,
+    receptive_field,
     reliability_bins,
     roc_auc,
     threads_for,
@@ -263,7 +263,7 @@ def logits_of_some(
     module.eval()
     for part in slices(len(nodes), BLOCK if block_size is None else block_size):
         with threads_for([x], small=small):
-            around = gather(x, operators, nodes[part], module.reach, device)
+            around = receptive_field(x, operators, nodes[part], module.reach, device)
         yield (
             around.nodes,
             _forward(module, around.x, around.operators, around.target, small),
@@ -284,8 +284,8 @@ def logits_in_blocks(
 
     Without a block size the module sees the whole graph, once: as in a training
     without batches, its own layers are what takes memory. With one, it sees of the
-    graph what each block needs (see `gather`), and with it memory is bound by the
-    block; so it is only for modules that say how far they look.
+    graph what each block needs (see `receptive_field`), and with it memory is bound by
+    the block; so it is only for modules that say how far they look.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ def _forward(
     target: Target | None,
     small: bool,
 ) -> NDArray[np.float32]:
-    with threads_for([x, *operators], small=small), kept_workspace():
+    with threads_for([x, *operators], small=small):
         logits: Tensor = module(x, operators, target)
     return logits.cpu().numpy()
 

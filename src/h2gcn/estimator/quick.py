@@ -16,7 +16,7 @@ from h2gcn.estimator.classifier import NodeClassifier
 from h2gcn.estimator.parameters import check_fit
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, is_by_time, stratified_split
-from h2gcn.rings import forecast_ring
+from h2gcn.rings import forecast_rings
 from h2gcn.training import score
 
 __all__ = ["quick_fit"]
@@ -95,7 +95,7 @@ def quick_fit(
     held = np.concatenate([held for _, held in rounds])
     y, folds = graph.y[held], len(rounds) if len(rounds) > 1 else 0
     metric = _metric(y, graph.n_classes)
-    far = sum(forecast_ring(graph.adj).entries) <= MOST_PAIRS
+    far = sum(forecast_rings(graph.adj).entries) <= MOST_PAIRS
     found: list[tuple[Member, NDArray[np.float32] | None, float, str]] = []
     for member in quick_members(graph, far=far):
         begun = time.perf_counter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from h2gcn.io import (
     read_own,
     recover_folder,
     replaced_folder,
+    resolved,
 )
 from h2gcn.models import NodeModule, tensor_problem
 from h2gcn.ring_table import Schema
@@ -52,6 +54,7 @@ __all__ = [
     "SavedModel",
     "check_target",
     "holds_model",
+    "is_taken",
     "load_weights",
     "member_folder",
     "read_manifest",
@@ -189,13 +192,13 @@ def write_model(path: Path, saved: SavedModel, *, force: bool = True) -> None:
     whole. One that is already there is replaced only if it is a saved model, and only
     by `force`.
     """
-    path = path.resolve()
-    check_target(path)
-    check = partial(check_target, path)
-    with replaced_folder(path, _remove, check, force=force) as beside:
-        for name, content in _files(saved).items():
-            (beside / name).parent.mkdir(parents=True, exist_ok=True)
-            (beside / name).write_bytes(content)
+    with resolved(path) as target:
+        check_target(target)
+        check = partial(check_target, target)
+        with replaced_folder(target, _remove, check, force=force) as beside:
+            for name, content in _files(saved).items():
+                (beside / name).parent.mkdir(parents=True, exist_ok=True)
+                (beside / name).write_bytes(content)
 
 
 def _files(saved: SavedModel) -> dict[str, bytes]:
@@ -271,9 +274,22 @@ def _remove(folder: Path) -> None:
 def check_target(path: Path) -> None:
     """Refuse a folder that a model cannot be written to, before the work is done."""
     _recover(path)
+    _check_files(path)
+    check_can_make(path)
+
+
+def is_taken(path: Path) -> bool:
+    """Return whether something else than a model has a name."""
+    try:
+        _check_files(path)
+    except InputError:
+        return os.path.lexists(path)
+    return False
+
+
+def _check_files(path: Path) -> None:
     own = {MANIFEST, WEIGHTS, MEMBERS} if holds_model(path) else set()
     check_folder(path, "a model", own.__contains__)
-    check_can_make(path)
 
 
 def holds_model(path: Path) -> bool:
@@ -302,7 +318,7 @@ def read_manifest(path: Path) -> ModelJson:
     try:
         TableOptions.from_json(tables)
     except InputError as error:
-        raise InputError(f"{file}: extra.tables: {error}") from None
+        raise error.at("extra.tables").at(str(file)) from None
     return found
 
 
@@ -322,7 +338,7 @@ def _not_a_model(path: Path) -> InputError:
             why = f"this folder does not exist.{nearest(path.name, models)}"
     except OSError as error:
         return cannot_read(path, error)
-    return InputError(f"{path}: {why}")
+    return InputError(why, where=str(path))
 
 
 def read_model(path: Path, *, alone: bool = True) -> SavedModel:
@@ -339,7 +355,7 @@ def read_model(path: Path, *, alone: bool = True) -> SavedModel:
     n_features, n_classes = len(manifest.features), len(manifest.classes)
     tensors = _Tensors(file, read_tensors(file, manifest.weights_sha256))
     if not alone and manifest.members:
-        raise InputError(f"{path / MANIFEST}: a member has members of its own")
+        raise InputError("a member has members of its own", where=str(path / MANIFEST))
     return SavedModel(
         params={n: v for n, v in manifest.params.items() if n not in NOT_SAVED},
         classes=np.asarray(manifest.classes),
@@ -375,7 +391,9 @@ class _Tensors:
         self._file, self._found = file, found
         for name in found:
             if name.partition(".")[0] not in ("module", "scaler", "seen", "held_out"):
-                raise InputError(f"{file}: {name} is none of a model's tensors")
+                raise InputError(
+                    f"{name} is none of a model's tensors", where=str(file)
+                )
 
     def under(self, group: str) -> dict[str, torch.Tensor]:
         """Return the tensors of a group by name."""
@@ -388,7 +406,9 @@ class _Tensors:
     def scaler(self, kind: str, n_features: int) -> Scaler:
         """Return the scaling of features."""
         if kind not in SCALINGS or kind == "auto":
-            raise InputError(f"{self._file.parent / MANIFEST}: no scaling is {kind!r}")
+            raise InputError(
+                f"no scaling is {kind!r}", where=str(self._file.parent / MANIFEST)
+            )
         given = self.under("scaler")
         if kind != "standard" and not given:
             return Scaler(kind)
@@ -398,7 +418,8 @@ class _Tensors:
         )
         if (deviation <= 0).any():
             raise InputError(
-                f"{self._file}: scaler.deviation has numbers that are not above 0"
+                "scaler.deviation has numbers that are not above 0",
+                where=str(self._file),
             )
         return Scaler(kind, mean, deviation)
 
@@ -425,7 +446,8 @@ class _Tensors:
         y = self._nodes("held_out.y", len(nodes), below=n_classes)
         if ((shares < 0) | (shares > 1 + 1e-5)).any():
             raise InputError(
-                f"{self._file}: held_out.probabilities has numbers that are none"
+                "held_out.probabilities has numbers that are none",
+                where=str(self._file),
             )
         offsets = np.array(numbers.offsets, dtype=np.float64)
         return Calibration(numbers.temperature, offsets, nodes, shares, y)
@@ -436,7 +458,7 @@ class _Tensors:
         """Return numbers of nodes, or of their classes, [m]."""
         found = self._array(name, torch.int64, count)
         if ((found < 0) | (found >= below)).any():
-            raise InputError(f"{self._file}: {name} has numbers out of range")
+            raise InputError(f"{name} has numbers out of range", where=str(self._file))
         return found
 
     def _array(self, name: str, kind: torch.dtype, *shape: int | None) -> NDArray[Any]:
@@ -449,7 +471,7 @@ class _Tensors:
         ]
         like = torch.empty([size or 0 for size in wanted], dtype=kind, device="meta")
         if problem := tensor_problem(found, {name: like}):
-            raise InputError(f"{self._file}: {problem}")
+            raise InputError(f"{problem}", where=str(self._file))
         return found[name].numpy()
 
 
@@ -458,11 +480,13 @@ def _read_member(path: Path, whole: ModelJson, entry: MemberJson) -> SavedMember
     inside = path / MEMBERS / entry.folder
     content = read_own(inside / MANIFEST)
     if hashlib.sha256(content).hexdigest() != entry.manifest_sha256:
-        raise InputError(f"{inside / MANIFEST}: is not the member that was saved")
+        raise InputError(
+            "is not the member that was saved", where=str(inside / MANIFEST)
+        )
     model = read_model(inside, alone=False)
     same = (whole.classes, whole.features)
     if (model.classes.tolist(), list(model.features)) != same:
-        raise InputError(f"{inside / MANIFEST}: has other classes or features")
+        raise InputError("has other classes or features", where=str(inside / MANIFEST))
     return SavedMember(entry.name, entry.weight, entry.temperature, model)
 
 
@@ -474,14 +498,14 @@ def _schema(manifest: ModelJson, path: Path) -> Schema | None:
     try:
         return Schema.from_json(manifest.table, features, classes)
     except InputError as error:
-        raise InputError(f"{path / MANIFEST}: {error}") from None
+        raise error.at(str(path / MANIFEST)) from None
 
 
 def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:
     """Give a module the weights that were read from a folder, if they are its own."""
     if problem := module.state_problem(saved.weights):
         raise InputError(
-            f"{path / WEIGHTS}: does not hold the weights of {type(module).__name__}: "
-            f"module.{problem}"
+            f"does not hold the weights of {type(module).__name__}: module.{problem}",
+            where=str(path / WEIGHTS),
         )
     module.load_state_dict(saved.weights, assign=True)

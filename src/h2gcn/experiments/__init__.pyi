@@ -42,6 +42,7 @@ from .report import (
     RUNS as RUNS,
     check_protocol as check_protocol,
     count_cells as count_cells,
+    is_results_page as is_results_page,
     read_result as read_result,
     read_results as read_results,
     render_html as render_html,

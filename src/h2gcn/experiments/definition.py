@@ -536,12 +536,12 @@ _ON_TABLES: dict[str, list[Axes]] = {
     "faf": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5)}],
     "c-ignn": [{"input_dropout": (0.0, 0.5), "dropout": (0.2, 0.5)}],
     "linkx": [{"hidden_channels": (16, 64, 256), "l2": (5e-4,), "dropout": (0.5,)}],
-    "logistic": [{"strength": (0.0, 0.1, 1.0, 10.0)}],  # 0 chooses one by folds
-    "boosted-trees": [{"leaves": (7, 15, 31), "shrinkage": (0.05, 0.1)}],
+    "logistic": [{"C": (0.0, 10.0, 100.0, 1000.0)}],  # 0 chooses one by folds
+    "boosted-trees": [{"num_leaves": (7, 15, 31), "learning_rate": (0.05, 0.1)}],
     "correct-and-smooth": _CORRECT_AND_SMOOTH,
     "ica": [
         {
-            "base": ("logistic", "naive-bayes", "boosted-trees"),
+            "base": ("logistic", "boosted-trees"),
             "table": ("own+labels.ring1", "own+labels.ring1+labels.ring2"),
         }
     ],

@@ -22,12 +22,20 @@ from h2gcn.experiments import tables as words
 from h2gcn.experiments.figures import describe, draw, svg_text, why_no_figures
 from h2gcn.experiments.results import Cell, Figure, Result, Table
 from h2gcn.experiments.tables import cell_notes, csv_text, latex, markdown, reading
-from h2gcn.io import atomic_write, new_folder, parse_json, read_own, usable_path
+from h2gcn.io import (
+    atomic_write,
+    cannot_read,
+    new_folder,
+    parse_json,
+    read_own,
+    usable_path,
+)
 
 __all__ = [
     "RUNS",
     "check_protocol",
     "count_cells",
+    "is_results_page",
     "read_result",
     "read_results",
     "render_html",
@@ -37,6 +45,8 @@ __all__ = [
 
 RUNS = "runs.jsonl"
 """The store in the folder of results."""
+GENERATOR = b'<meta name="generator" content="h2gcn reproduce">'
+"""In the head of the page of results."""
 ORDER = (
     *("table-1", "syn-cora", "syn-cora-own", "syn-products", "ablation", "degree"),
     *("real", "ranks", "statistics", "theory"),
@@ -158,6 +168,15 @@ def render_html(results: Sequence[Result]) -> str:
         environment=environment_columns(results),
         results=results,
     )
+
+
+def is_results_page(file: Path) -> bool:
+    """Return whether a file is a page that `render_html` made."""
+    try:
+        with file.open("rb") as stream:
+            return GENERATOR in stream.read(4096)
+    except OSError as error:
+        raise cannot_read(file, error) from None
 
 
 def count_cells(results: Sequence[Result]) -> dict[str, int]:

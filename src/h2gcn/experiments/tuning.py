@@ -65,7 +65,7 @@ __all__ = [
 RATES = {
     "learning_rate": (1e-3, 1e-1),
     "l2": (1e-7, 1e-2),
-    "strength": (1e-2, 1e2),
+    "C": (1.0, 1e4),
 }
 """Searched on a logarithmic scale."""
 DROPOUT = (0.0, 0.9, 0.1)
@@ -583,7 +583,7 @@ class Trials:
         schema = table_schema(params, self.graph, (params["ring_cap"], seed))
         width = input_width(params, self.graph.n_features, n_classes, schema)
         module = blank_module(params, width, n_classes)
-        rings = RingOptions.of(
+        rings = RingOptions.from_params(
             params,
             seed,
             estimate_work(module, self.graph, self.splits[number]),

@@ -701,11 +701,17 @@ def check_edge_weight(name: Any, columns: EdgeColumns | None) -> None:
     if values.size and values.min() < 0:
         row = int(values.argmin())
         raise InputError(
-            f"Graph: 'edge_weight': an edge cannot weigh less than nothing, and "
-            f"{name!r} is {values[row]:g} in row {row}."
+            f"must hold no negative weight; {name!r} has {values[row]:g} in row {row}",
+            param="edge_weight",
+            where="Graph",
         )
     if not values.any():
-        raise InputError(f"Graph: 'edge_weight': {name!r} is zero for every edge.")
+        raise InputError(
+            "must not be zero for every edge",
+            param="edge_weight",
+            value=name,
+            where="Graph",
+        )
 
 
 def _check_groups(groups: Any, n: int) -> NDArray[np.int64]:

@@ -500,13 +500,13 @@ def ring_ends(graph: Graph, hop: int) -> tuple[int, NDArray[np.int64]]:
     hop
         The distance, at least 1.
     """
-    from h2gcn.rings import ring_blocks
+    from h2gcn.rings import iter_ring
 
     if hop == 1:
         return int(graph.adj.nnz), edge_ends(graph.adj, graph)
     n, entries = graph.n_nodes, 0
     ends = np.zeros((graph.n_classes, graph.n_classes), dtype=np.int64)
-    for rows, block in ring_blocks(graph.adj, hop):
+    for rows, block in iter_ring(graph.adj, hop):
         starts = np.full(n + 1, block.nnz, dtype=np.int64)
         starts[: rows.start] = 0
         starts[rows.start : rows.stop + 1] = block.indptr
@@ -711,16 +711,16 @@ def ring_shares(
     graph
         The graph.
     forecast
-        What `forecast_ring` says of it; one ring for each of its entries.
+        What `forecast_rings` says of it; one ring for each of its entries.
     max_entries
         The most entries that a ring beyond the first may have.
 
     Examples
     --------
-    >>> from h2gcn.rings import forecast_ring
+    >>> from h2gcn.rings import forecast_rings
     >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     >>> graph = Graph(x=np.eye(3), adj=path, y=[0, 1, 0])
-    >>> [ring.homophily for ring in ring_shares(graph, forecast_ring(graph.adj), 9)]
+    >>> [ring.homophily for ring in ring_shares(graph, forecast_rings(graph.adj), 9)]
     [0.0, 1.0]
     """
     check_is_graph(graph)

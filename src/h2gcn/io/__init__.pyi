@@ -25,6 +25,7 @@ from .files import (
     read_own as read_own,
     recover_folder as recover_folder,
     replaced_folder as replaced_folder,
+    resolved as resolved,
     shown as shown,
     sync_folder as sync_folder,
     usable_path as usable_path,

@@ -75,7 +75,7 @@ def convert(
     if isinstance(source, str | Path) and not is_database(source):
         path = usable_path(source)
         if path.is_dir() and is_store(path):
-            raise InputError(f"{path}: is a graph store already.")
+            raise InputError("is a graph store already.", where=str(path))
         if path.is_dir() and nodes is None and edges is None:
             nodes, edges = find_tables(path)
             source = None

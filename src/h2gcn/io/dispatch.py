@@ -71,7 +71,7 @@ def read_graph(
     if features is not None:
         check_type("features", features, (str, Path), "a path, or None")
         if is_database(features):
-            raise InputError("Features are a .npy file. Got a query instead.")
+            raise InputError("must be a .npy file, not a query", param="features")
     options = TableOptions() if options is None else options
     check_type("options", options, TableOptions, "a TableOptions")
     if source is None:
@@ -93,8 +93,8 @@ def read_graph(
         )
     if is_frame(source):
         raise InputError(
-            f"A frame is one table, and a graph is two: nodes=… and edges=…. "
-            f"Got {type(source).__name__!r} instead."
+            "A frame is one table, and a graph is two: nodes=… and edges=…",
+            value=type(source),
         )
     if isinstance(source, str | Path):
         source = usable_path(source)
@@ -103,7 +103,7 @@ def read_graph(
     if features is not None and not folder:
         raise InputError(
             f"{features}: a file of features needs a node table: nodes=… and edges=…, "
-            f"or a folder with nodes.* and edges.*. Got {_told(source)} instead."
+            f"or a folder with nodes.* and edges.*, got {_told(source)}"
         )
     if not folder:
         _check_for_tables(source, options)
@@ -122,9 +122,10 @@ def _check_for_tables(source: object, options: TableOptions) -> None:
     )
     for name in names if options.to_train else ():
         if getattr(options, name):
-            what = repr(str(source)) if isinstance(source, Path) else "an object"
             raise InputError(
-                f"'{name}' is for a node table and an edge table. Got {what} instead."
+                "is for a node table and an edge table",
+                param=name,
+                where=str(source) if isinstance(source, Path) else None,
             )
 
 
@@ -136,8 +137,9 @@ def _check_for_store(path: Path, options: TableOptions) -> None:
     for name in sorted(names) if options.to_train else ():
         if getattr(options, name) != getattr(usual, name):
             raise InputError(
-                f"{path}: is a graph store, which was converted already; '{name}' is "
-                "for tables, and for their conversion."
+                "is for tables and their conversion, and this is a graph store",
+                param=name,
+                where=str(path),
             )
 
 
@@ -161,8 +163,9 @@ def _read_path(path: Path, options: TableOptions, features: str | Path | None) -
     if suffix not in _SUFFIXES:
         there = "" if path.exists() else "there is no such file or folder; "
         raise InputError(
-            f"{path}: {there}a graph is a folder with nodes.* and edges.*, or a file "
-            f"that ends in {', '.join(_SUFFIXES)}."
+            f"{there}a graph is a folder with nodes.* and edges.*, or a file "
+            f"that ends in {', '.join(_SUFFIXES)}.",
+            where=str(path),
         )
     if suffix == ".npz":
         return read_npz(path)
@@ -232,7 +235,7 @@ def _table(folder: Path, stem: str) -> Path:
         return found[0]
     wanted = f"one of {', '.join(stem + suffix for suffix in TABLE_SUFFIXES)}"
     have = "It has none" if not found else "It has " + _names(found)
-    raise InputError(f"{folder}: the folder must hold {wanted}. {have}.")
+    raise InputError(f"the folder must hold {wanted}. {have}.", where=str(folder))
 
 
 def _from_object(source: Any, options: TableOptions) -> Graph:
@@ -253,8 +256,8 @@ def _from_object(source: Any, options: TableOptions) -> Graph:
         )
         return _with_options(graph, options)
     raise InputError(
-        "A graph is read from a path, a PyG Data or a networkx graph. "
-        f"Got {type(source).__name__!r} instead."
+        "A graph is read from a path, a PyG Data or a networkx graph",
+        value=type(source),
     )
 
 

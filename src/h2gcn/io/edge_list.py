@@ -77,7 +77,7 @@ def read_edge_list(
     file = existing_file(path)
     source, target = _read_pairs(file, "source", "target")
     if len(source) == 0:
-        raise InputError(f"{file}: the list has no edges.")
+        raise InputError("the list has no edges.", where=str(file))
     named = [source, target]
     if labels is not None:
         label_file = existing_file(labels)
@@ -150,8 +150,8 @@ def _read_pairs(
         return empty, empty
     if width < 2:
         raise InputError(
-            f"{file}: each line must hold {first} and {second}. Got "
-            f"{excerpt(opening.decode(errors='replace'))} instead."
+            f"{file}: each line must hold {first} and {second}, got "
+            f"{excerpt(opening.decode(errors='replace'))}"
         )
     try:
         table = pacsv.read_csv(
@@ -172,7 +172,7 @@ def _read_pairs(
     ends = [(columns[0], first)] + [(columns[1], second)] * (second != "label")
     for column, what in ends:
         if pc.any(pc.equal(column, "")).as_py():
-            raise InputError(f"{file}: a line has no {what}.")
+            raise InputError(f"a line has no {what}.", where=str(file))
     return columns[0], columns[1]
 
 
@@ -195,6 +195,7 @@ def _explain(
         found = line.count(delimiter) + 1
         if line and found != width:
             return InputError(
-                f"{file}: line {number} has {found} columns, those before have {width}."
+                f"line {number} has {found} columns, those before have {width}.",
+                where=str(file),
             )
-    return InputError(f"{file}: the list cannot be read ({one_line(error)}).")
+    return InputError(f"the list cannot be read ({one_line(error)}).", where=str(file))

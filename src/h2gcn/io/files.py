@@ -49,6 +49,7 @@ __all__ = [
     "read_own",
     "recover_folder",
     "replaced_folder",
+    "resolved",
     "shown",
     "sync_folder",
     "usable_path",
@@ -179,11 +180,10 @@ def check_not_stdout(path: str | Path, rule: str) -> None:
 def check_suffix(path: str | Path, suffixes: Sequence[str]) -> str:
     """Return the suffix of a file to write if it is one of `suffixes`, else raise."""
     suffix = Path(path).suffix.lower()
-    rule = f"the file name must end in {' or '.join(suffixes)}."
+    rule = f"the file name must end in {' or '.join(suffixes)}"
     check_not_stdout(path, rule)
     if suffix not in suffixes:
-        found = repr(suffix) if suffix else "no ending"
-        raise InputError(f"{rule} Got {found} instead.", where=str(path))
+        raise InputError(rule, value=suffix, where=str(path))
     return suffix
 
 
@@ -369,6 +369,18 @@ def _lock(path: Path, held: ExitStack) -> bool | None:
     except OSError:
         return None
     return os.path.samestat(os.fstat(handle), path.stat())
+
+
+@contextmanager
+def resolved(path: Path) -> Iterator[Path]:
+    """Yield a path without links; errors about it name it as it was given."""
+    target = path.resolve()
+    try:
+        yield target
+    except InputError as error:
+        if error.where == str(target):
+            error.where = str(path)
+        raise
 
 
 @contextmanager
@@ -651,10 +663,12 @@ def parse_json(
         `float`; None refuses them.
     """
     if _is_too_deep(content):
-        raise InputError(f"{where}: is nested more than {DEPTH} deep")
+        raise InputError(f"is nested more than {DEPTH} deep", where=str(where))
 
     def refuse(name: str) -> NoReturn:
-        raise InputError(f"{where}: holds {name}, which is not a number of JSON")
+        raise InputError(
+            f"holds {name}, which is not a number of JSON", where=str(where)
+        )
 
     def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -677,12 +691,14 @@ def parse_json(
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InputError(
-            f"{where}: truncated or not JSON ({error.msg}, {place})"
+            f"truncated or not JSON ({error.msg}, {place})", where=str(where)
         ) from None
     except UnicodeError:
-        raise InputError(f"{where}: truncated or not JSON (not UTF-8)") from None
+        raise InputError(
+            "truncated or not JSON (not UTF-8)", where=str(where)
+        ) from None
     except ValueError:  # of thousands of digits, or 1e999
-        raise InputError(f"{where}: holds a number that is too large") from None
+        raise InputError("holds a number that is too large", where=str(where)) from None
     return found
 
 
@@ -728,7 +744,7 @@ def conform(kind: type[_T], value: Any, where: object, at: str = "") -> _T:
     --------
     >>> conform(dict[str, Finite], {"l2": "much"}, "a.json")
     Traceback (most recent call last):
-    h2gcn.exceptions.InputError: a.json: l2 must be a number. Got 'much' instead.
+    h2gcn.exceptions.InputError: a.json: l2 must be a number, got 'much'
     """
     try:
         return msgspec.convert(value, kind)
@@ -737,7 +753,7 @@ def conform(kind: type[_T], value: Any, where: object, at: str = "") -> _T:
     steps = re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path)
     field, found = _find(value, [name or index for name, index in steps], told)
     field = ".".join(filter(None, [at, field]))
-    raise InputError(f"{where}: {_rule(field, told, found)}")
+    raise InputError(_rule(field, told, found), where=str(where))
 
 
 def _find(value: Any, steps: list[str], told: str) -> tuple[str, Any]:
@@ -777,7 +793,7 @@ def _rule(field: str, told: str, found: Any) -> str:
         return f"{field}: {told}" if field else told
     kinds = [_WORDS.get(name, name) for name in rule[1].split(" | ")]
     what = f"{' or '.join(kinds)}{rule[2]}"
-    return f"{field or 'it'} must be {what}. Got {shown(found)} instead."
+    return f"{field or 'it'} must be {what}, got {shown(found)}"
 
 
 def shown(value: Any) -> str:

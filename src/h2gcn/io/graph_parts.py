@@ -137,7 +137,7 @@ def encode_labels(values: Any) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     given = np.asarray(values)
     if given.ndim != 1:
         raise InputError(
-            f"Labels must be one a node, a 1-D array. Got shape {given.shape} instead."
+            f"Labels must be one a node, a 1-D array, got shape {given.shape}"
         )
     if given.dtype.kind in "iub":
         _check_labels_fit(given)
@@ -343,8 +343,8 @@ def adjacency_from_edges(
     v = _endpoints("targets", targets, n_nodes)
     if u.size != v.size:
         raise InputError(
-            f"'sources' and 'targets' must have the same length. "
-            f"Got {u.size} and {v.size} instead."
+            f"'sources' and 'targets' must have the same length, "
+            f"got {u.size} and {v.size}"
         )
     proper = u != v
     n_read, n_proper = int(u.size), int(np.count_nonzero(proper))

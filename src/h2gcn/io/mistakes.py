@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 from h2gcn.exceptions import InputError
@@ -70,15 +71,29 @@ class Mistakes:
             seen[file] += 1
         # Of each file in turn: one with many does not hide that of another.
         shown = sorted(number for _, number in sorted(turns)[:SHOWN])
-        messages = [self._found[number][1] for number in shown]
-        errors = [told() if callable(told) else told for told in messages]
-        if len(self._found) == 1 and isinstance(errors[0], InputError):
-            raise errors[0]  # with its fields
-        said = [str(error) for error in errors]
-        rest = len(self._found) - len(said)
+        first, *others = [_as_error(*self._found[number]) for number in shown]
+        said = [str(error) for error in others]
+        rest = len(self._found) - len(shown)
         said += [f"and {rest} more."] if rest else []
-        opening = [text.removesuffix(".") for text in said[:-1]]
-        raise InputError("; ".join([*opening, said[-1]]))
+        raise _followed_by(first, said) if said else first
+
+
+def _as_error(file: str, message: Told | Callable[[], Told]) -> InputError:
+    told = message() if callable(message) else message
+    if isinstance(told, InputError):
+        return told
+    return InputError(told.removeprefix(f"{file}: "), where=file)
+
+
+def _followed_by(first: InputError, others: list[str]) -> InputError:
+    """Return an error with its fields, and the text of others after its own."""
+    error = copy(first)
+    error.rule, error.hint = first.rule.removesuffix("."), None
+    own = str(first).removeprefix(str(error)).removeprefix("; ")
+    texts = [own, *others] if own.strip(".") else others
+    opening = [text.removesuffix(".") for text in texts[:-1]]
+    error.hint = "; ".join([*opening, texts[-1]])
+    return error
 
 
 def one_line(error: object, limit: int = 200) -> str:
@@ -120,8 +135,9 @@ def not_utf8(path: Path) -> InputError | None:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 return InputError(
-                    f"{path}: the text is not UTF-8 (byte {offset + error.start}, "
-                    f"line {number}); save it as UTF-8."
+                    f"the text is not UTF-8 (byte {offset + error.start}, "
+                    f"line {number}); save it as UTF-8.",
+                    where=str(path),
                 )
             offset += len(line)
     return None

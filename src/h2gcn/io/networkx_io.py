@@ -143,7 +143,9 @@ def read_graphml(
     try:
         graph = nx.read_graphml(BytesIO(content))
     except (nx.NetworkXException, *_BAD_XML) as error:
-        raise InputError(f"{file}: this is not GraphML ({one_line(error)}).") from None
+        raise InputError(
+            f"this is not GraphML ({one_line(error)}).", where=str(file)
+        ) from None
     try:
         return from_networkx(
             graph,
@@ -154,7 +156,7 @@ def read_graphml(
             name=file.stem,
         )
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
 
 
 def _check_xml(file: Path, content: bytes) -> None:
@@ -163,8 +165,8 @@ def _check_xml(file: Path, content: bytes) -> None:
 
     def refuse(*_: object) -> None:
         raise InputError(
-            f"{file}: the file has a DOCTYPE declaration, which is refused; GraphML "
-            "needs none."
+            "the file has a DOCTYPE declaration, which is refused; GraphML needs none.",
+            where=str(file),
         )
 
     parser = expat.ParserCreate()
@@ -175,7 +177,7 @@ def _check_xml(file: Path, content: bytes) -> None:
         raise
     except (expat.ExpatError, *_BAD_XML) as error:
         raise InputError(
-            f"{file}: the file is not well-formed XML ({one_line(error)})."
+            f"the file is not well-formed XML ({one_line(error)}).", where=str(file)
         ) from None
 
 
@@ -196,7 +198,7 @@ def _features(
             continue
         if odd is not None:
             raise InputError(
-                f"Node attribute {key!r} must be numbers. Got {excerpt(odd)} instead."
+                f"Node attribute {key!r} must be numbers, got {excerpt(odd)}"
             )
         widths = [np.size(v) if v is not None else -1 for v in values]
         if len(set(widths)) > 1:

@@ -75,9 +75,10 @@ def read_npz(path: str | Path) -> Graph:
             prefix = "" if said.startswith(str(archive.path)) else f"{archive.path}: "
             raise InputError(prefix + said) from None
     raise InputError(
-        f"{archive.path}: the archive must hold {', '.join(_EDGE_LIST_KEYS)}, or adj_* "
+        f"the archive must hold {', '.join(_EDGE_LIST_KEYS)}, or adj_* "
         "and attr_* with data, indices, indptr and shape. "
-        f"Keys: {listed(list(archive.keys))}."
+        f"Keys: {listed(list(archive.keys))}.",
+        where=str(archive.path),
     )
 
 
@@ -274,7 +275,7 @@ def _mask_splits(archive: Archive, n: int) -> Iterator[Split]:
     arrays = [array.astype(bool) for array in arrays]
     if len({array.shape for array in arrays}) > 1 or arrays[0].shape[1:] != (n,):
         shapes = ", ".join(str(array.shape) for array in arrays)
-        raise InputError(f"the masks must be [n_splits, {n}]. Got {shapes}.")
+        raise InputError(f"the masks must be [n_splits, {n}], got {shapes}")
     for train, val, test in zip(*arrays, strict=True):
         yield Split(train=train, val=val, test=test)
 
@@ -355,7 +356,7 @@ class Archive:
         with self._reading():
             if not zipfile.is_zipfile(path):
                 raise InputError(
-                    f"{path}: this is not an npz archive, or it is cut short."
+                    "this is not an npz archive, or it is cut short.", where=str(path)
                 )
             self._archive = zipfile.ZipFile(path)
         self.keys: dict[str, zipfile.ZipInfo] = {
@@ -391,7 +392,7 @@ class Archive:
     def __getitem__(self, key: str) -> NDArray[Any]:
         """Return an array that is there."""
         if key not in self.keys:
-            raise InputError(f"{self.path}: '{key}' is missing.")
+            raise InputError(f"'{key}' is missing.", where=str(self.path))
         shape, dtype = self._header(key)
         size = math.prod(shape) * dtype.itemsize
         check_room(f"{self.path}: '{key}', of shape {shape},", COPIES * size)
@@ -416,18 +417,20 @@ class Archive:
             begin = member.tell()
         if dtype.hasobject:
             raise InputError(
-                f"{self.path}: '{key}' holds pickled Python objects; only plain "
-                "arrays are read."
+                f"'{key}' holds pickled Python objects; only plain arrays are read.",
+                where=str(self.path),
             )
         if dtype.kind not in "biufUS":
             raise InputError(
-                f"{self.path}: '{key}' holds {dtype}; only numbers and text are read."
+                f"'{key}' holds {dtype}; only numbers and text are read.",
+                where=str(self.path),
             )
         there = self.keys[key].file_size - begin
         if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != there:
             raise InputError(
-                f"{self.path}: '{key}' is damaged: by its header it is {shape} of "
-                f"{dtype}, but {there:,} bytes follow."
+                f"'{key}' is damaged: by its header it is {shape} of "
+                f"{dtype}, but {there:,} bytes follow.",
+                where=str(self.path),
             )
         return shape, dtype
 
@@ -445,7 +448,7 @@ class Archive:
             raise
         except _DAMAGE as error:
             raise InputError(
-                f"{self.path}: the archive cannot be read ({one_line(error)})."
+                f"the archive cannot be read ({one_line(error)}).", where=str(self.path)
             ) from None
 
     def get(self, key: str) -> NDArray[Any] | None:
@@ -495,7 +498,8 @@ class Archive:
         )
         if not sound:
             raise InputError(
-                f"{self.path}: '{prefix}_*' is not a sound CSR matrix (lengths, index "
-                "ranges or types do not fit its shape)."
+                f"'{prefix}_*' is not a sound CSR matrix (lengths, index "
+                "ranges or types do not fit its shape).",
+                where=str(self.path),
             )
         return CSR((data, indices, indptr), shape=(shape[0], shape[1]))

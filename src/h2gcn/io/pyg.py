@@ -96,9 +96,7 @@ class _Fields:
             stored = data if isinstance(data, Mapping) else data.to_dict()
             self.stored: dict[str, Any] = dict(stored)
         except (AttributeError, KeyError, TypeError, ValueError):
-            raise InputError(
-                f"A PyG Data is needed. Got {type(data).__name__!r} instead."
-            ) from None
+            raise InputError("A PyG Data is needed", value=type(data)) from None
 
     def array(self, key: str) -> NDArray[Any] | None:
         """Return an entry, or None where there is none."""
@@ -177,9 +175,7 @@ class _Fields:
             arrays = [np.broadcast_to(array, (n, number)) for array in arrays]
         except ValueError:
             shapes = ", ".join(str(array.shape) for array in arrays)
-            raise InputError(
-                f"The masks must be [{n}, splits]. Got {shapes}."
-            ) from None
+            raise InputError(f"The masks must be [{n}, splits], got {shapes}") from None
         for i in range(number):
             train, val, test = (array[:, i] for array in arrays)
             yield Split(train=train, val=val, test=test)
@@ -224,31 +220,36 @@ def read_pt(path: str | Path) -> Graph:
     except pickle.UnpicklingError as error:
         found = re.search(r"GLOBAL (\S+)", str(error))
         if found is None and not file.read_bytes().startswith(b"PK"):
-            raise InputError(f"{file}: this is not a file of torch.save.") from None
+            raise InputError(
+                "this is not a file of torch.save.", where=str(file)
+            ) from None
         if without_pyg and found and found[1].startswith("torch_geometric."):
-            raise InputError(f"{file}: {without_pyg}") from None
+            raise InputError(without_pyg, where=str(file)) from None
         what = f" ({found[1]})" if found else ""
         raise InputError(
-            f"{file}: the file holds something other than the tensors of a PyG "
-            f"Data{what}; it was not loaded."
+            f"the file holds something other than the tensors of a PyG "
+            f"Data{what}; it was not loaded.",
+            where=str(file),
         ) from None
     except Exception:  # whatever a damaged pickle makes of torch
         raise InputError(
-            f"{file}: this is not a file of torch.save, or it is cut short."
+            "this is not a file of torch.save, or it is cut short.", where=str(file)
         ) from None
     # The processed files of PyG's datasets: (data, slices, class).
     if isinstance(loaded, tuple) and loaded:
         if len(loaded) > 1 and loaded[1]:
-            raise InputError(f"{file}: the file holds several graphs; one is read.")
+            raise InputError(
+                "the file holds several graphs; one is read.", where=str(file)
+            )
         loaded = loaded[0]
     try:
         _check_storage(loaded)
         return from_pyg(loaded, name=file.stem)
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise error.at(str(file)) from None
     except Exception as error:  # a Data that was put together of odd parts
         raise InputError(
-            f"{file}: this is not a sound PyG Data ({one_line(error)})."
+            f"this is not a sound PyG Data ({one_line(error)}).", where=str(file)
         ) from None
 
 
@@ -265,20 +266,22 @@ def _check_archive(file: Path) -> bool:
             for member in archive.infolist():
                 if member.compress_type != zipfile.ZIP_STORED:
                     raise InputError(
-                        f"{file}: {excerpt(member.filename)} is compressed, and "
-                        "torch.save compresses nothing; it was not loaded."
+                        f"{excerpt(member.filename)} is compressed, and "
+                        "torch.save compresses nothing; it was not loaded.",
+                        where=str(file),
                     )
                 is_pickle = member.filename.endswith("data.pkl")
                 if is_pickle and b"bytearray" in archive.read(member):
                     raise InputError(
-                        f"{file}: the file holds something other than the tensors "
-                        "of a PyG Data (bytearray); it was not loaded."
+                        "the file holds something other than the tensors "
+                        "of a PyG Data (bytearray); it was not loaded.",
+                        where=str(file),
                     )
     except InputError:
         raise
     except (EOFError, OSError, RuntimeError, ValueError, zipfile.BadZipFile):
         raise InputError(
-            f"{file}: this is not a file of torch.save, or it is cut short."
+            "this is not a file of torch.save, or it is cut short.", where=str(file)
         ) from None
     return True
 

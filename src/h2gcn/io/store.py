@@ -62,6 +62,7 @@ from h2gcn.io.files import (
     read_own,
     recover_folder,
     replaced_folder,
+    resolved,
     usable_path,
     write_whole,
 )
@@ -339,31 +340,31 @@ def write_store(graph: Graph, folder: str | Path, *, overwrite: bool = False) ->
     """
     check_is_graph(graph)
     check_type("overwrite", overwrite, bool, "True or False")
-    target = usable_path(folder).resolve()
-    check_target(target, overwrite=overwrite)
-    check = partial(check_target, target, overwrite=overwrite)
-    with replaced_folder(target, _remove_store, check, force=overwrite) as beside:
-        for name, values in _arrays(graph):
-            _write_array(beside / f"{name}.npy", values)
-        carried = graph.edge_columns
-        edges = None
-        if carried is not None:
-            edges = StoredEdges(
-                list(carried.names), list(carried.categories), carried.directed
+    with resolved(usable_path(folder)) as target:
+        check_target(target, overwrite=overwrite)
+        check = partial(check_target, target, overwrite=overwrite)
+        with replaced_folder(target, _remove_store, check, force=overwrite) as beside:
+            for name, values in _arrays(graph):
+                _write_array(beside / f"{name}.npy", values)
+            carried = graph.edge_columns
+            edges = None
+            if carried is not None:
+                edges = StoredEdges(
+                    list(carried.names), list(carried.categories), carried.directed
+                )
+            write_manifest(
+                beside,
+                name=graph.name,
+                nodes=graph.n_nodes,
+                edges=graph.n_edges,
+                classes=graph.classes,
+                y=graph.y,
+                feature_names=graph.feature_names,
+                splits=[split.sizes for split in graph.splits],
+                record=graph.record,
+                edge_columns=edges,
+                edge_weight=graph.edge_weight,
             )
-        write_manifest(
-            beside,
-            name=graph.name,
-            nodes=graph.n_nodes,
-            edges=graph.n_edges,
-            classes=graph.classes,
-            y=graph.y,
-            feature_names=graph.feature_names,
-            splits=[split.sizes for split in graph.splits],
-            record=graph.record,
-            edge_columns=edges,
-            edge_weight=graph.edge_weight,
-        )
 
 
 def check_target(folder: Path, *, overwrite: bool) -> None:
@@ -583,18 +584,20 @@ def read_manifest(folder: Path) -> Manifest:
     if not file.is_file():
         if (folder / STATE).is_file():
             raise InputError(
-                f"{folder}: is a graph store that is not finished; 'h2gcn convert' "
-                "with the same tables goes on with it."
+                "is a graph store that is not finished; 'h2gcn convert' "
+                "with the same tables goes on with it.",
+                where=str(folder),
             )
-        raise InputError(f"{folder}: is no graph store: it has no {MANIFEST}.")
+        raise InputError(f"is no graph store: it has no {MANIFEST}.", where=str(folder))
     content = parse_json(read_own(file), file)
     form = content.get("format") if isinstance(content, dict) else None
     if form != FORMAT:
-        raise InputError(f"{file}: is not the manifest of a graph store.")
+        raise InputError("is not the manifest of a graph store.", where=str(file))
     if content.get("version") != VERSION:
         raise InputError(
-            f"{folder}: is a graph store of version {content.get('version')}, and this "
-            f"h2gcn reads version {VERSION}; convert the tables again."
+            f"is a graph store of version {content.get('version')}, and this "
+            f"h2gcn reads version {VERSION}; convert the tables again.",
+            where=str(folder),
         )
     return conform(Manifest, content, file)
 
@@ -608,19 +611,23 @@ def _verify(
     for name, said in files.items():
         path = folder / f"{name}.npy"
         if Path(name).name != name:
-            raise InputError(f"{folder / MANIFEST}: {name!r} is no name of a file.")
+            raise InputError(
+                f"{name!r} is no name of a file.", where=str(folder / MANIFEST)
+            )
         try:
             found = path.stat()
         except FileNotFoundError:
             raise InputError(
-                f"{path}: is missing, and the graph store cannot be used without it."
+                "is missing, and the graph store cannot be used without it.",
+                where=str(path),
             ) from None
         except OSError as error:
             raise cannot_read(path, error) from None
         if found.st_size != said.bytes:
             raise InputError(
-                f"{path}: has {found.st_size:,} bytes, and {said.bytes:,} by the "
-                "manifest of the graph store: it was changed, or not copied whole."
+                f"has {found.st_size:,} bytes, and {said.bytes:,} by the "
+                "manifest of the graph store: it was changed, or not copied whole.",
+                where=str(path),
             )
         if before.get(name) != _stamp(found, said):
             changed.append(name)
@@ -630,8 +637,9 @@ def _verify(
         path = folder / f"{name}.npy"
         if checksum(path) != files[name].crc32:
             raise InputError(
-                f"{path}: its checksum is not that of the manifest: the file was "
-                "changed; convert the tables again, or copy it once more."
+                "its checksum is not that of the manifest: the file was "
+                "changed; convert the tables again, or copy it once more.",
+                where=str(path),
             )
     with suppress(InputError):  # of a folder that may only be read
         _remember(folder, files)
@@ -675,7 +683,8 @@ def _read_header(
         raise cannot_read(path, error) from None
     except Exception as error:  # a damaged header is anything
         raise InputError(
-            f"{path}: cannot be read as an array of numpy, .npy ({one_line(error)})."
+            f"cannot be read as an array of numpy, .npy ({one_line(error)}).",
+            where=str(path),
         ) from None
 
 
@@ -748,7 +757,9 @@ class _Opening:
         """Return a file as a mapped array, once it is of a kind and shape."""
         path = self.folder / f"{name}.npy"
         if name not in self.manifest.files:
-            raise InputError(f"{self.folder / MANIFEST}: names no file {path.name}.")
+            raise InputError(
+                f"names no file {path.name}.", where=str(self.folder / MANIFEST)
+            )
         found, fortran, dtype, begin = _read_header(path)
         self._check(
             name,
@@ -820,8 +831,8 @@ class _Opening:
             return np.array(said.classes, dtype=dtype)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"{self.folder / MANIFEST}: 'classes' are not of the type "
-                f"{said.class_dtype!r}."
+                f"'classes' are not of the type {said.class_dtype!r}.",
+                where=str(self.folder / MANIFEST),
             ) from None
 
     def _splits(self) -> Iterator[Split]:

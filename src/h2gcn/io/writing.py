@@ -335,7 +335,9 @@ def _read_columns(part: Path) -> Columns:
     except OSError as error:
         raise cannot_read(part, error) from None
     except pa.ArrowException as error:
-        raise InputError(f"{part}: not a table of predictions ({error})") from None
+        raise InputError(
+            f"not a table of predictions ({error})", where=str(part)
+        ) from None
     return {
         name: column.to_numpy()
         for name, column in zip(table.column_names, table.columns, strict=True)
@@ -353,7 +355,7 @@ def _columns(
     if share.shape != (len(node_ids), len(names)) or len(labels) != len(node_ids):
         raise InputError(
             f"Predictions must be [n, C] for {len(node_ids)} nodes and {len(names)} "
-            f"classes. Got shape {share.shape} instead."
+            f"classes, got shape {share.shape}"
         )
     fine = np.isfinite(share.astype(np.float64)).all(axis=1)
     if not fine.all():

@@ -6,14 +6,13 @@ from .base import (
     Summand as Summand,
     tensor_problem as tensor_problem,
 )
+from .closed_form import stop_fits as stop_fits
 from .gcn import GCN as GCN
-from .gdc import Diffusion as Diffusion, diffused as diffused
+from .gdc import Diffusion as Diffusion
 from .h2gcn import H2GCN as H2GCN
-from .iterative import iterative_classification as iterative_classification
 from .registry import (
     ALIASES as ALIASES,
     MODELS as MODELS,
     build_model as build_model,
     find_model as find_model,
 )
-from .table_learners import stop_fits as stop_fits

@@ -1,4 +1,4 @@
-"""ACM-GCN, where each node weighs its neighbours, its difference to them and itself."""
+"""ACM-GCN: each node weighs its neighbors, its difference to them, and itself."""
 
 from __future__ import annotations
 
@@ -13,43 +13,37 @@ from h2gcn._validation import check_choice, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import NodeModule, check_sizes, drop, pick
 from h2gcn.models.graphsage import mean_adjacency
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
+from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator, dropout
 
 __all__ = ["ACMGCN", "RELU", "closed_means"]
 
 CHANNELS = 3
-TEMPERATURE = 3.0
-"""The scores of the channels are divided by it."""
+TEMPERATURE = 3.0  # divides the scores of the channels
 RELU = ("after", "before")
-"""What `relu` takes."""
 
 
 def closed_means(adj: CSR) -> tuple[CSR, ...]:
-    """Return (D + I)^-1 (A + I), the mean over a node and its neighbours."""
+    """Return (D + I)^-1 (A + I), the mean over a node and its neighbors."""
     return mean_adjacency(CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32)))
 
 
 class ACMGCN(NodeModule):
-    r"""Adaptive channel mixing, two layers (Luan et al., NeurIPS 2022).
+    """Adaptive channel mixing, two layers (Luan et al., NeurIPS 2022).
 
-    With M = (D + I)^-1 (A + I) and a layer of three channels, low-pass, high-pass and
-    the node itself,
+        H_L = relu(M X W_L)                 low-pass
+        H_H = relu((I − M) X W_H)           high-pass
+        H_I = relu(X W_I)                   the node itself
+        P = softmax(σ(H_L a_L ‖ H_H a_H ‖ H_I a_I) B / 3)
+        g(X) = 3 (P_L H_L + P_H H_H + P_I H_I)
+        logits = g₂(dropout(relu(g₁(dropout(X)))))
 
-    .. math::
-        H_L = \mathrm{relu}(M X W_L), \quad
-        H_H = \mathrm{relu}((I - M) X W_H), \quad
-        H_I = \mathrm{relu}(X W_I), \quad
-        P = \mathrm{softmax}(\sigma(H_L a_L \Vert H_H a_H \Vert H_I a_I)\, B / 3), \quad
-        g(X) = 3\,(P_L H_L + P_H H_H + P_I H_I), \quad
-        \text{logits} = g_2(\mathrm{dropout}(\mathrm{relu}(g_1(\mathrm{dropout}(X)))))
+    with M = (D + I)⁻¹ (A + I) and the logistic function σ; each node has its own three
+    shares P. With `relu="before"`, the paper's option II, the filters come last:
+    H_L = M relu(X W_L), H_H = (I − M) relu(X W_H).
 
-    where σ is the logistic function, and each node has its own three shares P. With
-    `relu="before"`, the paper's option II, the filters come last: H_L = M relu(X W_L),
-    H_H = (I - M) relu(X W_H).
-
-    As in the authors' program: no biases; the channels of the last layer too have their
-    ReLU; every W is drawn uniformly from one over the root of its columns' number, each
-    a from 1 and B from one over the root of 3; the L2 penalty is on all weights. The
+    As in the authors' program: no biases; the channels of the last layer have their
+    ReLU too; every W is uniform up to one over the root of its number of columns, each
+    a up to 1 and B up to one over the root of 3; the L2 penalty is on all weights. The
     ReLU between the layers changes nothing after option I, whose sums are not negative.
 
     Parameters
@@ -61,7 +55,7 @@ class ACMGCN(NodeModule):
     relu
         Whether the ReLU of a channel comes "after" its filter or "before".
     dropout
-        Dropped share of the inputs of both layers, while training.
+        Dropped fraction of the inputs of both layers, while training.
 
     Notes
     -----
@@ -100,7 +94,7 @@ class ACMGCN(NodeModule):
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: one a layer."""
+        """How many products with operators follow one another: one per layer."""
         return 2
 
     def forward(
@@ -120,7 +114,7 @@ class ACMGCN(NodeModule):
 
     def _layer(
         self,
-        x: Tensor | Operator | DroppedOperator,
+        x: Tensor | Operator | WeightedOperator,
         number: int,
         mean: LinearMap,
         index: Tensor | slice,

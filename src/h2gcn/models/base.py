@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,18 +21,18 @@ from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
 from h2gcn.ring_table import Input, Schema, TableInput
 from h2gcn.rings import RowRule, exact_rings, is_weighted
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, dropout
+from h2gcn.sparse import LinearMap, Operator, WeightedOperator, dropout
 
 __all__ = [
     "ACTIVATIONS",
     "MAX_STEPS",
     "MAX_WIDTH",
-    "SLOPES",
     "ExactSum",
     "ModelSpec",
     "NodeModule",
     "OperatorMaker",
     "Phase",
+    "StepCache",
     "Summand",
     "Weighted",
     "by_distance",
@@ -46,6 +46,7 @@ __all__ = [
     "tensor_problem",
 ]
 
+T = TypeVar("T")
 Numbers = NDArray[np.float64]
 Weighted = tuple[NDArray[np.int64], Numbers]
 """Some nodes and what each of them counts, [m] each."""
@@ -140,29 +141,6 @@ class Phase:
     steps: int | None = None
 
 
-class ProductColumns(NamedTuple):
-    """How many columns products with operators have, all of them together.
-
-    A matrix that several operators are multiplied with counts once.
-
-    Parameters
-    ----------
-    step
-        In a training step, of all nodes.
-    inner
-        What gradients of products need, but for those of the last round.
-    last
-        What those need, of training nodes alone.
-    judged
-        Where an epoch is judged, of all nodes.
-    """
-
-    step: int = 0
-    inner: int = 0
-    last: int = 0
-    judged: int = 0
-
-
 class NodeModule(nn.Module):
     """A module that gives each node of a graph its logits, and what else it offers.
 
@@ -190,16 +168,15 @@ class NodeModule(nn.Module):
     renumbers
         Whether the graph may be given to it with other numbers of its nodes: nothing
         in it depends on them, but for what a `Target` names.
-    own_products
-        Whether it multiplies with operators by our own products alone. These have
-        threads of their own; torch's are then for the rest, see `threads_of`.
+    best_iteration
+        Of a fit without epochs, how many iterations it kept; 0 where it has none.
     """
 
     self_loops: bool = True
     drops_input: bool = True
     renumbers: bool = False
-    own_products: bool = False
     label_masking: float = 0.0
+    best_iteration: int = 0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -247,6 +224,15 @@ class NodeModule(nn.Module):
             Classes of the training nodes, [m].
         index
             The training nodes, [m].
+        """
+
+    def set_validation(self, labels: Tensor, index: Tensor) -> None:
+        """Take the validation nodes before `initialise`, to stop a fit by.
+
+        Parameters
+        ----------
+        labels, index
+            Classes of the validation nodes, and the nodes, [m] each.
         """
 
     def phases(self) -> tuple[Phase, ...]:
@@ -363,10 +349,6 @@ class NodeModule(nn.Module):
         """
         return nullcontext()
 
-    def product_columns(self) -> ProductColumns:
-        """Return how many columns workers tell each other; nothing, if not known."""
-        return ProductColumns()
-
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""
         return 0
@@ -441,6 +423,44 @@ def soft_cross_entropy(
     if weights is not None:
         shares = shares * weights.to(shares.dtype)
     return -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
+
+
+class StepCache:
+    """What depends on a module's weights alone, kept from a validation to a step.
+
+    A validation comes after a step and leaves the weights as they are, so that the step
+    after it begins with what the validation computed, and with its gradient graph.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[object, list[int], Any]] | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Keep values while the block runs."""
+        self._entries = {}
+        try:
+            yield
+        finally:
+            self._entries = None
+
+    def get(
+        self, name: str, module: nn.Module, x: object, compute: Callable[[], T]
+    ) -> T:
+        """Return compute(), or its last value for the same input and weights."""
+        if self._entries is None:
+            return compute()
+        versions = [weight._version for weight in module.parameters()]
+        before, at, value = self._entries.get(name, (None, [], None))
+        if before is not x or at != versions:
+            with torch.enable_grad():
+                value = compute()
+        if module.training:
+            self._entries.clear()  # a fused optimizer changes weights, not versions
+        else:
+            self._entries[name] = x, versions, value
+        result: T = value
+        return result
 
 
 SIZES = ("in_channels", "out_channels")
@@ -521,9 +541,6 @@ class ModelSpec:
         The rows of the operators, one rule for each, where every row can be made
         without the others; None where an operator is of the whole graph. With it, and
         a module that says how far it looks, a few nodes are predicted by themselves.
-    switches
-        For an option that changes the operators, the other fields of this class where
-        it is on.
     """
 
     module: type[NodeModule]
@@ -545,7 +562,6 @@ class ModelSpec:
     matrices: int = 1
     table: str = ""
     rows: tuple[RowRule, ...] | None = None
-    switches: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def given(self, options: Mapping[str, Any] | None) -> ModelSpec:
         """Return the model as it is with some options: they may change its operators.
@@ -555,19 +571,9 @@ class ModelSpec:
         options
             Those that are not the model's defaults, by name; None for none.
         """
-        said = {} if options is None else options
-        # Only True is on: what is neither True nor False, the module refuses.
-        on = [
-            name
-            for name in self.switches
-            if isinstance(said.get(name), bool | np.bool_) and said[name]
-        ]
-        spec = self
-        for name in on:
-            spec = replace(spec, **self.switches[name])
-        if isinstance(spec.operators, OperatorMaker):
-            spec = replace(spec, operators=spec.operators.with_options(said))
-        return spec
+        if not (options and isinstance(self.operators, OperatorMaker)):
+            return self
+        return replace(self, operators=self.operators.with_options(options))
 
     @property
     def sees_rows_alone(self) -> bool:
@@ -679,31 +685,6 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 """σ by its name. Each overwrites what it is given: a large graph leaves no room."""
 
 
-def _through_relu(grad: Tensor, result: Tensor) -> Tensor:
-    backward = torch.ops.aten.threshold_backward.grad_input
-    found: Tensor = backward(grad, result, 0, grad_input=grad)
-    return found
-
-
-def _through_elu(grad: Tensor, result: Tensor) -> Tensor:
-    backward = torch.ops.aten.elu_backward.grad_input
-    found: Tensor = backward(grad, 1, 1, 1, True, result, grad_input=grad)
-    return found
-
-
-def _through_none(grad: Tensor, result: Tensor) -> Tensor:
-    del result
-    return grad
-
-
-SLOPES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "relu": _through_relu,
-    "elu": _through_elu,
-    "none": _through_none,
-}
-"""What σ makes of a gradient, which it overwrites, given its result; by its name."""
-
-
 def check_sizes(in_channels: int, out_channels: int, hidden_channels: int) -> None:
     """Raise where the width of a layer is not a sensible number."""
     check_integer("in_channels", in_channels, 1)
@@ -713,7 +694,7 @@ def check_sizes(in_channels: int, out_channels: int, hidden_channels: int) -> No
 
 def drop(
     x: Tensor | Operator, probability: float, training: bool
-) -> Tensor | Operator | DroppedOperator:
+) -> Tensor | Operator | WeightedOperator:
     """Return features with a share dropped; of sparse ones, the stored entries.
 
     To drop a zero changes nothing, so both are the same dropout.

@@ -1,4 +1,4 @@
-"""CPGNN: a prior from the features, propagated by a learnt compatibility matrix."""
+"""CPGNN: a prior from the features, propagated by a learned compatibility matrix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes, pick
-from h2gcn.models.belief import from_neighbours
+from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings
@@ -26,30 +26,27 @@ def plain_adjacency(adj: CSR) -> tuple[CSR, ...]:
 
 
 class CPGNN(NodeModule):
-    r"""CPGNN with an MLP as prior (Zhu et al., AAAI 2021).
+    """CPGNN with an MLP as prior (Zhu et al., AAAI 2021).
 
-    .. math::
-        \hat E = \mathrm{softmax}(\mathrm{MLP}(X)) - 1/|Y|, \quad
-        \hat B^{(0)} = \hat E, \quad
-        \hat B^{(k)} = \hat E + A \hat B^{(k-1)} \hat H, \quad
-        \text{logits} = \hat B^{(K)} + 1/|Y|
+        E = softmax(MLP(X)) − 1/|Y|
+        B⁽⁰⁾ = E
+        B⁽ᵏ⁾ = E + A B⁽ᵏ⁻¹⁾ Ĥ
+        logits = B⁽ᴷ⁾ + 1/|Y|
 
-    A is not normalised. Ĥ, the compatibility matrix less 1/|Y|, is a weight like any
-    other: labels that differ between neighbours are as good to it as labels that are
-    alike.
+    A is not normalized. Ĥ, the compatibility matrix less 1/|Y|, is a weight like any
+    other: neighbors whose labels differ are as informative as neighbors alike.
 
-    Training goes in three steps, for which the module has three hooks. The prior, an
-    MLP (the H2GCN without a round), is `trained_first`. `initialise` estimates Ĥ from
-    the training labels and the prior's probabilities of all other nodes, see
-    `belief.from_neighbours`. Then everything is trained together, with
-    `penalty` added to the loss: it holds the rows of Ĥ near a sum of zero.
+    Training has three steps. The prior, an MLP, is trained alone. `initialise`
+    estimates Ĥ from the training labels and the prior's probabilities of all other
+    nodes, see `from_neighbors`. Then everything is trained together, with `penalty`
+    added to the loss, which keeps the row sums of Ĥ near zero.
 
-    Where it differs from the original program: the joint loss is cross-entropy, the
-    L2 penalty on the prior's weights, and `penalty`. There both penalties enter
-    twice, by a slip, in place of the paper's term for the prior's own predictions.
-    The estimate of Ĥ is made without dropout, and leaves training nodes without
-    neighbours out, which there count as rows of zeros. As there, the beliefs are
-    taken for logits as they are.
+    Departures from the authors' program: the joint loss is cross-entropy, the L2
+    penalty on the prior's weights, and `penalty`. There both penalties enter twice, by
+    a slip, in place of the paper's term for the prior's own predictions. The estimate
+    of Ĥ is made without dropout, and leaves out training nodes without neighbors, which
+    there count as rows of zeros. As there, the beliefs are taken for logits as they
+    are.
 
     Parameters
     ----------
@@ -62,7 +59,7 @@ class CPGNN(NodeModule):
     activation
         Of the prior's hidden layer, "relu", "elu" or "none".
     dropout
-        Dropped share of the prior's hidden layer, while training.
+        Dropped fraction of the prior's hidden layer, while training.
 
     Notes
     -----
@@ -99,13 +96,13 @@ class CPGNN(NodeModule):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the prior's weights anew; no class is nearer to another."""
+        """Draw the prior's weights anew; Ĥ is zero."""
         self.prior.reset_parameters()
         nn.init.zeros_(self.compatibility)
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: one a round."""
+        """How many products with operators follow one another: one per round."""
         return self.rounds
 
     def regularised(self) -> list[nn.Parameter]:
@@ -133,7 +130,7 @@ class CPGNN(NodeModule):
         beliefs = self.prior(x, ()).softmax(dim=1)
         known = functional.one_hot(labels, self.out_channels)
         beliefs[index] = known.to(beliefs.dtype)
-        estimate = from_neighbours(a, beliefs, labels, index)
+        estimate = from_neighbors(a, beliefs, labels, index)
         self.compatibility.copy_(estimate - 1 / self.out_channels)
 
     def forward(

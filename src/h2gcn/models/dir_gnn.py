@@ -1,4 +1,4 @@
-"""Dir-GNN, which looks along the edges and against them, each with its own weights."""
+"""Dir-GNN, which follows edges along and against, each with its own weights."""
 
 from __future__ import annotations
 
@@ -11,51 +11,42 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
-from h2gcn.rings import exact_rings, is_weighted, normalise_directed
+from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
 __all__ = ["JUMPING", "DirGNN", "directed_adjacency"]
 
 MAX_LAYERS = 128
-"""More is a slip of the keyboard."""
-LENGTH_FLOOR = 1e-12
-"""Rows that are no longer stay as they are: a gradient would be beyond all bounds."""
+LENGTH_FLOOR = 1e-12  # shorter rows are not scaled: their gradient would be unbounded
 JUMPING = ("max", "cat", "none")
-"""What `jumping` takes."""
 
 
 def directed_adjacency(adj: CSR) -> tuple[CSR, ...]:
     """Return D_out^-1/2 A D_in^-1/2 and its transpose: along the edges, and against.
 
-    Parameters
-    ----------
-    adj
-        Row i has the nodes that i points to, [n, n]: ones, or weights. Loops do not
-        count.
+    Row i of A has the nodes that i points to, [n, n]: ones, or weights. Self-loops do
+    not count.
     """
     (first,) = exact_rings(adj, hops=1)
-    along = normalise_directed(CSR(adj.multiply(first)) if is_weighted(adj) else first)
+    along = normalise(CSR(adj.multiply(first)) if is_weighted(adj) else first)
     return along, CSR(along.T)
 
 
 class DirGNN(NodeModule):
-    r"""Dir-GNN with GCN's normalisation (Rossi et al., LoG 2023).
+    """Dir-GNN with GCN's normalization (Rossi et al., LoG 2023).
 
-    With S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j, and L layers,
+        H₀ = X
+        H_k = dropout(σ(α S H_k-1 W_k + (1 − α) Sᵀ H_k-1 V_k + b_k))
+        logits = max(H₁ … H_L) W_c + b
 
-    .. math::
-        H_0 = X, \quad
-        H_k = \mathrm{dropout}(\sigma(\alpha\, S H_{k-1} W_k +
-        (1 - \alpha)\, S^\top H_{k-1} V_k + b_k)), \quad
-        \text{logits} = \mathrm{max}(H_1 \ldots H_L)\, W_c + b
-
-    with the largest entry of all layers in each column; or, with `jumping="cat"`, the
-    layers side by side; or, with "none", no classifier: the last layer gives the
-    logits, without σ and dropout. With `normalise`, the rows of every H_k are scaled to
-    length 1.
+    with S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j, and L layers. The
+    classifier sees the largest entry of all layers in each column; or, with
+    `jumping="cat"`, the layers side by side; with "none" there is no classifier, and
+    the last layer gives the logits, without σ and dropout. With `normalise`, the rows
+    of every H_k are scaled to length 1.
 
     As in the authors' program for its "dir-gcn": no self-loops, so that a node sees
-    itself only along a way back; no dropout of X. Where it differs: the two maps of a
+    itself only along a way back; no dropout of X. Departures from it: the two maps of a
     layer have a bias each there, of which only the weighted sum counts, and that is
     b_k; weights are Glorot-uniform, and the L2 penalty, if there is any, is on the
     matrices.
@@ -69,7 +60,7 @@ class DirGNN(NodeModule):
     layers
         Number of layers L.
     alpha
-        α, how much the out-neighbours count; the in-neighbours count 1 - α.
+        α, the weight of the out-neighbors; that of the in-neighbors is 1 - α.
     jumping
         What the classifier sees of the layers: "max", "cat" or "none".
     normalise
@@ -77,7 +68,7 @@ class DirGNN(NodeModule):
     activation
         σ, "relu", "elu" or "none".
     dropout
-        Dropped share of what each layer gives, while training.
+        Dropped fraction of each layer's output, while training.
 
     Notes
     -----
@@ -133,7 +124,7 @@ class DirGNN(NodeModule):
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: one a layer."""
+        """How many products with operators follow one another: one per layer."""
         return self.layers
 
     def regularised(self) -> list[nn.Parameter]:

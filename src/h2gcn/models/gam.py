@@ -1,4 +1,4 @@
-"""GAM: neighbours are asked to agree only as far as a second model thinks they do."""
+"""GAM: neighbors are asked to agree only as far as a second model thinks they do."""
 
 from __future__ import annotations
 
@@ -25,41 +25,36 @@ from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Target, pair_distances
+from h2gcn.sparse import LinearMap, Target
 
-__all__ = ["BASES", "GAM", "Agreement", "convolution_and_pairs"]
+__all__ = ["BASES", "GAM", "Agreement", "convolution_and_pairs", "pair_distances"]
 
 BASES = ("mlp", "gcn")
-"""What `base` takes."""
-PLAIN, AGREEMENT, CLASSIFIER = "plain", "agreement", "classifier"
-"""The phases."""
-KINDS = ("ll", "lu", "uu")
-"""Of pairs: both labelled, one of them (it is the first), none."""
-TIE = 1e-5
-"""How far apart rounding alone can bring two probabilities."""
+PLAIN, AGREEMENT, CLASSIFIER = "plain", "agreement", "classifier"  # the phases
+TIE = 1e-5  # difference that rounding can make between two probabilities
 
 
 def convolution_and_pairs(adj: CSR) -> tuple[CSR, ...]:
-    """Return Â = D^-1/2 (A + I) D^-1/2, and A itself: who is whose neighbour."""
+    """Return Â = D^-1/2 (A + I) D^-1/2, and A itself: the pairs of neighbors."""
     return normalise(adj, self_loops=True), CSR(adj.astype(np.float32))
 
 
+def pair_distances(one: Tensor, other: Tensor, pairs: Tensor) -> Tensor:
+    """Return the squared differences (a_u − b_v)² of pairs uv of rows, [m, p].
+
+    The rows are a and b, [n, p] each, and the pairs are columns, [2, m].
+    """
+    u, v = pairs
+    return (one.index_select(0, u) - other.index_select(0, v)).square()
+
+
 class Agreement(nn.Module):
-    r"""How likely two nodes are of one class, by their features.
+    """How likely two nodes are of one class, by their features.
 
-    .. math::
-        h_v = \sigma(x_v W + b), \qquad z_{uv} = \sum_k (h_{uk} - h_{vk})^2 w_k + c
+        h_v = σ(x_v W + b)
+        z_uv = (h_u − h_v)² w + c
 
-    The probability is the logistic function of z.
-
-    Parameters
-    ----------
-    in_channels
-        Number of features F.
-    hidden_channels
-        Width of h.
-    activation
-        σ, "relu", "elu" or "none".
+    The probability is sigmoid(z).
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, activation: str) -> None:
@@ -82,48 +77,47 @@ class Agreement(nn.Module):
         """Return z of some pairs, [m], which are columns of node numbers, [2, m]."""
         assert not isinstance(x, TableInput)
         hidden = ACTIVATIONS[self.activation](x @ self.embedding + self.embedding_bias)
-        z = pair_distances(hidden, hidden, pairs, self.output[:, 0])
-        return z + self.output_bias
+        return (
+            pair_distances(hidden, hidden, pairs) @ self.output[:, 0] + self.output_bias
+        )
 
 
 class GAM(NodeModule):
-    r"""Graph agreement model (Stretcu et al., NeurIPS 2019).
+    """Graph agreement model (Stretcu et al., NeurIPS 2019).
 
     A classifier f, an MLP or a GCN, and an `Agreement` a. With f_v the probabilities of
-    a node, y_v its label as a vector, and pairs uv of neighbours of which both, one or
-    none is labelled, f lowers
+    a node, y_v its label, one-hot, and pairs uv of neighbors of which one (LU) or none
+    (UU) is labeled, f minimizes
 
-    .. math::
-        \text{loss} = \mathrm{entropy} + (\lambda_{LL} M_{LL} + \lambda_{LU} M_{LU}
-        + \lambda_{UU} M_{UU}) / 3, \quad
-        M_{LL} = \mathrm{mean}(\Vert y_u - f_v \Vert^2), \quad
-        M_{LU} = \mathrm{mean}(a_{uv} \Vert y_u - f_v \Vert^2), \quad
-        M_{UU} = \mathrm{mean}(a_{uv} \Vert f_u - f_v \Vert^2)
+        loss = cross-entropy + (λ_LU M_LU + λ_UU M_UU) / k
+        M_LU = mean(a_uv ‖y_u − f_v‖²)
+        M_UU = mean(a_uv ‖f_u − f_v‖²)
 
-    where the entropy is the cross-entropy of labelled nodes, and pairs of two labelled
-    nodes are those of one class. Of the three kinds those without a pair are left out,
-    also of the count. Means go by what pairs weigh, where the graph says so.
+    where k is the number of kinds of pairs that there are: these two, and pairs of two
+    labeled nodes of one class (LL). Means are weighted by the edge weights, if any.
 
     Both are trained in turn, here as phases. First f alone. Then in each round a is
-    trained anew on pairs of labelled nodes, f is trained anew with it, and the nodes
+    trained anew on pairs of labeled nodes, f is trained anew with it, and the nodes
     that f is surest of get its labels: at most `added`, of each class as many as the
     training labels have of it, each above `confidence`. Labels once given stay.
 
     As in the authors' program: this order and the terms; the pairs that a learns from
-    are edges between labelled nodes, with drawn pairs of different labels besides until
-    these are as many as those of equal labels; a and f forget their weights before each
-    round; of f the best epoch labels nodes; 128 hidden channels, and the weights 0, 0.1
-    and 0.05. What it calls GAM*, with pairs drawn of all nodes, is not here.
+    are edges between labeled nodes, with sampled pairs of different labels besides
+    until these are as many as those of equal labels; a and f forget their weights
+    before each round; the best epoch of f labels nodes; 128 hidden channels, and the
+    weights 0 of a term for LL, 0.1 and 0.05. What it calls GAM*, with pairs sampled
+    from all nodes, is not here.
 
-    Where it differs: a step takes all labelled nodes and all pairs, which is what its
-    batches of 128 give on average; so there are fewer steps, and the rate is 0.01, not
-    0.001. Pairs that are drawn besides are drawn once a round, of equal labels too
-    where no edge has them. Agreement is trained for `agreement_steps`, not until pairs
-    held back are not judged better. Rounds are so many, not until no node is left. Any
-    node that is not of training may be labelled, there none of validation and test: on
-    splits that take all nodes, none would be left. σ is ReLU, there a leaky one; its
-    MLP drops nothing and has biases. The best classifier so far labels nodes, even if
-    it is of a round before. The epoch is the best of all rounds, the first among them.
+    Departures from the authors' program: a step takes all labeled nodes and all pairs,
+    which is what its batches of 128 give on average; so there are fewer steps, and the
+    rate is 0.01, not 0.001. Additional pairs are sampled once per round, of equal
+    labels too where no edge has them. Agreement is trained for `agreement_steps`, not
+    until held-out pairs no longer improve. Rounds are counted, not until no node is
+    left. Any node outside the training set may be labeled, there none of validation and
+    test: on splits that take all nodes, none would be left. σ is ReLU, there a leaky
+    one; its MLP drops nothing and has biases. The best classifier so far labels nodes,
+    even if it is of a round before. The epoch is the best of all rounds, the first
+    among them.
 
     Parameters
     ----------
@@ -140,17 +134,15 @@ class GAM(NodeModule):
     rounds
         How many there are after the classifier alone.
     added
-        At most so many nodes are labelled after a round.
+        At most so many nodes are labeled after a round.
     confidence
         How probable a label must be to be given.
     agreement_steps
         Steps of the agreement in a round.
-    ll
-        λ_LL, the weight of pairs of which both are labelled.
     lu
-        λ_LU, the weight of pairs of which one is labelled.
+        λ_LU, the weight of pairs of which one is labeled.
     uu
-        λ_UU, the weight of pairs of which none is labelled.
+        λ_UU, the weight of pairs of which none is labeled.
 
     Notes
     -----
@@ -172,7 +164,6 @@ class GAM(NodeModule):
         added: int = 200,
         confidence: float = 0.4,
         agreement_steps: int = 100,
-        ll: float = 0.0,
         lu: float = 0.1,
         uu: float = 0.05,
     ) -> None:
@@ -187,10 +178,8 @@ class GAM(NodeModule):
         self.agreement_steps = check_integer(
             "agreement_steps", agreement_steps, 1, MAX_STEPS
         )
-        self.kinds = {
-            kind: check_real(kind, weight, "[0, inf)")
-            for kind, weight in zip(KINDS, (ll, lu, uu), strict=True)
-        }
+        self.lu = check_real("lu", lu, "[0, inf)")
+        self.uu = check_real("uu", uu, "[0, inf)")
         shared: dict[str, Any] = {
             "hidden_channels": hidden_channels,
             "activation": activation,
@@ -220,8 +209,8 @@ class GAM(NodeModule):
         return self.classifier.regularised()
 
     def entry_bytes(self) -> int:
-        """Return the bytes a step holds for an entry: differences of hidden layers."""
-        return 4 * self.agreement.embedding.shape[1]
+        """Return the bytes a step holds per entry: both rows and their difference."""
+        return 12 * self.agreement.embedding.shape[1]
 
     def phases(self) -> tuple[Phase, ...]:
         """Return the classifier alone, and in each round first the agreement."""
@@ -238,9 +227,9 @@ class GAM(NodeModule):
         index: Tensor,
         before: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
-        """Return known labels and the pairs to learn from; forget what is trained anew.
+        """Return known labels, [n], −1 elsewhere, and the pairs to learn from, [2, m].
 
-        Labels, [n], are -1 where there are none. Pairs are columns of node numbers.
+        Forgets the weights that the phase trains anew.
         """
         if phase.name == PLAIN:
             return {}
@@ -248,22 +237,22 @@ class GAM(NodeModule):
         if phase.name == AGREEMENT:
             known = torch.full((x.shape[0],), -1, device=labels.device)
             known[index] = labels
-            if "labels" in before:  # a round lies behind
+            if "labels" in before:  # after a round
                 known = self._labelled(before["labels"], self(x, operators), labels)
             self.agreement.reset_parameters()
             return {"labels": known, **_to_learn_from(pairs, known)}
         self.classifier.reset_parameters()
         known = before["labels"]
-        given = {"labels": known}
+        result = {"labels": known}
         for kind, (some, weigh) in _by_kind(pairs, weights, known).items():
-            agree = self.agreement(x, some).sigmoid() if kind != "ll" else 1.0
-            given |= {kind: some, f"{kind}_weights": agree * weigh / weigh.sum()}
-        return given
+            agree = self.agreement(x, some).sigmoid()
+            result |= {kind: some, f"{kind}_weights": agree * weigh / weigh.sum()}
+        return result
 
     def _labelled(self, known: Tensor, logits: Tensor, labels: Tensor) -> Tensor:
-        """Return known labels, [n], with those of the nodes that are surest of one."""
+        """Return known labels, [n], with those of the nodes that f is surest of."""
         sure, found = logits.softmax(dim=1).max(dim=1)
-        # Stable, and levelled before: of equal ones the lower number comes first.
+        # Rounded, and stable: of equal ones the lower number comes first.
         order = (sure / TIE).round().argsort(descending=True, stable=True)
         order = order[(known[order] < 0) & (sure[order] > self.confidence)]
         known = known.clone()
@@ -294,24 +283,14 @@ class GAM(NodeModule):
             return torch.stack(halves).mean()
         logits = self(x, operators)
         known = given["labels"]
-        hot = functional.one_hot(known.clamp(min=0), self.out_channels)
-        hot, there = hot.to(logits.dtype), known >= 0
+        hot = functional.one_hot(known.clamp(min=0), self.out_channels).to(logits.dtype)
+        there = known >= 0
         loss = soft_cross_entropy(logits[there], hot[there], weights)
-        shares = logits.softmax(dim=1)
-        terms = [
-            weight * self._disagreement(kind, shares, hot, given)
-            for kind, weight in self.kinds.items()
-            if given[kind].shape[1]
-        ]
-        return loss + sum(terms) / max(len(terms), 1)
-
-    def _disagreement(
-        self, kind: str, shares: Tensor, hot: Tensor, given: Mapping[str, Tensor]
-    ) -> Tensor:
-        """Return the mean distance of pairs of a kind, by agreement and weight."""
-        first, ones = shares if kind == "uu" else hot, shares.new_ones(shares.shape[1])
-        apart = pair_distances(first, shares, given[kind], ones)
-        return apart @ given[f"{kind}_weights"]
+        f = logits.softmax(dim=1)
+        lu = pair_distances(hot, f, given["lu"]).sum(dim=1) @ given["lu_weights"]
+        uu = pair_distances(f, f, given["uu"]).sum(dim=1) @ given["uu_weights"]
+        kinds = sum(given[kind].shape[1] > 0 for kind in ("ll", "lu", "uu"))
+        return loss + (self.lu * lu + self.uu * uu) / max(kinds, 1)
 
     def forward(
         self,
@@ -326,7 +305,7 @@ class GAM(NodeModule):
 
 
 def _pairs(operator: LinearMap, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return the pairs of neighbours, each once, [2, m], and what they weigh, [m]."""
+    """Return the pairs of neighbors, each once, [2, m], and their weights, [m]."""
     matrix = operator.take(np.arange(operator.shape[0]))
     upper = sp.triu(matrix, 1, format="coo")
     ends = torch.from_numpy(np.stack([upper.row, upper.col]).astype(np.int64))
@@ -336,46 +315,42 @@ def _pairs(operator: LinearMap, device: torch.device) -> tuple[Tensor, Tensor]:
 def _by_kind(
     pairs: Tensor, weights: Tensor, known: Tensor
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Return pairs and what they weigh by kind, ordered as f is compared along them.
-
-    Of two labelled nodes, those of one class, both ways.
-    """
+    """Return pairs and their weights by kind; the labeled node of an LU comes first."""
     one, other = known[pairs]
-    both = torch.nonzero((one >= 0) & (one == other))[:, 0]
+    alike = (one >= 0) & (one == other)
     mixed = torch.nonzero((one >= 0) != (other >= 0))[:, 0]
-    none = torch.nonzero((one < 0) & (other < 0))[:, 0]
-    ll = pairs[:, both]
-    turned = torch.where(one[mixed] >= 0, pairs[:, mixed], pairs.flip(0)[:, mixed])
+    neither = (one < 0) & (other < 0)
+    flipped = torch.where(one[mixed] >= 0, pairs[:, mixed], pairs.flip(0)[:, mixed])
     return {
-        "ll": (torch.cat([ll, ll.flip(0)], dim=1), weights[both].repeat(2)),
-        "lu": (turned, weights[mixed]),
-        "uu": (pairs[:, none], weights[none]),
+        "ll": (pairs[:, alike], weights[alike]),
+        "lu": (flipped, weights[mixed]),
+        "uu": (pairs[:, neither], weights[neither]),
     }
 
 
 def _to_learn_from(pairs: Tensor, known: Tensor) -> dict[str, Tensor]:
-    """Return pairs of labelled nodes with equal and with different labels, [2, m] each.
+    """Return pairs of labeled nodes with equal and with different labels, [2, m] each.
 
-    Edges, and drawn pairs besides: of different labels until there are as many as of
+    Edges, and sampled pairs besides: of different labels until there are as many as of
     equal ones; of equal labels where there is none.
     """
     one, other = known[pairs]
     both = (one >= 0) & (other >= 0)
     equal, different = pairs[:, both & (one == other)], pairs[:, both & (one != other)]
     if not equal.shape[1]:
-        equal = _drawn(known, max(different.shape[1], 1), same=True)
+        equal = _sampled(known, max(different.shape[1], 1), same=True)
     missing = max(equal.shape[1], 1) - different.shape[1]
     if missing > 0:
-        drawn = _drawn(known, missing, same=False)
-        different = torch.cat([different, drawn], dim=1)
+        sampled = _sampled(known, missing, same=False)
+        different = torch.cat([different, sampled], dim=1)
     return {"equal": equal, "different": different}
 
 
-def _drawn(known: Tensor, count: int, *, same: bool) -> Tensor:
-    """Return drawn pairs of labelled nodes with equal or different labels, [2, count].
+def _sampled(known: Tensor, count: int, *, same: bool) -> Tensor:
+    """Return random pairs of labeled nodes with equal or different labels, [2, count].
 
-    Each labelled node that has such a partner is alike likely to be the first, and each
-    of its partners the second. None where there is no such pair.
+    The first is uniform among the nodes with such a partner, the second among its
+    partners. Empty where there is no such pair.
     """
     nodes = torch.nonzero(known >= 0)[:, 0]
     nodes = nodes[known[nodes].argsort(stable=True)]  # class by class
@@ -388,7 +363,7 @@ def _drawn(known: Tensor, count: int, *, same: bool) -> Tensor:
     if not len(able):
         return nodes.new_empty(2, 0)
     first = able[torch.randint(len(able), (count,), device=nodes.device)]
-    # Numbered from what comes after the node, or its class, around the circle.
+    # Partners are numbered from behind the node, or its class, around the circle.
     step = torch.rand(count, device=nodes.device) * partners[first]
     step = step.long().clamp(max=partners[first] - 1)
     begin, size = starts[label[first]], sizes[label[first]]

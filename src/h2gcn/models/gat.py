@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,7 +57,7 @@ class AttentionHeads(nn.Module):
     -----
     Shapes: `x` [n, in_channels], `operator` [m, n] with an entry wherever j counts
     for i, `ego` [m] with the nodes that the rows stand for (all, if None), result
-    [m, k, d]. The operator's values are not used. `by_hand`: as of `attend`.
+    [m, k, d]. The operator's values are not used.
 
     b₁ and b₂ act only as their sum, yet both are kept, as in the original program:
     with one, Adam's steps and the L2 penalty would be others. The softmax hears of
@@ -92,21 +91,17 @@ class AttentionHeads(nn.Module):
         x: Tensor | Operator,
         operator: Operator,
         ego: Tensor | None = None,
-        *,
-        by_hand: bool = False,
     ) -> Tensor:
         """Return each head's weighted sums with its bias."""
         dropped = drop(x, self.dropout, self.training)
         z = (dropped @ self.weight.flatten(1)).unflatten(1, self.bias.shape)
-        # [2, k, n]: what a node adds to a score as ego, and what as neighbour.
-        own, other = (
-            torch.einsum("nkd,skd->skn", z, self.attention) + self.attention_bias
-        )
-        own = own if ego is None else own.index_select(1, ego)
-        share = self.dropout if self.training else 0.0
-        sums = attend(
-            operator, own, other, z, slope=SLOPE, probability=share, by_hand=by_hand
-        )
+        # [2, n, k]: what a node adds to a score as ego, and what as neighbor.
+        source, neighbor = torch.einsum(
+            "nkd,skd->snk", z, self.attention
+        ) + self.attention_bias.transpose(1, 2)
+        source = source if ego is None else source.index_select(0, ego)
+        p = self.dropout if self.training else 0.0
+        sums = attend(operator, source, neighbor, z, slope=SLOPE, p=p)
         return sums + self.bias
 
 
@@ -164,7 +159,6 @@ class GAT(NodeModule):
         check_choice("activation", activation, ACTIVATIONS)
         dropout = check_real("dropout", dropout, "[0, 1)")
         self.activation = activation
-        self._by_hand = False
         width = heads * hidden_channels
         self.first = AttentionHeads(in_channels, heads, hidden_channels, dropout)
         self.second = AttentionHeads(width, out_heads, out_channels, dropout)
@@ -178,15 +172,6 @@ class GAT(NodeModule):
     def reach(self) -> int:
         """How many products with operators follow one another: one a layer."""
         return 2
-
-    @contextmanager
-    def remembering(self) -> Iterator[None]:
-        """Have an epoch judged by the kernels that its step has loaded anyway."""
-        self._by_hand = True
-        try:
-            yield
-        finally:
-            self._by_hand = False
 
     def entry_bytes(self) -> int:
         """Return the bytes of an entry: its place, and what each head makes of it."""
@@ -202,9 +187,8 @@ class GAT(NodeModule):
         """Return the logits of all nodes, [n, |Y|], or of the target's."""
         (closed,) = operators
         (last,) = operators if target is None else target.operators
-        by_hand = self.training or self._by_hand
-        first = self.first(x, closed, by_hand=by_hand)
+        first = self.first(x, closed)
         hidden = ACTIVATIONS[self.activation](first).flatten(1)
         ego = None if target is None else target.index
-        logits: Tensor = self.second(hidden, last, ego, by_hand=by_hand).mean(dim=1)
+        logits: Tensor = self.second(hidden, last, ego).mean(dim=1)
         return logits

@@ -1,4 +1,4 @@
-"""GCN, which mixes each node with its neighbours, GCN-Cheby, and SGC, linear GCN."""
+"""GCN, which mixes each node with its neighbors, GCN-Cheby, and SGC, linear GCN."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from h2gcn.models.base import (
 )
 from h2gcn.ring_table import Input
 from h2gcn.rings import normalise
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator
 
 __all__ = [
     "GCN",
@@ -45,21 +45,18 @@ def renormalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
 
 
 class TwoConvolutions(NodeModule, ABC):
-    r"""Two layers of a graph filter, plain or with jumping knowledge.
+    """Two layers of a graph filter g_W, plain or with jumping knowledge.
 
-    With a filter :math:`g_W` that `convolve` defines, and a dropout before every
-    product with weights, the plain form is
+        logits = g_W₂(σ(g_W₁(X)))
 
-    .. math::
-        \text{logits} = g_{W_2}(\sigma(g_{W_1}(X)))
+    `convolve` defines the filter, and there is a dropout before every product with
+    weights. With jumping knowledge (Xu et al., ICML 2018) the classifier sees the
+    embedded node itself and both layers:
 
-    and the form with jumping knowledge (Xu et al., ICML 2018), whose classifier sees
-    the embedded node itself and both layers,
-
-    .. math::
-        H_0 = \sigma(X W_e), \quad H_1 = \sigma(g_{W_1}(H_0)), \quad
-        H_2 = \sigma(g_{W_2}(H_1)), \quad
-        \text{logits} = (H_0 \Vert H_1 \Vert H_2)\, W_c
+        H₀ = σ(X W_e)
+        H₁ = σ(g_W₁(H₀))
+        H₂ = σ(g_W₂(H₁))
+        logits = (H₀ ‖ H₁ ‖ H₂) W_c
 
     Parameters
     ----------
@@ -70,11 +67,11 @@ class TwoConvolutions(NodeModule, ABC):
     activation
         σ, a name of `ACTIVATIONS`.
     dropout
-        Dropped share of what each layer and the classifier take, while training.
+        Dropped fraction of the input of each layer and of the classifier, in training.
     jumping
         Whether the classifier sees all layers.
     terms
-        How many matrices a filter's weights are; none is one, without an axis for it.
+        How many matrices a filter's weights are; None for one, without an axis for it.
 
     Notes
     -----
@@ -118,7 +115,7 @@ class TwoConvolutions(NodeModule, ABC):
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: one a layer."""
+        """How many products with operators follow one another: one per layer."""
         return 2
 
     def regularised(self) -> list[nn.Parameter]:
@@ -128,7 +125,7 @@ class TwoConvolutions(NodeModule, ABC):
     @abstractmethod
     def convolve(
         self,
-        x: Tensor | Operator | DroppedOperator,
+        x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
         operator: Operator,
         target: Target | None = None,
@@ -154,29 +151,27 @@ class TwoConvolutions(NodeModule, ABC):
         joined = torch.cat([pick(h0, index), pick(h1, index), h2], dim=1)
         return self._drop(joined) @ self.classifier
 
-    def _drop(self, x: Tensor | Operator) -> Tensor | Operator | DroppedOperator:
+    def _drop(self, x: Tensor | Operator) -> Tensor | Operator | WeightedOperator:
         return drop(x, self.dropout, self.training)
 
 
 class GCN(TwoConvolutions):
-    r"""Two-layer graph convolutional network (Kipf and Welling, ICLR 2017).
+    """Two-layer graph convolutional network (Kipf and Welling, ICLR 2017).
 
-    .. math::
-        \text{logits} = \hat A\, \mathrm{dropout}(\sigma(\hat A\,
-        \mathrm{dropout}(X) W_1)) W_2
+        logits = Â dropout(σ(Â dropout(X) W₁)) W₂
 
-    As in the original program: Glorot-uniform weights, no biases, dropout on the
-    inputs of both layers (on the stored entries where the features are sparse),
-    and the L2 penalty on the first layer's weights only. PyG's GCNConv has a bias.
+    with Â = D^-1/2 (A + I) D^-1/2. With `jumping`, the paper's GCN with jumping
+    knowledge:
 
-    With `jumping`, the paper's GCN with jumping knowledge:
+        H₀ = σ(dropout(X) W_e)
+        H₁ = σ(Â dropout(H₀) W₁)
+        H₂ = σ(Â dropout(H₁) W₂)
+        logits = dropout(H₀ ‖ H₁ ‖ H₂) W_c
 
-    .. math::
-        H_0 = \sigma(\mathrm{dropout}(X) W_e), \quad
-        H_k = \sigma(\hat A\, \mathrm{dropout}(H_{k-1}) W_k), \quad
-        \text{logits} = \mathrm{dropout}(H_0 \Vert H_1 \Vert H_2)\, W_c
-
-    where the L2 penalty is on W_e only.
+    As in the original program: Glorot-uniform weights, no biases (PyG's GCNConv has
+    one), dropout on the inputs of both layers (on the stored entries where the features
+    are sparse), and the L2 penalty on the first layer's weights only; with `jumping`,
+    on W_e only.
 
     Parameters
     ----------
@@ -187,7 +182,7 @@ class GCN(TwoConvolutions):
     activation
         σ, "relu", "elu" or "none".
     dropout
-        Dropped share of what each layer and the classifier take, while training.
+        Dropped fraction of the input of each layer and of the classifier, in training.
     jumping
         Whether an embedded node and both layers go to a classifier.
 
@@ -217,7 +212,7 @@ class GCN(TwoConvolutions):
 
     def convolve(
         self,
-        x: Tensor | Operator | DroppedOperator,
+        x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
         operator: Operator,
         target: Target | None = None,
@@ -227,22 +222,19 @@ class GCN(TwoConvolutions):
         return last @ (x @ weight)
 
 
-MAX_POWER = 128
-"""Of Â; by then every component is one shade."""
+MAX_POWER = 128  # of Â; by then every component is uniform
 
 
 class SGC(NodeModule):
-    r"""Simple graph convolution (Wu et al., ICML 2019).
+    """Simple graph convolution (Wu et al., ICML 2019).
 
-    .. math::
-        \text{logits} = \hat A^K X W + b
+        logits = Âᴷ X W + b
 
-    The original program computes :math:`\hat A^K X` once and then fits a logistic
-    regression. Here :math:`\hat A^K (X W)` is computed anew in every step: the same
-    numbers from products |Y| columns wide, sparse features stay sparse, and the
-    module holds no graph. As there, weights and biases are drawn uniformly from
-    :math:`\pm 1/\sqrt F`, and nothing is dropped. The L2 penalty is on W; there the
-    optimiser's decay is on b too.
+    Departures from the original program: it computes Âᴷ X once and then fits a logistic
+    regression. Here Âᴷ (X W) is computed anew in every step: the same numbers from
+    products |Y| columns wide; sparse features stay sparse, and the module holds no
+    graph. As there, weights and biases are uniform up to 1/√F, and nothing is dropped.
+    The L2 penalty is on W; there the optimizer's decay is on b too.
 
     Parameters
     ----------
@@ -321,17 +313,13 @@ class SGC(NodeModule):
         return ExactSum(tuple(parts), how)
 
 
-MAX_DEGREE = 32
-"""Of the polynomials; each degree is one more product with the graph in a layer."""
+MAX_DEGREE = 32  # one product with the graph per degree and layer
 
 
 def scaled_laplacian(adj: CSR) -> tuple[CSR, ...]:
-    r"""Return the Laplacian moved to the interval [-1, 1] as the only operator.
+    """Return the Laplacian scaled to [-1, 1] as the only operator.
 
-    .. math::
-        \tilde L = \tfrac{2}{\lambda} (I - D^{-1/2} A D^{-1/2}) - I
-        = -D^{-1/2} A D^{-1/2}
-        \quad\text{with}\quad \lambda = 2
+        L̃ = 2/λ (I − D^-1/2 A D^-1/2) − I = −D^-1/2 A D^-1/2     with λ = 2
 
     No eigenvalue of the Laplacian is larger than 2. Rows of isolated nodes are zero.
     """
@@ -340,29 +328,27 @@ def scaled_laplacian(adj: CSR) -> tuple[CSR, ...]:
 
 
 class ChebyGCN(TwoConvolutions):
-    r"""Two layers of Chebyshev filters (Defferrard et al., NeurIPS 2016).
+    """Two layers of Chebyshev filters (Defferrard et al., NeurIPS 2016).
 
-    With the Chebyshev polynomials :math:`T_k` and K = `max_degree`,
+        g_W(X) = Σ_k T_k(L̃) dropout(X) W_k     with k from 0 to K = `max_degree`
+        logits = g_W₂(σ(g_W₁(X)))
 
-    .. math::
-        g_W(X) = \sum_{k=0}^{K} T_k(\tilde L)\, \mathrm{dropout}(X) W_k, \qquad
-        \text{logits} = g_{W^{(2)}}(\sigma(g_{W^{(1)}}(X)))
+    with the Chebyshev polynomials T_k; and with `jumping`
 
-    and with `jumping`
-
-    .. math::
-        H_0 = \sigma(\mathrm{dropout}(X) W_e), \quad
-        H_1 = \sigma(g_{W^{(1)}}(H_0)), \quad H_2 = \sigma(g_{W^{(2)}}(H_1)), \quad
-        \text{logits} = \mathrm{dropout}(H_0 \Vert H_1 \Vert H_2)\, W_c
+        g_W(X) = Σ_k T_k(L̃) dropout(X) W_k
+        H₀ = σ(dropout(X) W_e)
+        H₁ = σ(g_W₁(H₀))
+        H₂ = σ(g_W₂(H₁))
+        logits = dropout(H₀ ‖ H₁ ‖ H₂) W_c
 
     As in Kipf and Welling's program: all terms of a layer see the same dropped
     input, weights are Glorot-uniform matrix by matrix, there are no biases, and the
     L2 penalty is on all of the first layer's weights; with `jumping`, on W_e only.
 
-    Two things are done in another way. That program scales the Laplacian by its
-    largest eigenvalue; the bound 2 is taken here, as in the runs of the H2GCN paper,
-    so that the model is the same function on every graph. And that program builds
-    every :math:`T_k(\tilde L)` as a matrix; see `convolve`. PyG's ChebConv has a bias.
+    Departures from that program: it scales the Laplacian by its largest eigenvalue; the
+    bound 2 is taken here, as in the runs of the H2GCN paper, so that the model is the
+    same function on every graph. And it builds every T_k(L̃) as a matrix; see
+    `convolve`. PyG's ChebConv has a bias.
 
     Parameters
     ----------
@@ -373,7 +359,7 @@ class ChebyGCN(TwoConvolutions):
     activation
         σ, "relu", "elu" or "none".
     dropout
-        Dropped share of what each layer and the classifier take, while training.
+        Dropped fraction of the input of each layer and of the classifier, in training.
     max_degree
         K, the largest degree. With 0 the graph is not seen.
     jumping
@@ -410,26 +396,25 @@ class ChebyGCN(TwoConvolutions):
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: K a layer."""
+        """How many products with operators follow one another: K per layer."""
         return 2 * self.max_degree
 
     def convolve(
         self,
-        x: Tensor | Operator | DroppedOperator,
+        x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
         operator: Operator,
         target: Target | None = None,
     ) -> Tensor:
-        r"""Return the filter of `x`, or the target's rows of it.
+        """Return the filter of `x`, or the target's rows of it.
 
-        Clenshaw's recursion runs from the highest degree downwards,
+        By Clenshaw's recursion from the highest degree downwards,
 
-        .. math::
-            B_k = X W_k + 2 \tilde L B_{k+1} - B_{k+2}, \qquad
-            g_W(X) = X W_0 + \tilde L B_1 - B_2
+            B_k = X W_k + 2 L̃ B_k+1 − B_k+2
+            g_W(X) = X W₀ + L̃ B₁ − B₂
 
-        so that the graph multiplies matrices as wide as the layer's output, K times,
-        and only the last product is cut to the target's rows.
+        the graph multiplies matrices as wide as the layer's output, K times, and only
+        the last product is cut to the target's rows.
         """
         terms: list[Tensor] = [x @ matrix for matrix in weight]
         last = operator if target is None else target.operators[0]

@@ -1,17 +1,8 @@
-"""Geom-GCN: neighbours in the graph and in the plane, told apart by direction.
-
-The plane is Isomap's layout of the graph: who is near whom, and on which side. Noise
-of the eigen-solver decides nothing here. What it computes is used only where
-the graph determines it: an axis that cannot be told from others (equal eigenvalues)
-is left out, a direction that a symmetry of the graph can reverse tells no left from
-right, and what differs by less than `TOLERANCE` of the layout's extent is equal. So
-renumbered nodes give renumbered results, for symmetric graphs too.
-"""
+"""Geom-GCN: neighbors in the graph and in its Isomap layout, by direction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import isqrt
 
 import numpy as np
@@ -30,7 +21,6 @@ from h2gcn.sparse import LinearMap, Operator, Target, available_memory, dropout
 __all__ = [
     "DIVISIONS",
     "RELATIONS",
-    "Embedding",
     "GeomGCN",
     "check_isomap_memory",
     "embed",
@@ -44,75 +34,34 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 RELATIONS = ("upper left", "upper right", "lower left", "lower right")
-"""Where a neighbour is as seen from a node; `quadrants` gives their positions here."""
-TOLERANCE = 1e-9
-"""Below which share of the layout's extent lengths are equal; noise is near 1e-13."""
-GAP = 1e-8
-"""Below which share of the largest eigenvalue two eigenvalues are equal."""
-SKEWNESS = 1e-6
-"""Below which share of the largest it could be a moment is zero."""
-SMALL = 200
-"""Up to how many nodes all eigenvectors are computed, not only the leading ones."""
-BYTES_PER_DISTANCE = 8
-"""The n² geodesics are float64, for ties, and become the kernel in place."""
-BYTES_PER_NODE = 1024
-"""What the eigen-solver (20 vectors and their copies) and Dijkstra take besides."""
-BYTES_PER_PAIR = 200
-"""Peak bytes for a latent pair, from the search to training on both its directions."""
+DIVISIONS = 2 * len(RELATIONS) + 1  # in the graph, in the layout, and the node itself
+TOLERANCE = 1e-9  # lengths are equal that differ by less of the layout's extent
+BYTES_PER_DISTANCE = 8  # the geodesics, which become the kernel in place
+BYTES_PER_NODE = 1024  # of the eigensolver
+BYTES_PER_PAIR = 200  # of a latent pair, from the search to training on it both ways
 WAY_OUT = "use h2gcn-1, gcn or mlp, which need no embedding"
 
 
-@dataclass(frozen=True)
-class Embedding:
-    """A graph in the plane, one layout for each connected component.
-
-    Parameters
-    ----------
-    coordinates
-        Position of each node in units of one edge, [n, 2]; zero along an axis that
-        the component does not have.
-    bearings
-        The coordinates with their axes turned the same way however the nodes are
-        numbered, [n, 2]; zero along an axis for which there is no such way.
-    component
-        Number of each node's component, [n]; distances between two are undefined.
-    """
-
-    coordinates: Floats
-    bearings: Floats
-    component: Integers
-
-    @property
-    def tolerance(self) -> float:
-        """The length below which there is only noise."""
-        return TOLERANCE * float(np.abs(self.coordinates).max(initial=0))
-
-
 def isomap_bytes(n: int) -> int:
-    """Return the peak memory for the embedding of a component of n nodes."""
+    """Return the peak memory for the layout of a component of n nodes."""
     return BYTES_PER_DISTANCE * n**2 + BYTES_PER_NODE * n
 
 
 def check_isomap_memory(adj: CSR, *, available: int | None = None) -> None:
-    """Refuse, before anything is allocated, a graph whose distances will not fit.
+    """Refuse a graph, [n, n], whose distances do not fit into memory.
 
-    Parameters
-    ----------
-    adj
-        Symmetric adjacency matrix, [n, n].
-    available
-        Bytes that may be used; default what the machine has free.
+    `available` are the bytes that may be used; None for what the machine has free.
     """
-    from scipy.sparse.csgraph import connected_components
-
-    _, component = connected_components(adj, directed=False)
+    _, component = sp.csgraph.connected_components(adj, directed=False)
     largest = int(np.bincount(component, minlength=1).max())
     limit = available_memory() if available is None else available
     needed = isomap_bytes(largest)
     if needed > limit:
         # The positive root of 8 n² + 1024 n = limit.
         half = BYTES_PER_NODE // 2
-        fits = (isqrt(half**2 + BYTES_PER_DISTANCE * limit) - half) // 8
+        fits = (
+            isqrt(half**2 + BYTES_PER_DISTANCE * limit) - half
+        ) // BYTES_PER_DISTANCE
         raise InputError(
             f"geom-gcn embeds the graph by Isomap, which needs {needed / 1e9:,.1f} GB "
             f"for the {largest:,} nodes of the largest connected component; here it "
@@ -120,128 +69,68 @@ def check_isomap_memory(adj: CSR, *, available: int | None = None) -> None:
         )
 
 
-def embed(adj: CSR) -> Embedding:
-    """Lay out each connected component by Isomap, in two dimensions.
+def embed(adj: CSR) -> tuple[Floats, Integers]:
+    """Lay out each connected component in the plane by Isomap.
 
-    Geodesics are the lengths of shortest paths; classical scaling of them (the two
-    leading components of the doubly centred −D²/2) is Isomap on a given graph.
+    The geodesics D are lengths of shortest paths, and the coordinates the two leading
+    kernel principal components of −D²/2: Isomap on a given graph. Each axis points to
+    where its third moment is positive, however the nodes are numbered. On a graph with
+    symmetries it depends on their order.
 
     Parameters
     ----------
     adj
         Symmetric binary adjacency matrix without self-loops, [n, n].
-    """
-    from scipy.sparse.csgraph import connected_components
 
-    n = adj.shape[0]
-    count, component = connected_components(adj, directed=False)
-    # Components become blocks on the diagonal: cutting one out takes its own size.
+    Returns
+    -------
+    tuple of arrays
+        The positions in units of one edge, [n, 2], zero for a node that is alone, and
+        the number of each node's component, [n].
+    """
+    from sklearn.decomposition import KernelPCA
+
+    coordinates = np.zeros((adj.shape[0], 2))
+    count, component = sp.csgraph.connected_components(adj, directed=False)
     order = np.argsort(component, kind="stable")
-    blocks = CSR(CSR(adj[order])[:, order])
+    blocks = CSR(CSR(adj[order])[:, order])  # a component each, on the diagonal
     ends = np.cumsum(np.bincount(component, minlength=count))
-    coordinates, bearings = np.zeros((n, 2)), np.zeros((n, 2))
-    start = 0
-    for end in ends:
-        if end - start > 1:
-            block = CSR(blocks[start:end, start:end])
-            nodes = order[start:end]
-            coordinates[nodes], bearings[nodes] = _embed_component(block)
-        start = end
-    return Embedding(coordinates, bearings, component.astype(np.int64))
-
-
-def _embed_component(adj: CSR) -> tuple[Floats, Floats]:
-    """Return the coordinates and bearings of a connected graph, [n, 2] each."""
-    from scipy.sparse.csgraph import dijkstra
-
-    n = adj.shape[0]
-    # A symmetric matrix read as directed is not transposed for nothing.
-    kernel = dijkstra(adj, directed=True, unweighted=True)
-    np.square(kernel, out=kernel)
-    kernel *= -0.5
-    means = kernel.mean(axis=0)
-    kernel -= means
-    kernel -= (means - means.mean())[:, None]
-    (first, second, third), axes = _leading(kernel)
-    equal = GAP * first
-    coordinates, bearings = np.zeros((n, 2)), np.zeros((n, 2))
-    if second - third > equal:
-        coordinates[:] = axes[:, :2] * np.sqrt([first, second])
-    elif first - second > equal:
-        coordinates[:, 0] = axes[:, 0] * np.sqrt(first)
-    # A plane whose axes may be rotated has distances, but no directions.
-    if first - second > equal:
-        x, y = coordinates.T
-        even = _invariants(adj)
-        bearings[:, 0] = _orient(x, [*even, y**2])
-        bearings[:, 1] = _orient(y, [*even, x**2, bearings[:, 0]])
-    return coordinates, bearings
-
-
-def _leading(kernel: Floats) -> tuple[Floats, Floats]:
-    """Return the three largest eigenvalues, falling, and their eigenvectors.
-
-    The third tells whether the second axis is one of several. None is negative:
-    three points of any metric space fit into a plane.
-
-    LAPACK is asked for all pairs: for a few it can return none at all where an
-    eigenvalue is repeated (of a star, for one). ARPACK starts from a fixed vector.
-    """
-    n = len(kernel)
-    if n > SMALL:
-        from scipy.sparse.linalg import eigsh
-
-        start = np.random.default_rng(0).uniform(-1, 1, n)
-        values, vectors = eigsh(kernel, 3, which="LA", v0=start)
-    else:
-        values, vectors = np.linalg.eigh(kernel)
-    order = np.argsort(-values)[:3]
-    leading = np.zeros(3)
-    leading[: len(order)] = values[order]
-    return leading, vectors[:, order]
-
-
-def _invariants(adj: CSR) -> list[Floats]:
-    """Return numbers of nodes that do not depend on their order: walks from each."""
-    walks = [np.ones(adj.shape[0])]
-    for _ in range(3):
-        counted = adj @ walks[-1]
-        walks.append(counted / counted.max())
-    return walks
-
-
-def _orient(axis: Floats, weights: Iterable[Floats]) -> Floats:
-    """Turn an axis so that its first weighted odd moment that is not zero is positive.
-
-    All of them are zero if a symmetry of the graph reverses the axis; then there is
-    no direction, and zeros are returned.
-    """
-    for weight in weights:
-        for power in (1, 3):
-            moments = axis**power
-            total = weight @ moments
-            if abs(total) > SKEWNESS * np.abs(weight).max() * np.abs(moments).sum():
-                turned: Floats = axis * np.sign(total)
-                return turned
-    return np.zeros_like(axis)
+    for nodes in np.split(order, ends[:-1]):
+        start, blocks = (
+            blocks[: len(nodes), : len(nodes)],
+            blocks[len(nodes) :, len(nodes) :],
+        )
+        if len(nodes) > 1:
+            kernel = sp.csgraph.shortest_path(start, directed=True, unweighted=True)
+            np.square(kernel, out=kernel)
+            kernel *= -0.5
+            pca = KernelPCA(2, kernel="precomputed", copy_X=False, random_state=0)
+            axes = pca.fit_transform(kernel)
+            signs = np.where((axes**3).sum(axis=0) < 0, -1, 1)
+            coordinates[nodes, : axes.shape[1]] = axes * signs
+    return coordinates, component.astype(np.int64)
 
 
 def latent_pairs(
-    embedding: Embedding, at_least: int, *, available: int | None = None
+    coordinates: Floats,
+    component: Integers,
+    at_least: int,
+    *,
+    available: int | None = None,
 ) -> Integers:
     """Return the pairs of one component that are at most ρ apart, [m, 2].
 
-    ρ is the smallest distance that gives `at_least` pairs. All pairs at
-    distance ρ count, so there can be more: leaves of one hub fall on one point.
+    ρ is the smallest distance that gives `at_least` pairs. All pairs at distance ρ
+    count, so there can be more: leaves of one hub fall on one point.
 
     Parameters
     ----------
-    embedding
-        Where the nodes are.
+    coordinates, component
+        Of `embed`.
     at_least
-        How many pairs are wanted; no more than there are within components.
+        How many pairs are wanted, at most those that there are within components.
     available
-        Bytes that may be used; default what the machine has free.
+        Bytes that may be used; None for what the machine has free.
 
     Returns
     -------
@@ -252,23 +141,20 @@ def latent_pairs(
 
     if at_least == 0:
         return np.zeros((0, 2), dtype=np.int64)
-    n = len(embedding.coordinates)
-    tolerance = embedding.tolerance
-    extent = float(np.abs(embedding.coordinates).max())
-    # One tree for all components: a third coordinate keeps them out of reach.
+    extent = float(np.abs(coordinates).max())
+    tolerance = TOLERANCE * extent
+    # A third coordinate keeps components apart in one tree.
     reach = 3 * extent + 1
-    tree = cKDTree(np.c_[embedding.coordinates, 2 * reach * embedding.component])
+    tree = cKDTree(np.c_[coordinates, 2 * reach * component])
 
     def count(radius: float) -> int:
-        return (int(tree.count_neighbors(tree, radius)) - n) // 2
+        return (int(tree.count_neighbors(tree, radius)) - len(coordinates)) // 2
 
-    # Halve the radius until it holds few more pairs than wanted; sort those.
+    # Bisect the radius until it holds few more pairs than wanted; sort those.
     low, high = 0.0, reach
-    pairs = count(tolerance)
-    if pairs >= at_least:
+    if count(tolerance) >= at_least:
         high = tolerance
-    else:
-        pairs = count(high)
+    pairs = count(high)
     while pairs > 2 * at_least and high - low > tolerance:
         middle = (low + high) / 2
         inside = count(middle)
@@ -284,43 +170,33 @@ def latent_pairs(
             f"GB are free. Instead, {WAY_OUT}."
         )
     found = tree.query_pairs(high + 2 * tolerance, output_type="ndarray")
-    apart = embedding.coordinates[found[:, 0]]
-    apart -= embedding.coordinates[found[:, 1]]
-    distance = np.hypot(apart[:, 0], apart[:, 1])
+    apart = coordinates[found[:, 0]] - coordinates[found[:, 1]]
+    distance = np.hypot(*apart.T)
     rho = np.partition(distance, at_least - 1)[at_least - 1]
     near: Integers = found[distance <= rho + tolerance].astype(np.int64, copy=False)
     return near
 
 
-def quadrants(embedding: Embedding, nodes: Integers, seen: Integers) -> Integers:
+def quadrants(coordinates: Floats, nodes: Integers, seen: Integers) -> Integers:
     """Return where `seen[i]` is from `nodes[i]`, as a position in `RELATIONS`.
 
-    Neither left nor right is right, and neither lower nor upper is upper. So two
-    nodes side by side are in each other's upper quadrants, and two nodes on one
-    point, or of a component without directions, each other's upper right.
+    Neither left nor right is right, and neither lower nor upper is upper: two nodes on
+    one point are each other's upper right.
     """
-    ahead = embedding.bearings[seen] - embedding.bearings[nodes]
-    below_or_left = ahead < -embedding.tolerance
-    result: Integers = (
-        2 * below_or_left[:, 1] + 1 - below_or_left[:, 0].astype(np.int64)
-    )
-    return result
-
-
-DIVISIONS = 2 * len(RELATIONS) + 1
-"""Each relation in the graph, each in the latent space, and the node itself."""
+    tolerance = TOLERANCE * float(np.abs(coordinates).max(initial=0))
+    left, below = (coordinates[seen] - coordinates[nodes] < -tolerance).T
+    relation: Integers = 2 * below + 1 - left.astype(np.int64)
+    return relation
 
 
 def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
-    r"""Return the nine operators of Geom-GCN-I, one for each division.
+    """Return the nine operators of Geom-GCN-I, one for each division.
 
-    .. math::
-        M_{s,r} = D^{-1/2} \left[ u \in N_s(v),\ \tau(z_v, z_u) = r \right]_{vu}
-        D^{-1/2}
+        M_sr = D^-1/2 [u ∈ N_s(v), τ(z_v, z_u) = r]_vu D^-1/2
 
-    s is the graph, with N_s(v) the neighbours, or the latent space, with the nodes of
+    s is the graph, with N_s(v) the neighbors, or the latent space, with the nodes of
     v's component that are at most ρ away in the layout z; ρ is the smallest distance
-    for which these neighbourhoods are, in the mean, as large as those of the graph. A
+    for which these neighborhoods are, in the mean, as large as those of the graph. A
     pair in both counts as latent. τ is the quadrant in which u lies, seen from v. D
     are the degrees in all divisions together, self-loops included.
 
@@ -339,8 +215,8 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
     check_isomap_memory(adj)
     n = adj.shape[0]
     (graph,) = exact_rings(adj, hops=1)
-    layout = embed(graph)
-    one, other = latent_pairs(layout, graph.nnz // 2).T
+    coordinates, component = embed(graph)
+    one, other = latent_pairs(coordinates, component, graph.nnz // 2).T
     both_ways = np.r_[one, other], np.r_[other, one]
     latent = CSR((np.ones(2 * len(one), dtype=np.float32), both_ways), shape=(n, n))
     only_graph = CSR(graph - graph.multiply(latent))
@@ -352,9 +228,9 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
         nodes = np.repeat(np.arange(n), np.diff(space.indptr))
         seen = space.indices.astype(np.int64)
         values = (scale[nodes] * scale[seen]).astype(np.float32)
-        place = quadrants(layout, nodes, seen)
-        for relation in range(len(RELATIONS)):
-            inside = place == relation
+        relation = quadrants(coordinates, nodes, seen)
+        for r in range(len(RELATIONS)):
+            inside = relation == r
             entries = values[inside], (nodes[inside], seen[inside])
             operators.append(CSR(entries, shape=(n, n)))
     operators.append(CSR(sp.diags_array(scale**2, dtype=np.float32)))
@@ -364,23 +240,21 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
 
 
 class GeomGCN(NodeModule):
-    r"""Geom-GCN-I, the Isomap variant of Geom-GCN (Pei et al., ICLR 2020).
+    """Geom-GCN-I, the Isomap variant of Geom-GCN (Pei et al., ICLR 2020).
 
-    With the operators M_1 … M_9 of `geometric_operators`,
+        H = σ(M₁ dropout(X) W₁ ‖ … ‖ M₉ dropout(X) W₉)
+        logits = 1/9 Σ_r M_r dropout(H) V_r
 
-    .. math::
-        H = \sigma\Big( \big\Vert_{r=1}^{9} M_r\, \mathrm{dropout}(X) W_r \Big), \quad
-        \text{logits} = \frac{1}{9} \sum_{r=1}^{9} M_r\, \mathrm{dropout}(H) V_r
+    with the operators M₁ … M₉ of `geometric_operators`.
 
     As in the original program: Glorot-uniform weights, each division's for itself, no
     biases, one dropout on the input of each layer, the divisions concatenated in the
     first layer and averaged in the second, the L2 penalty on all weights. A pair that
     is near in both spaces counts as latent only, as there; the paper has it in both.
 
-    Where the original is not followed: it reads neighbourhoods from files, made of one
+    Departures from the authors' program: it reads neighborhoods from files, made of one
     component only, with axes that point anywhere. Here every component is laid out by
-    itself, and the graph's shape turns the axes, not the order of its nodes
-    (see `embed`).
+    itself, and the third moment of its coordinates turns the axes (see `embed`).
 
     Parameters
     ----------
@@ -391,7 +265,7 @@ class GeomGCN(NodeModule):
     activation
         σ, "relu", "elu" or "none".
     dropout
-        Dropped share of each layer's input, while training.
+        Dropped fraction of each layer's input, while training.
 
     Notes
     -----
@@ -420,7 +294,7 @@ class GeomGCN(NodeModule):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew (Glorot, uniform, of each division for itself)."""
+        """Draw all weights anew (Glorot, uniform, each division by itself)."""
         with torch.no_grad():
             for weight in self.parameters():
                 for division in weight.chunk(DIVISIONS, dim=1):

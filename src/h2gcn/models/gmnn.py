@@ -1,4 +1,4 @@
-"""GMNN: one network from features to labels, one from neighbours' labels to labels."""
+"""GMNN: one network from features to labels, one from neighbors' labels to labels."""
 
 from __future__ import annotations
 
@@ -21,45 +21,41 @@ from h2gcn.models.base import (
 from h2gcn.ring_table import Input
 from h2gcn.sparse import LinearMap, Operator, Target
 
-__all__ = ["DRAWS", "GMNN"]
+__all__ = ["GMNN"]
 
-DRAWS = ("sample", "max", "mean")
-"""What `draw` takes."""
-ALONE, LABELS, FEATURES = "q alone", "p", "q"
-"""The phases: before, in the M-step and in the E-step."""
+ALONE, LABELS, FEATURES = "q alone", "p", "q"  # the phases: before, M-step, E-step
 
 
 class GMNN(NodeModule):
-    r"""Graph Markov neural network (Qu, Bengio and Tang, ICML 2019).
+    """Graph Markov neural network (Qu, Bengio and Tang, ICML 2019).
 
-    Two networks of one form, with Â = D^-1/2 (A + I) D^-1/2,
+        g(Z) = Â dropout(σ(Â dropout(Z) W₁)) W₂     with Â = D^-1/2 (A + I) D^-1/2
+        q(y | X) = softmax(g_q(X))
+        p(y | Y) = softmax(g_p(Y))
 
-    .. math::
-        g(Z) = \hat A\, \mathrm{dropout}(\sigma(\hat A\, \mathrm{dropout}(Z) W_1)) W_2,
-        \qquad q(y | X) = \mathrm{softmax}(g_q(X)), \quad
-        p(y | Y) = \mathrm{softmax}(g_p(Y))
-
-    q predicts. p, which sees no features, learns how labels go together, by its
-    pseudolikelihood. Variational EM trains both in turn, here as phases:
+    Two networks of one form. q predicts. p, which sees no features, learns by its
+    pseudolikelihood how labels go together. Variational EM trains both in turn, here as
+    phases:
 
     - q alone, on the labels of the training nodes;
-    - M-step: labels Y are drawn of q for all nodes, those of training nodes are their
-      own. p is trained on all nodes, to give each its label from Y;
-    - E-step: p says of all nodes what it thinks, and of training nodes the label.
-      q is trained on all nodes, with these shares for labels.
+    - M-step: labels Y are sampled from q for all nodes, those of training nodes are
+      their own. p is trained on all nodes, to give each its label from Y;
+    - E-step: the targets of q are the probabilities of p, and of training nodes the
+      label. q is trained on all nodes.
 
-    Taken from the authors' program: this order, the labels that are drawn once for each
-    M-step and are both input and aim of p (with self-loops, so that p sees a node's own
-    unless it is dropped), the shares as aims of q, `draw` and the temperature, weights
-    drawn uniformly from one over the root of their outputs' number and no biases, the
-    L2 penalty on all of them, 16 hidden channels, half of the input dropped, and one
-    iteration, as all its runs have it. There q goes on from its best epoch once it was
-    trained alone, as it does here; later from its last.
+    Taken from the authors' program: this order, the labels that are sampled once for
+    each M-step and are both input and target of p (with self-loops, so that p sees a
+    node's own unless it is dropped), the probabilities as targets of q, the
+    temperature, weights uniform up to one over the root of their number of outputs and
+    no biases, the L2 penalty on all of them, 16 hidden channels, half of the input
+    dropped, and one iteration, as all its runs have it. There q goes on from its best
+    epoch once it was trained alone, as it does here; later from its last.
 
-    Where it differs: phases of q have equal shares of the epochs (there 100 or 200,
-    then 100), the M-step `label_steps`; the optimiser is Adam with rate 0.01, as there
-    for Pubmed, and begins anew in each phase. The best epoch is that of all phases, q
-    alone among them; of equal ones the last.
+    Departures from the authors' program: phases of q have equal shares of the epochs
+    (there 100 or 200, then 100), the M-step `label_steps`; the optimizer is Adam with
+    rate 0.01, as there for Pubmed, and starts anew in each phase. The best epoch is
+    that of all phases, q alone among them; of equal ones the last. Labels are always
+    sampled, there also the likeliest or the probabilities themselves by option.
 
     Parameters
     ----------
@@ -70,19 +66,16 @@ class GMNN(NodeModule):
     activation
         σ, "relu", "elu" or "none".
     input_dropout
-        Dropped share of what the first layer takes, while training.
+        Dropped fraction of the first layer's input, while training.
     dropout
-        Dropped share of what the second layer takes, while training.
+        Dropped fraction of the second layer's input, while training.
     iterations
         How many times the M-step and the E-step are done.
     label_steps
         Steps of an M-step.
-    draw
-        How labels are drawn of q: "sample" by its probabilities, "max" the likeliest,
-        "mean" the probabilities themselves.
     temperature
-        What q's logits are divided by before labels are drawn; below 1 the likeliest
-        classes are drawn more often.
+        Divides q's logits before labels are sampled; below 1 the likeliest classes are
+        sampled more often.
 
     Notes
     -----
@@ -101,7 +94,6 @@ class GMNN(NodeModule):
         dropout: float = 0.0,
         iterations: int = 1,
         label_steps: int = 100,
-        draw: str = "sample",
         temperature: float = 0.1,
     ) -> None:
         super().__init__(in_channels, out_channels)
@@ -111,7 +103,6 @@ class GMNN(NodeModule):
         self.dropout = check_real("dropout", dropout, "[0, 1)")
         self.iterations = check_integer("iterations", iterations, 1, MAX_STEPS)
         self.label_steps = check_integer("label_steps", label_steps, 1, MAX_STEPS)
-        self.draw = check_choice("draw", draw, DRAWS)
         self.temperature = check_real("temperature", temperature, "(0, inf)")
         self.q_first = nn.Parameter(torch.empty(in_channels, hidden_channels))
         self.q_second = nn.Parameter(torch.empty(hidden_channels, out_channels))
@@ -127,7 +118,7 @@ class GMNN(NodeModule):
 
     @property
     def reach(self) -> int:
-        """How many products with operators follow one another: one a layer."""
+        """How many products with operators follow one another: one per layer."""
         return 2
 
     def phases(self) -> tuple[Phase, ...]:
@@ -145,22 +136,16 @@ class GMNN(NodeModule):
         index: Tensor,
         before: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
-        """Return the labels that p learns from, or the shares that q does, [n, |Y|]."""
+        """Return the targets of p or of q, [n, |Y|]; rows are distributions."""
         if phase.name == ALONE:
             return {}
         if phase.name == LABELS:
-            shares = (self(x, operators) / self.temperature).softmax(dim=1)
-            if self.draw != "mean":
-                drawn = (
-                    shares.argmax(dim=1)
-                    if self.draw == "max"
-                    else torch.multinomial(shares, 1)[:, 0]
-                )
-                shares = self._one_hot(drawn)
+            q = (self(x, operators) / self.temperature).softmax(dim=1)
+            targets = self._one_hot(torch.multinomial(q, 1)[:, 0])
         else:
-            shares = self._labels_to_labels(before["shares"], operators).softmax(dim=1)
-        shares[index] = self._one_hot(labels)
-        return {"shares": shares}
+            targets = self._p(before["targets"], operators).softmax(dim=1)
+        targets[index] = self._one_hot(labels)
+        return {"targets": targets}
 
     def objective(
         self,
@@ -170,15 +155,15 @@ class GMNN(NodeModule):
         given: Mapping[str, Tensor],
         weights: Tensor | None,
     ) -> Tensor | None:
-        """Return the cross-entropy of all nodes with the shares that were prepared."""
+        """Return the cross-entropy of all nodes with the targets."""
         if phase.name == ALONE:
             return None
-        shares = given["shares"]
+        targets = given["targets"]
         if phase.name == LABELS:
-            logits = self._labels_to_labels(shares, operators)
+            logits = self._p(targets, operators)
         else:
             logits = self(x, operators)
-        return soft_cross_entropy(logits, shares, weights)
+        return soft_cross_entropy(logits, targets, weights)
 
     def forward(
         self,
@@ -187,25 +172,24 @@ class GMNN(NodeModule):
         target: Target | None = None,
     ) -> Tensor:
         """Return q's logits of all nodes, [n, |Y|], or of the target's."""
-        return self._layers(x, operators, self.q_first, self.q_second, target)
+        return self._network(x, operators, self.q_first, self.q_second, target)
 
-    def _labels_to_labels(
-        self, labels: Tensor, operators: Sequence[LinearMap]
-    ) -> Tensor:
+    def _p(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
         """Return p's logits of all nodes, [n, |Y|]."""
-        return self._layers(labels, operators, self.p_first, self.p_second)
+        return self._network(labels, operators, self.p_first, self.p_second)
 
-    def _layers(
+    def _network(
         self,
-        x: Tensor | Operator,
+        z: Tensor | Operator,
         operators: Sequence[LinearMap],
         first: Tensor,
         second: Tensor,
         target: Target | None = None,
     ) -> Tensor:
+        """Return g(Z) of all nodes, or of the target's."""
         (a_hat,) = operators
         (last,) = operators if target is None else target.operators
-        dropped = drop(x, self.input_dropout, self.training)
+        dropped = drop(z, self.input_dropout, self.training)
         hidden = ACTIVATIONS[self.activation](a_hat @ (dropped @ first))
         return last @ (drop(hidden, self.dropout, self.training) @ second)
 

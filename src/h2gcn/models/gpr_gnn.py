@@ -26,26 +26,22 @@ from h2gcn.sparse import LinearMap, Operator, Target, dropout
 
 __all__ = ["GPRGNN"]
 
-MAX_POWER = 128
-"""Of Â; by then every component is one shade."""
+MAX_POWER = 128  # of Â; by then every component is uniform
 
 
 class GPRGNN(NodeModule):
-    r"""Generalised PageRank network (Chien et al., ICLR 2021).
+    """Generalized PageRank network (Chien et al., ICLR 2021).
 
-    With Â = D^-1/2 (A + I) D^-1/2,
+        Z = dropout(σ(dropout(X) W₁ + b₁)) W₂ + b₂
+        logits = Σ_k γ_k Âᵏ dropout(Z)     with k from 0 to K
 
-    .. math::
-        Z = \mathrm{dropout}(\sigma(\mathrm{dropout}(X) W_1 + b_1)) W_2 + b_2, \quad
-        \text{logits} = \sum_{k=0}^{K} \gamma_k\, \hat A^k\, \mathrm{dropout}(Z)
+    with Â = D^-1/2 (A + I) D^-1/2. The γ_k are learned, of any sign, and start as those
+    of personalized PageRank: γ_k = α (1 − α)ᵏ, and (1 − α)ᴷ for k = K. The sum is taken
+    from the highest power inwards, γ₀ Z + Â(γ₁ Z + Â(…)), K products |Y| columns wide.
 
-    where the γ_k are learned, of any sign, and begin as those of personalised PageRank:
-    γ_k = α(1 - α)^k, and (1 - α)^K for k = K. The sum is taken from the highest power
-    inwards, γ_0 Z + Â(γ_1 Z + Â(…)), K products |Y| columns wide.
-
-    As in the authors' program: the weights and biases of both maps are drawn uniformly
-    from one over the root of their inputs' number, the L2 penalty is on them, and none
-    is on γ. Where it differs: the penalty is on the weights, not on the biases.
+    As in the authors' program: the weights and biases of both maps are uniform up to
+    one over the root of their number of inputs, the L2 penalty is on them, and none is
+    on γ. Departures from it: the penalty is on the weights, not on the biases.
 
     Parameters
     ----------
@@ -60,9 +56,9 @@ class GPRGNN(NodeModule):
     activation
         σ, "relu", "elu" or "none".
     dropout
-        Dropped share of the features and of the hidden layer, while training.
+        Dropped fraction of the features and of the hidden layer, while training.
     propagation_dropout
-        Dropped share of Z before it is spread, while training.
+        Dropped fraction of Z before it is propagated, while training.
 
     Notes
     -----
@@ -99,7 +95,7 @@ class GPRGNN(NodeModule):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw weights and biases anew; γ begins as PageRank's."""
+        """Draw weights and biases anew; γ starts as PageRank's."""
         for weight, bias in (
             (self.first, self.first_bias),
             (self.second, self.second_bias),

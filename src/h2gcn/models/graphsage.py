@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn._validation import check_bool, check_choice, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
 from h2gcn.rings import is_weighted
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
+from h2gcn.sparse import Operator, Target, dropout
 
 __all__ = ["GraphSAGE", "mean_adjacency"]
 
@@ -48,10 +48,9 @@ class GraphSAGE(NodeModule):
     [X ‖ M X] as the one input that it is. Where the features are sparse, M X W is
     computed as M (X W).
 
-    That program trains on batches, and averages over a sample of the neighbours in
-    evaluation too. Its samples were meant to be of 5 neighbours, but the option is
-    misspelt there and 10 are drawn. Here every step sees all nodes, evaluation always
-    takes all neighbours, and so does training unless `sample` is given.
+    That program trains on batches, and averages over a sample of the neighbors in
+    evaluation too. Its samples were meant to be of 5 neighbors, but the option is
+    misspelled there and 10 are drawn. Here every step sees all nodes and all neighbors.
 
     PyG's SAGEConv has a bias, and two matrices of weights, for a node and for the mean
     of its neighbours, where one for both side by side is used here.
@@ -67,9 +66,6 @@ class GraphSAGE(NodeModule):
     dropout
         Dropped share of the inputs of both layers, while training; a node and its
         neighbours see the same dropped input.
-    sample
-        While training, average over at most so many neighbours of each node, drawn
-        without replacement anew in each layer and step; None takes all.
     jumping
         Whether the classifier sees both layers.
 
@@ -87,16 +83,12 @@ class GraphSAGE(NodeModule):
         hidden_channels: int = 64,
         activation: str = "relu",
         dropout: float = 0.0,
-        sample: int | None = None,
         jumping: bool = False,
     ) -> None:
         super().__init__(in_channels, out_channels)
         check_sizes(in_channels, out_channels, hidden_channels)
         self.activation = check_choice("activation", activation, ACTIVATIONS)
         self.dropout = check_real("dropout", dropout, "[0, 1)")
-        if sample is not None:
-            check_integer("sample", sample, 1)
-        self.sample = sample
         self.jumping = check_bool("jumping", jumping)
         width = hidden_channels
         self.first = nn.Parameter(torch.empty(2 * in_channels, width))
@@ -128,17 +120,11 @@ class GraphSAGE(NodeModule):
 
         dropped = drop(x, self.dropout, self.training)
         ego, neighbours = self.first.chunk(2)
-        h1 = sigma(dropped @ ego + self._sampled(mean) @ (dropped @ neighbours))
+        h1 = sigma(dropped @ ego + mean @ (dropped @ neighbours))
 
         # Here the mean comes before the weights: they then meet the target's rows only.
         inner = dropout(h1, self.dropout, self.training)
-        both = torch.cat([pick(inner, index), self._sampled(last) @ inner], dim=1)
+        both = torch.cat([pick(inner, index), last @ inner], dim=1)
         h2 = sigma(both @ self.second)
         final = torch.cat([pick(h1, index), h2], dim=1) if self.jumping else h2
         return final @ self.classifier
-
-    def _sampled(self, mean: LinearMap) -> LinearMap | DroppedOperator:
-        if self.sample is None or not self.training:
-            return mean
-        assert isinstance(mean, Operator)
-        return mean.sample(self.sample)

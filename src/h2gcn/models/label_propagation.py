@@ -1,10 +1,11 @@
-"""Labels that spread along edges, without weights: label propagation."""
+"""Label propagation, and what all models that spread known labels share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -23,39 +24,74 @@ __all__ = [
     "LabelPropagation",
     "as_labels",
     "check_label_channels",
+    "contributions",
+    "level_ties",
     "log_shares",
     "normalised_adjacency",
-    "of_labels",
     "reached_nodes",
     "sum_of_shares",
 ]
 
-FLOOR = 1e-12
-"""The least probability, so that its logarithm is finite."""
-TIE = 1e-5
-"""How far apart, relative to the larger, rounding alone can bring two shares.
-
-Processors add in different orders, with 32-bit floats, `steps` times.
-"""
+FLOOR = 1e-12  # the smallest probability, so that its logarithm is finite
+TIE = 1e-5  # relative difference that float32 sums in another order can make
 
 
 def check_label_channels(in_channels: int, out_channels: int) -> None:
-    """Raise where the columns of `x` cannot be one for each class."""
+    """Raise unless the input has one column per class."""
     check_integer("in_channels", in_channels, 1)
     check_integer("out_channels", out_channels, 1)
     if in_channels != out_channels:
         raise InputError(
-            f"must be out_channels, {out_channels}: it takes labels, one column a "
-            "class, not features",
+            f"must be out_channels, {out_channels}: the model takes labels, one column "
+            "per class, not features",
             param="in_channels",
             value=in_channels,
         )
 
 
 def as_labels(x: Input, n_classes: int) -> Tensor:
-    """Return the labels as a tensor, [n, C]: their product with I."""
+    """Return the labels as a dense tensor, [n, C]."""
     assert not isinstance(x, TableInput)
     return x @ torch.eye(n_classes, device=x.device)
+
+
+def level_ties(scores: Tensor, size: Tensor | float = 1.0) -> Tensor:
+    """Return scores, [m, C], with those equal that rounding may have told apart.
+
+    `size` is the magnitude of the numbers that were added, [m, 1] or one for all. The
+    first of several best classes is predicted, so it must not depend on the processor.
+    """
+    best = scores.amax(dim=1, keepdim=True)
+    return torch.where(scores >= best - TIE * size, best, scores)
+
+
+def log_shares(scores: Tensor) -> Tensor:
+    """Return the logarithm of each class's share of a row of scores ≥ 0, [m, C].
+
+    Classes of a row of zeros are equal.
+    """
+    totals = scores.sum(dim=1, keepdim=True)
+    # Divided by 1, not by 0, whose gradient would be NaN.
+    shares = scores / torch.where(totals > 0, totals, 1)
+    shares = torch.where(totals > 0, shares, 1 / scores.shape[1])
+    return level_ties(shares.clamp(min=FLOOR).log())
+
+
+def reached_nodes(labels: Tensor, operator: LinearMap, *, hops: int = 1) -> Tensor:
+    """Return which nodes are in a connected component with a label, [n].
+
+    With two hops, neighbors are joined through the node between them: a bipartite graph
+    falls into its two sides. The labels are [n, C], with rows of zeros where there is
+    none, and the operator is a symmetric matrix with the edges of the graph, [n, n].
+    """
+    adj = sp.csr_array(operator.take(np.arange(len(labels))))
+    if hops == 2:  # walks of even length from u end on u's side of A's double cover
+        adj = sp.block_array([[None, adj], [adj, None]], format="csr")
+    _, component = sp.csgraph.connected_components(adj, directed=False)
+    component = component[: len(labels)]
+    known = (labels != 0).any(dim=1).cpu().numpy()
+    reached = np.isin(component, component[known])
+    return torch.from_numpy(reached).to(labels.device)
 
 
 def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
@@ -63,83 +99,32 @@ def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
     return (normalise(adj),)
 
 
-def log_shares(scores: Tensor) -> Tensor:
-    """Return the logarithm of each class's share of a row, [m, C].
-
-    Shares that are best up to rounding are equal; so are all of a row of zeros.
-
-    Parameters
-    ----------
-    scores
-        No entry negative, [m, C].
-    """
-    totals = scores.sum(dim=1, keepdim=True)
-    reached = totals > 0
-    shares = torch.where(
-        reached, scores / torch.where(reached, totals, 1), 1 / scores.shape[1]
-    )
-    best = shares.amax(dim=1, keepdim=True)
-    shares = torch.where(shares >= (1 - TIE) * best, best, shares)
-    return shares.clamp(min=FLOOR).log()
-
-
-def reached_nodes(
-    labels: Tensor, operator: LinearMap, steps: int, hops: int = 1
-) -> Tensor:
-    """Return which nodes labels can have come to, [n].
-
-    Equal scores do not tell: two classes can also be heard equally well.
-
-    Parameters
-    ----------
-    labels
-        Rows of zeros where there is no label, [n, C].
-    operator
-        Positive wherever a label passes, [n, n].
-    steps, hops
-        How often it passes, and over how many edges at a time.
-    """
-    known = (labels != 0).any(dim=1, keepdim=True)
-    reached = known
-    for _ in range(steps):
-        heard = reached
-        for _ in range(hops):
-            heard = operator @ heard.float() > 0
-        before, reached = reached, known | heard
-        if torch.equal(before, reached):
-            break
-    return reached[:, 0]
-
-
 class LabelPropagation(NodeModule):
-    r"""Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
+    """Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
 
-    .. math::
-        F^{(0)} = Y, \quad F^{(t+1)} = \alpha\, S^h F^{(t)} + (1 - \alpha)\, Y, \quad
-        \text{logits} = \log(F_v / \textstyle\sum_c F_{vc})
+        F⁽⁰⁾ = Y
+        F⁽ᵗ⁺¹⁾ = α Sʰ F⁽ᵗ⁾ + (1 − α) Y
+        logits = log(F_v / Σ_c F_vc)
 
-    Y are the training labels, one-hot, with zero rows for all other nodes. With two
-    hops (h = 2) labels pass to neighbours of neighbours, for graphs whose neighbours
-    differ but whose neighbours' neighbours are alike (Peel, SDM 2017). S² is S applied
-    twice, so a node is its own neighbour's neighbour, and a pair counts once for every
-    node between.
+    Y are the training labels, one-hot, with rows of zeros for all other nodes, and
+    S = D^-1/2 A D^-1/2. With two hops (h = 2) labels pass to neighbors of neighbors,
+    for graphs whose neighbors differ but whose neighbors' neighbors are alike (Peel,
+    SDM 2017). S² is S applied twice: a node is its own neighbor's neighbor, and a pair
+    counts once for every node between.
 
-    The original gives the limit :math:`(1 - \alpha)(I - \alpha S)^{-1} Y` as a closed
-    form; the iteration comes within :math:`\alpha^t` of it. Training labels are not
-    held fast as in Zhu and Ghahramani (2002): their nodes' scores are never asked for
-    in validation or test. Values are not cut off at 1 either, as PyG's module does:
-    at hubs that would make different classes equal.
+    A probability is at least 1e-12. A node that no label reaches has equal scores.
 
-    A probability is at least 1e-12. A node that no label reaches has equal scores, and
-    so have classes that a node hears best and equally well, up to rounding: which of
-    them is predicted (the first) does not depend on the processor.
+    Departures from the papers: the closed form (1 − α) (I − α S)⁻¹ Y is approximated by
+    the iteration, to αᵗ. Training labels are not clamped as in Zhu and Ghahramani
+    (2002), since their nodes are never scored. Values are not cut off at 1, as PyG's
+    module does, which would make different classes equal at hubs.
 
     Parameters
     ----------
     in_channels, out_channels
         Number of classes |Y|, both.
     alpha
-        α, how much a node takes from its neighbours.
+        α, the weight of the neighbors.
     steps
         Number of iterations t.
     hops
@@ -171,10 +156,9 @@ class LabelPropagation(NodeModule):
         """Do nothing: there are no weights."""
 
     def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
-        """Return which nodes a label reaches, [n]."""
-        return reached_nodes(
-            as_labels(x, self.out_channels), operators[0], self.steps, self.hops
-        )
+        """Return which nodes a label can reach, [n]."""
+        labels = as_labels(x, self.out_channels)
+        return reached_nodes(labels, operators[0], hops=self.hops)
 
     def forward(
         self,
@@ -184,11 +168,9 @@ class LabelPropagation(NodeModule):
     ) -> Tensor:
         """Return the log-probabilities of all nodes, [n, |Y|], or of the target's."""
         scores = self._spread(operators[0], as_labels(x, self.out_channels))
-        # Nothing is trained, so there is no step to make cheaper by the target's rows.
         return log_shares(scores if target is None else scores[target.index])
 
     def _spread(self, s: LinearMap, labels: Tensor) -> Tensor:
-        """Return F after all steps: it is linear in the labels."""
         scores = labels
         for _ in range(self.steps):
             for _ in range(self.hops):
@@ -199,27 +181,21 @@ class LabelPropagation(NodeModule):
     def exact_sum(
         self, x: Input, operators: Sequence[LinearMap], node: int
     ) -> ExactSum:
-        """Return the shares of the classes as a sum over the labelled nodes.
+        """Return the shares of the classes as a sum over the labeled nodes.
 
-        The operator is symmetric: what a node hears of another is what that one would
-        hear of it.
+        S is symmetric: what a node receives from another equals what it would send.
         """
         labels = as_labels(x, self.out_channels)
         only = labels.new_zeros(len(labels), 1)
         only[node] = 1
-        heard = self._spread(operators[0], only)[:, 0].cpu().numpy().astype(np.float64)
-        return sum_of_shares(heard[:, None] * labels.cpu().numpy(), node)
+        received = self._spread(operators[0], only).double() * labels
+        return sum_of_shares(received.cpu().numpy(), node)
 
 
 def sum_of_shares(by_node: NDArray[np.float64], node: int) -> ExactSum:
-    """Return the shares of a node's classes as a sum over the labelled nodes.
+    """Return the shares of a node's classes as a sum over the labeled nodes.
 
-    Parameters
-    ----------
-    by_node
-        What each node's label adds to the score of each class, [n, C].
-    node
-        The node.
+    `by_node` is what each node's label adds to the score of each class, [n, C].
     """
     total, n_classes = by_node.sum(), by_node.shape[1]
     if total == 0:
@@ -230,25 +206,20 @@ def sum_of_shares(by_node: NDArray[np.float64], node: int) -> ExactSum:
         "exact by labelled node: what is a sum is the share of each class, and the "
         "logit is its logarithm"
     )
-    return ExactSum(of_labels(by_node / total, node), how, "share")
+    return ExactSum(contributions(by_node / total, node), how, "share")
 
 
-def of_labels(by_node: NDArray[np.float64], node: int) -> tuple[Summand, ...]:
-    """Return what the node's own label adds, and what all others do.
+def contributions(by_node: NDArray[np.float64], node: int) -> tuple[Summand, ...]:
+    """Return what the node's own label adds, and what all other labels add.
 
-    Parameters
-    ----------
-    by_node
-        What each node's label adds, [n, C].
-    node
-        The node.
+    `by_node` is what each node's label adds, [n, C].
     """
-    seeds = np.flatnonzero(by_node.any(axis=1))
+    known = np.flatnonzero(by_node.any(axis=1))
     return tuple(
         Summand(by_node[some].sum(axis=0), name, nodes=some, by_node=by_node[some])
         for name, some in (
-            ("its own training label", seeds[seeds == node]),
-            ("training labels of other nodes", seeds[seeds != node]),
+            ("its own training label", known[known == node]),
+            ("training labels of other nodes", known[known != node]),
         )
         if len(some)
     )

@@ -19,46 +19,36 @@ from h2gcn.models.base import (
     drop,
     pick,
 )
-from h2gcn.sparse import DroppedOperator, LinearMap, Operator, Target, dropout
+from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator, dropout
 
 __all__ = ["MixHop"]
 
-VARIANCE_FLOOR = 1e-3
-"""Added to the variances in the batch normalisation."""
-LENGTH_FLOOR = 1e-6
-"""Rows of features that are shorter count as so long: those of zeros stay zero."""
-PENALTY = 1e-3
-"""Weight of the penalty on the scores of the powers."""
+VARIANCE_FLOOR = 1e-3  # added to the variances in the batch normalization
+LENGTH_FLOOR = 1e-6  # rows of features are divided by at least this length
+PENALTY = 1e-3  # weight of the penalty on the scores of the powers
 
 
 class MixHop(NodeModule):
-    r"""Two-layer MixHop (Abu-El-Haija et al., ICML 2019).
+    """Two-layer MixHop (Abu-El-Haija et al., ICML 2019).
 
-    With Â = D^-1/2 (A + I) D^-1/2 and the powers P,
+        H = σ(BN(‖_p Âᵖ X̄ W_p))
+        logits = Σ_p softmax(q)_p Âᵖ dropout(H) W'_p
 
-    .. math::
-        H = \sigma\Bigl(\mathrm{BN}\bigl(\Vert_{p \in P}\, \hat A^p\, \bar X
-        W_p\bigr)\Bigr), \quad
-        \text{logits} = \sum_{p \in P} \mathrm{softmax}(q)_p\,
-        \hat A^p\, \mathrm{dropout}(H)\, W'_p
-
-    where the rows of :math:`\bar X` are those of dropout(X), scaled to length 1.
-    Weights come first, and the powers share their products: for P = {0, 1, 2} the
-    first layer is XW₀ ‖ Â(XW₁ ‖ Â(XW₂)), the second Z₀ + Â(Z₁ + ÂZ₂) with
-    Z_p = softmax(q)_p · HW'_p, only |Y| columns wide.
+    with Â = D^-1/2 (A + I) D^-1/2, the powers p ∈ P, and the rows of X̄ those of
+    dropout(X), scaled to length 1. Weights come first, and the powers share their
+    products: for P = {0, 1, 2} the first layer is X̄W₀ ‖ Â(X̄W₁ ‖ Â(X̄W₂)), the second
+    Z₀ + Â(Z₁ + ÂZ₂) with Z_p = softmax(q)_p HW'_p, only |Y| columns wide.
 
     As in the original program: Glorot-uniform weights without biases; a batch
-    normalisation with a shift β and no scale; the L2 penalty on all W and W', and
-    10⁻³ · mean(q²) beside it. The normalisation takes means and variances of all
+    normalization with a shift β and no scale; the L2 penalty on all W and W', and
+    10⁻³ mean(q²) beside it. The normalization takes means and variances of all
     nodes of the graph at hand, in evaluation too, since the program never tells its
     layer that training is over. So every node's logits depend on all nodes.
 
-    Where it differs: features are taken as they are, where the program replaces
-    what is not zero by one; the learning rate stays the same, where the program
-    subtracts a hundredth of the first one every 40 steps.
-
-    PyG's MixHopConv has biases, and neither scales rows to length 1 nor weighs the
-    powers of an output layer.
+    Departures from the original program: features are taken as they are, where it
+    replaces what is not zero by one; the learning rate stays the same, where it
+    subtracts a hundredth of the first one every 40 steps. PyG's MixHopConv has biases,
+    and neither scales rows to length 1 nor weighs the powers of an output layer.
 
     Parameters
     ----------
@@ -66,15 +56,15 @@ class MixHop(NodeModule):
         Number of features F and of classes |Y|.
     hidden_channels
         Width of the hidden layer, all powers together. Each has an equal share, the
-        largest power also what is left over: 64 is 21 + 21 + 22.
+        largest power also the remainder: 64 is 21 + 21 + 22.
     powers
         P: distinct integers, 0 or larger, in any order.
     activation
         σ, "relu", "elu" or "none".
     input_dropout
-        Dropped share of the features, while training.
+        Dropped fraction of the features, while training.
     dropout
-        Dropped share of the hidden layer, while training.
+        Dropped fraction of the hidden layer, while training.
 
     Notes
     -----
@@ -147,19 +137,16 @@ class MixHop(NodeModule):
         )
 
     def _normalised(self, hidden: Tensor) -> Tensor:
-        """Return columns of mean zero and variance one, plus their shifts.
-
-        In one call of torch, which is quicker than its sums. That call multiplies
-        before it subtracts the mean: where it is not small, little would be left of a
-        column that hardly varies. What is taken away first has no gradient.
-        """
+        """Return columns of mean zero and variance one, plus their shifts."""
+        # torch.batch_norm multiplies before it subtracts the mean, which loses the
+        # digits of a column that hardly varies. What is subtracted has no gradient.
         near_zero = hidden - hidden.detach().mean(dim=0)
         floor = VARIANCE_FLOOR
         return torch.batch_norm(
             near_zero, None, self.shift, None, None, True, 0.0, floor, False
         )
 
-    def _mix(self, x: Tensor | Operator | DroppedOperator, a_hat: Operator) -> Tensor:
+    def _mix(self, x: Tensor | Operator | WeightedOperator, a_hat: Operator) -> Tensor:
         """Return the powers' blocks side by side, [n, hidden]."""
         lengths = x.norm(dim=1) if isinstance(x, Tensor) else x.row_norms()
         product = (x @ self.first) / lengths.clamp_min(LENGTH_FLOOR)[:, None]

@@ -10,8 +10,11 @@ from h2gcn.exceptions import InputError, short_repr
 from h2gcn.graph import CSR
 from h2gcn.models.acm_gcn import ACMGCN, closed_means
 from h2gcn.models.base import ModelSpec, NodeModule
-from h2gcn.models.belief import BeliefPropagation, LinBP, ZooBP, belief_operators
+from h2gcn.models.belief_propagation import BeliefPropagation
+from h2gcn.models.boosted_trees import BoostedTrees
+from h2gcn.models.correct_and_smooth import CorrectAndSmooth, correction_operators
 from h2gcn.models.cpgnn import CPGNN, plain_adjacency
+from h2gcn.models.decoupled_smoothing import DecoupledSmoothing, weighted_adjacency
 from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
 from h2gcn.models.gam import GAM, convolution_and_pairs
 from h2gcn.models.gat import GAT, closed_neighbourhoods
@@ -27,18 +30,13 @@ from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
 from h2gcn.models.gmnn import GMNN
 from h2gcn.models.gpr_gnn import GPRGNN
 from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
-from h2gcn.models.h2gcn import H2GCN, directed_ring_operators, ring_operators
+from h2gcn.models.h2gcn import H2GCN, ring_operators
 from h2gcn.models.iterative import IterativeClassification
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
+from h2gcn.models.linbp import LinBP, belief_operators
+from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
-from h2gcn.models.smoothing import (
-    CorrectAndSmooth,
-    DecoupledSmoothing,
-    correction_operators,
-    weighted_adjacency,
-)
-from h2gcn.models.table_learners import BoostedTrees, LogisticTable
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
 
@@ -62,30 +60,15 @@ def _h2gcn(
         "self_loops": self_loops,
         "nonlinear": nonlinear,
     }
-    if not hops:  # it sees no graph: no directions, no labels nearby
-        fixed |= {"directed": False, "labels": False}
-    rings: dict[str, Any] = {"hops": hops, "self_loops": self_loops}
-    ways = ("out", "in")
-    directed = {
-        "operators": partial(directed_ring_operators, **rings),
-        "symmetric": False,
-        "directed": True,
-        "rows": tuple(
-            RowRule(way, hop, self_loops=self_loops) for hop in hops for way in ways
-        ),
-    }
-    near = "+".join(f"labels.ring{hop}" for hop in hops)
-    labels = {"inputs": "table", "table": f"own+{near}"}
     return ModelSpec(
         H2GCN,
-        partial(ring_operators, **rings),
+        partial(ring_operators, hops=hops, self_loops=self_loops),
         summary,
         designs,
         fixed,
         rings=bool(hops),
         matrices=len(hops),
         rows=tuple(RowRule(hop=hop, self_loops=self_loops) for hop in hops),
-        switches={"directed": directed, "labels": labels} if hops else {},
     )
 
 
@@ -280,6 +263,7 @@ MODELS: dict[str, ModelSpec] = {
         LinBP,
         belief_operators,
         "no features: labels spread through a compatibility matrix",
+        fixed={"graph_bound": False},
         paper="Gatterbauer et al. 2015",
         inputs="labels",
         local=False,
@@ -294,10 +278,12 @@ MODELS: dict[str, ModelSpec] = {
         weighted=False,
     ),
     "zoobp": ModelSpec(
-        ZooBP,
+        LinBP,
         belief_operators,
         "no features: linear belief propagation, solved, with a bound of its own",
+        fixed={"graph_bound": True},
         paper="Eswaran et al. 2017",
+        defaults={"class_prior": 1.0, "steps": 1000, "tolerance": 1e-6},
         inputs="labels",
         local=False,
     ),
@@ -398,7 +384,7 @@ MODELS: dict[str, ModelSpec] = {
     "boosted-trees": _table(
         "gradient-boosted trees on the ring table",
         "D1 D2 D3",
-        "scikit-learn",
+        "Ke et al. 2017",
         BoostedTrees,
     ),
     "residual-gcn": ModelSpec(

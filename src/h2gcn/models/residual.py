@@ -188,13 +188,13 @@ class ResidualGNN(NodeModule):
         assert isinstance(last, Operator)
         inside = torch.zeros(operator.shape[0], 1, device=operator.device)
         inside[target.index] = 1
-        step = last.transposed @ inside.new_ones(len(target.index), 1)
+        step = last.T @ inside.new_ones(len(target.index), 1)
         for k in range(self.layers - 2, -1, -1):
             inside = ((inside + step) > 0).to(inside.dtype)
             if bool(inside.all()):
                 break  # and so are all layers before
             counted[k] = inside[:, 0].nonzero()[:, 0]
-            step = operator.transposed @ inside
+            step = operator.T @ inside
         return counted
 
 

@@ -66,9 +66,12 @@ class TableModule(NodeModule):
         return self.out_channels
 
     def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return about what a step holds: rows of the table, and their copies."""
-        del n_nodes
-        return 12 * self.in_channels * n_targets
+        """Return about what a step holds: rows of the table, and their copies.
+
+        A block with a column for each node is sparse: its rows are few entries.
+        """
+        columns = sum(width for width in self.widths if width != n_nodes)
+        return 12 * columns * n_targets
 
 
 def table_rows(x: TableInput, target: Target | None) -> TableInput:

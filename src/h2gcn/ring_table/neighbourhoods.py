@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Features, Graph
-from h2gcn.rings import (
-    is_weighted,
-    ring_rows,
-    ring_sizes,
-    sampled_ring,
-    sampled_rows,
-)
-from h2gcn.sparse import LaidOut, compiled, sums_by_column
+from h2gcn.graph import CSR, Features, Graph, slices
+from h2gcn.rings import is_weighted, ring_rows, ring_sizes
+from h2gcn.sparse import Operator, spmm
 
 __all__ = [
     "DIRECTIONS",
@@ -38,8 +33,6 @@ DIRECTIONS = ("out", "in", "out-out", "out-in", "in-out", "in-in")
 
 COLUMNS = 128
 """How many columns are aggregated together."""
-NARROW = 32
-"""How many a slice has, at least, where each column is summed as if it were alone."""
 SPARSE_COST = 16
 """How much dearer an entry is in a product of two sparse matrices."""
 FULL = 0.1
@@ -161,10 +154,8 @@ class Neighbourhoods:
         if name == "ring1":
             return self.adj
         if name in RINGS:
-            hop = int(name[-1])
-            if self._cap is None:
-                return ring_rows(self.adj, hop)
-            return sampled_ring(self.adj, self._cap, hop=hop, seed=self._seed)
+            k, seed = self._cap, self._seed
+            return ring_rows(self.adj, int(name[-1]), max_neighbors=k, seed=seed)[0]
         out = _binary(self.adj if self._directed is None else self._directed)
         if name == "out":
             return out
@@ -203,11 +194,8 @@ class Neighbourhoods:
         hop = int(name[-1])
         if counted:
             return RingRows(ring_sizes(self.adj, hop, nodes))
-        if self._cap is None or not len(nodes):
-            rows = ring_rows(self.adj, hop, nodes)
-            return RingRows(np.diff(rows.indptr).astype(np.int64), rows)
-        given = {"hop": hop, "seed": self._seed}
-        rows, sizes = sampled_rows(self.adj, self._cap, nodes, **given)
+        k, seed = self._cap, self._seed
+        rows, sizes = ring_rows(self.adj, hop, nodes, max_neighbors=k, seed=seed)
         return RingRows(sizes, rows)
 
     def learn(self, name: str, nodes: NDArray[np.int64], found: RingRows) -> None:
@@ -283,7 +271,7 @@ class Neighbourhoods:
         return found.sizes
 
     def mean(
-        self, name: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None = None
+        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
     ) -> Features:
         """Return the mean of features over a neighbourhood, zero where it is empty.
 
@@ -304,7 +292,7 @@ class Neighbourhoods:
         return multiply(shares(last), x)
 
     def sum(
-        self, name: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None = None
+        self, name: str, x: Features, nodes: NDArray[np.int64] | None = None
     ) -> Features:
         """Return the sum of features over a neighbourhood; parameters as of `mean`."""
         last, *before = self._weighted_steps(name, nodes)
@@ -347,7 +335,7 @@ class Neighbourhoods:
     def power(
         self,
         k: int,
-        x: Features | LaidOut,
+        x: Features,
         *,
         self_loops: bool,
         nodes: NDArray[np.int64] | None = None,
@@ -402,15 +390,12 @@ def shares(matrix: CSR) -> CSR:
     return CSR((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def multiply(matrix: CSR, x: Features | LaidOut) -> Features:
+def multiply(matrix: CSR, x: Features) -> Features:
     """Return a sparse matrix times features, in blocks of columns.
 
-    Sparse features stay sparse while that is the cheaper way. Dense ones are multiplied
-    by our own kernel, of however few rows: torch's adds in an order that depends on how
-    many there are, on some processors.
+    Sparse features stay sparse while that is the cheaper way. The product of a row with
+    dense ones depends on no other row or column, to the bit.
     """
-    if isinstance(x, LaidOut):
-        return x.times(matrix)
     if not isinstance(x, np.ndarray):
         if x.nnz * SPARSE_COST < x.shape[0] * x.shape[1]:
             found = CSR(matrix @ x)
@@ -419,56 +404,29 @@ def multiply(matrix: CSR, x: Features | LaidOut) -> Features:
             return found.toarray() if full else found
         x = x.toarray()
     result = np.empty((matrix.shape[0], x.shape[1]), dtype=np.float32)
+    operator = Operator(matrix)
     for first in range(0, x.shape[1], COLUMNS):
-        part = x[:, first : first + COLUMNS]
-        laid = LaidOut.of(part.shape, [(slice(None), part)])
-        result[:, first : first + COLUMNS] = laid.times(matrix)
+        part = np.array(x[:, first : first + COLUMNS], dtype=np.float32, order="C")
+        product = spmm(*operator.parts, torch.from_numpy(part))
+        result[:, first : first + COLUMNS] = product.numpy()
     return result
 
 
-def column_slices(n_nodes: int, width: int) -> Iterator[slice]:
-    """Return how columns of features may be cut, and `multiply` has the same bits.
-
-    Parameters
-    ----------
-    n_nodes
-        Of the graph.
-    width
-        Columns of its features, which are dense.
-    """
-    for first in range(0, width, COLUMNS):
-        last = min(first + COLUMNS, width)
-        count = (last - first) // NARROW
-        if count < 2 or not sums_by_column(n_nodes, NARROW):
-            yield slice(first, last)
-            continue
-        bounds = [*range(first, first + count * NARROW, NARROW), last]
-        yield from map(slice, bounds[:-1], bounds[1:])
+def column_slices(width: int) -> Iterator[slice]:
+    """Return columns of dense features that are multiplied together."""
+    yield from slices(width, COLUMNS)
 
 
-def extremes(matrix: CSR, x: Features | LaidOut, largest: bool) -> NDArray[np.float32]:
+def extremes(matrix: CSR, x: Features, largest: bool) -> NDArray[np.float32]:
     """Return the largest (or smallest) of each column over the entries of each row.
 
     Zero where a row is empty.
     """
-    given: Features
-    if isinstance(x, LaidOut):
-        matrix, given = x.among(matrix), x.numbers
-    else:
-        given = x
-    dense = given if isinstance(given, np.ndarray) else given.toarray()
+    dense = x if isinstance(x, np.ndarray) else x.toarray()
     dense = np.ascontiguousarray(dense, dtype=np.float32)
     result = np.zeros((matrix.shape[0], dense.shape[1]), dtype=np.float32)
     sign = np.float32(1 if largest else -1)
-    _write_extremes(matrix.indptr, matrix.indices, dense, sign, result)
+    from h2gcn.ring_table.kernels import write_extremes
+
+    write_extremes(matrix.indptr, matrix.indices, dense, sign, result)
     return result
-
-
-@compiled
-def _write_extremes(starts, columns, dense, sign, out):  # type: ignore[no-untyped-def]
-    for i in range(len(starts) - 1):
-        for at in range(starts[i], starts[i + 1]):
-            of = dense[columns[at]]
-            for j in range(dense.shape[1]):
-                if at == starts[i] or sign * of[j] > sign * out[i, j]:
-                    out[i, j] = of[j]

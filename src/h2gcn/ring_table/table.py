@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -37,8 +38,8 @@ from h2gcn.ring_table.recipe import (
     far_rings,
     is_computed,
 )
-from h2gcn.rings import RowOperator, RowRule, Vicinity, distinct, drawn_pattern
-from h2gcn.sparse import LaidOut, Operator, to_tensor
+from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule, distinct
+from h2gcn.sparse import Operator, to_tensor
 
 __all__ = [
     "Blocks",
@@ -264,6 +265,16 @@ class TableInput:
             for b in self.blocks.values()
         ]
         return np.concatenate(parts, axis=1, dtype=np.float32)
+
+    def matrix(self) -> NDArray[np.float32] | CSR:
+        """Return all columns side by side, [m, width]: CSR where that is smaller."""
+        blocks = list(self.blocks.values())
+        if 2 * self.entries >= sum(b.shape[0] * b.shape[1] for b in blocks):
+            return self.dense()
+        parts = [
+            CSR(b.cpu().numpy()) if isinstance(b, Tensor) else b.scipy for b in blocks
+        ]
+        return CSR(sp.hstack(parts, format="csr", dtype=np.float32))
 
 
 def _places_in(nodes: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -612,7 +623,7 @@ class TableMaker:
         self,
         block: str,
         width: int,
-        x: Features | LaidOut,
+        x: Features,
         nodes: NDArray[np.int64],
     ) -> Features:
         """Return rows of a block, to the bits that `build` gives them, [m, width].
@@ -628,7 +639,7 @@ class TableMaker:
         nodes
             Whose rows, [m].
         """
-        if not isinstance(x, np.ndarray | LaidOut):
+        if not isinstance(x, np.ndarray):
             # Whether it stays sparse, the whole of it says.
             return self._values(block, width, x)[nodes]
         return self._values(block, width, x, nodes)
@@ -742,14 +753,13 @@ class TableMaker:
         self,
         block: str,
         width: int,
-        x: Features | LaidOut,
+        x: Features,
         nodes: NDArray[np.int64] | None = None,
     ) -> Features:
         """Return a block of all nodes, or of some."""
         near = self._near
         kind, _, more = block.partition(".")
         if block == "own":
-            assert not isinstance(x, LaidOut)
             return np.array(x) if isinstance(x, np.memmap) else x
         if block == "degrees":
             return self._degrees(width, nodes)
@@ -778,7 +788,7 @@ class TableMaker:
         return np.stack(sizes, axis=1).astype(np.float32)
 
     def _hop(
-        self, reducer: str, x: Features | LaidOut, nodes: NDArray[np.int64] | None
+        self, reducer: str, x: Features, nodes: NDArray[np.int64] | None
     ) -> Features:
         if reducer in ("max", "min"):
             adj = self.graph.adj if nodes is None else CSR(self.graph.adj[nodes])
@@ -848,7 +858,7 @@ class SomeRows:
     def __init__(
         self,
         maker: TableMaker,
-        near: Vicinity,
+        near: NeighborIndex,
         schema: Schema,
         features: Callable[[Index], Features],
         key: Hashable,
@@ -916,24 +926,18 @@ class SomeRows:
             return self._reduced(["ring1"] * _count(kind, "hop"), more, index)
         loops = kind.startswith("loops")
         rule = RowRule(self_loops=loops)
-        operator = RowOperator(self._near, rule)
+        operator = ComputedOperator(self._near, rule)
         return self._power(operator, _count(kind, "loops" if loops else "power"), index)
 
     def _rows(self, step: str, index: Index) -> CSR:
         """Return who is one step away, or in a ring, [m, n]; ones, unless drawn."""
         key = step, index.tobytes()
         if key not in self._patterns:
-            columns, starts = self._near.pattern(*_way(step), index)
-            values = np.ones(len(columns), dtype=np.float32)
-            cap, sizes = self._maker.ring_cap, np.diff(starts)
-            if cap is not None and step in RINGS[1:]:
-                # As `sampled_ring` draws them: each stands for as many as there are.
-                seed = self._maker.seed
-                columns, starts = drawn_pattern(columns, starts, index, cap, seed)
-                stands_for = (np.maximum(sizes, cap) / cap).astype(np.float32)
-                values = np.repeat(stands_for, np.diff(starts))
-            shape = (len(index), self._near.n)
-            self._patterns[key] = CSR((values, columns, starts), shape=shape)
+            cap = self._maker.ring_cap if step in RINGS[1:] else None
+            rows, _ = self._near.rows(
+                *_way(step), index, max_neighbors=cap, seed=self._maker.seed
+            )
+            self._patterns[key] = rows
         return self._patterns[key]
 
     def _reduced(self, steps: Sequence[str], reducer: str, index: Index) -> Features:
@@ -946,7 +950,7 @@ class SomeRows:
             return extremes(matrix, x, reducer == "max")
         return _product(shares(matrix) if reducer == "mean" else matrix, x)
 
-    def _power(self, operator: RowOperator, power: int, index: Index) -> Features:
+    def _power(self, operator: ComputedOperator, power: int, index: Index) -> Features:
         if not power:
             return self._features(index)
         matrix, members = _compact(operator.take(index))

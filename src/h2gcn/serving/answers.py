@@ -153,14 +153,13 @@ class _Columns:
             elif name in self._fill:
                 yield place, self._fill[name]
             elif not self._sparse:
-                raise InputError(f"{where}: lacks {shown(name)}, a number")
+                raise InputError(f"lacks {shown(name)}, a number", where=str(where))
         for name, known in self._categories.items():
             value = row.get(name)
             text = MISSING if value is None or value == "" else value
             if isinstance(text, bool) or not isinstance(text, str | int):
                 raise InputError(
-                    f"{where}.{name}: must be text, a category. Got {shown(text)} "
-                    "instead."
+                    f"{where}.{name}: must be text, a category, got {shown(text)}"
                 )
             if str(text) in known:
                 yield known[str(text)], 1.0
@@ -171,7 +170,8 @@ class _Columns:
 def _number(where: str, value: Any) -> float:
     if not (isinstance(value, int | float) and abs(value) <= _LARGEST):
         raise InputError(
-            f"{where}: must be a finite number of 32 bits. Got {shown(value)} instead."
+            f"must be a finite number of 32 bits, got {shown(value)}",
+            where=str(where),
         )
     return float(value)
 
@@ -283,7 +283,7 @@ class Growing:
                 ends[side, number] = place
             if ends[0, number] == ends[1, number]:
                 raise InputError(
-                    f"edges.{number}: must join two nodes. Got {shown(name)} twice."
+                    f"edges.{number}: must join two nodes, got {shown(name)} twice"
                 )
         return ends
 
@@ -313,11 +313,10 @@ def _id_of(where: str, row: Row, names: Sequence[str]) -> str:
     """Return the id that stands in a row under one of some names."""
     found = next((row[name] for name in names if name in row), None)
     if found is None:
-        raise InputError(f"{where}: lacks {shown(names[0])}, the id of a node")
+        raise InputError(f"lacks {shown(names[0])}, the id of a node", where=str(where))
     if isinstance(found, bool) or not isinstance(found, str | int) or found == "":
         raise InputError(
-            f"{where}.{names[0]}: must be an id, text or an integer. Got "
-            f"{shown(found)} instead."
+            f"{where}.{names[0]}: must be an id, text or an integer, got {shown(found)}"
         )
     return str(found)
 

@@ -146,7 +146,7 @@ def build_app(
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         if kind.lower() != "application/json":
             raise Refused(
-                415, f"the content type must be application/json. Got {shown(kind)}"
+                415, f"the content type must be application/json, got {shown(kind)}"
             )
         asked = decode(PredictRequest, await request.body(), "the body")
         if (asked.ids is None) == (asked.nodes is None):
@@ -237,7 +237,7 @@ def _check_number(name: str, given: list[Any], most: int) -> None:
         raise InputError(f"the body: {name!r} must have at least one entry")
     if len(given) > most:
         raise Refused(
-            413, f"the body: {name!r} may have {most:,} entries. Got {len(given):,}"
+            413, f"the body: {name!r} may have {most:,} entries, got {len(given):,}"
         )
 
 
@@ -255,7 +255,7 @@ async def _refuse_parameter(_: Any, error: Any) -> Any:
     name = ".".join(map(str, first["loc"][1:]))
     rule = first["msg"].removeprefix("Input ")
     found = first.get("input")
-    got = "" if found is None else f". Got {shown(str(found))} instead"
+    got = "" if found is None else f", got {shown(str(found))}"
     raise Refused(400, shorten(f"{name}: {rule}{got}"))
 
 

@@ -151,7 +151,7 @@ def read_token(file: Path | None = None) -> str | None:
         try:
             content = read_own(file, LONGEST_TOKEN).decode("utf-8").strip()
         except UnicodeDecodeError:
-            raise InputError(f"{file}: must hold a token in UTF-8") from None
+            raise InputError("must hold a token in UTF-8", where=str(file)) from None
         return _checked(content, str(file))
     given = os.environ.get("H2GCN_TOKEN")
     return None if given is None else _checked(given.strip(), "H2GCN_TOKEN")
@@ -166,7 +166,9 @@ def _checked(token: str, where: str) -> str:
             where=where,
         )
     if not (token.isascii() and token.isprintable() and " " not in token):
-        raise InputError(f"{where}: a token must be one line of ASCII without blanks")
+        raise InputError(
+            "a token must be one line of ASCII without blanks", where=str(where)
+        )
     return token
 
 
@@ -327,7 +329,7 @@ class Guard:
         Names that the Host header may have; None takes all. A page of somebody else
         whose name was made to lead to this machine is kept out by it.
     report
-        Is told in a line of a failure that nobody foresaw, with its traceback.
+        Is told of an internal error in a line, with its traceback.
     """
 
     def __init__(
@@ -385,7 +387,7 @@ class Guard:
             if _host_of(host) not in self._hosts:
                 known = ", ".join(sorted(self._hosts))
                 raise Refused(
-                    421, f"the Host header must be one of {known}. Got {shown(host)}"
+                    421, f"the Host header must be one of {known}, got {shown(host)}"
                 )
         path: str = scope["path"]
         if path.startswith("/nodes/"):
@@ -437,9 +439,9 @@ class Guard:
             return Refused(504, f"took longer than {self._limits.seconds:g} s")
         if isinstance(error, MemoryError):
             return Refused(503, "out of memory")
-        line = f"nobody foresaw this: {type(error).__name__}: {error}"
+        line = f"internal error: {type(error).__name__}: {error}"
         self._report(shorten(line), "".join(traceback.format_exception(error)))
-        return Refused(500, "nobody foresaw this; the server's log has more")
+        return Refused(500, "internal error; the server's log has more")
 
 
 def shown(text: str) -> str:
@@ -448,7 +450,7 @@ def shown(text: str) -> str:
 
 
 def _too_large(limit: int, found: int) -> str:
-    return f"the body must have at most {limit:,} bytes. Got {found:,} or more"
+    return f"the body must have at most {limit:,} bytes, got {found:,} or more"
 
 
 async def _refuse(refused: Refused, send: Send) -> None:

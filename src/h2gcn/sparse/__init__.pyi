@@ -1,28 +1,12 @@
-from .apart import (
-    aligned as aligned,
-    in_blocks as in_blocks,
-    linear as linear,
-    pieces as pieces,
-)
 from .attention import attend as attend, attention_bytes as attention_bytes
-from .compiling import compiled as compiled, told_of_compiling as told_of_compiling
-from .dropping import (
-    Draw as Draw,
+from .kernels import jit as jit
+from .mapped import Input as Input, MappedFeatures as MappedFeatures
+from .masks import (
+    Mask as Mask,
     dropout as dropout,
     dropout_linear as dropout_linear,
-    random_problem as random_problem,
-    random_state as random_state,
-    seeded as seeded,
-    set_random_state as set_random_state,
+    sample_mask as sample_mask,
 )
-from .kernels import fetch as fetch, lowest_bit as lowest_bit, mix as mix
-from .large import (
-    LaidOut as LaidOut,
-    RowSums as RowSums,
-    Whole as Whole,
-    kept_workspace as kept_workspace,
-)
-from .mapped import Input as Input, MappedFeatures as MappedFeatures
 from .memory import (
     available_memory as available_memory,
     check_room as check_room,
@@ -34,23 +18,17 @@ from .memory import (
     steady_memory as steady_memory,
 )
 from .operator import (
-    DroppedOperator as DroppedOperator,
     LinearMap as LinearMap,
     Operator as Operator,
     Target as Target,
-    csr_tensor as csr_tensor,
+    WeightedOperator as WeightedOperator,
     product as product,
-    sums_by_column as sums_by_column,
+    spmm as spmm,
     to_tensor as to_tensor,
 )
-from .pairs import pair_distances as pair_distances
-from .rounds import Paths as Paths, Sheet as Sheet
-from .rows import (
-    in_order as in_order,
-    in_threads as in_threads,
-    own_threads as own_threads,
-    row_starts as row_starts,
-    sorted_csr as sorted_csr,
-    take_columns as take_columns,
-    take_rows as take_rows,
+from .propagation import (
+    classify_first as classify_first,
+    concat_round as concat_round,
+    sum_round as sum_round,
 )
+from .threads import run_in_threads as run_in_threads

@@ -1,79 +1,48 @@
-"""Random draws, bits of words and what is on its way to the cache, compiled."""
+"""Compiled code that draws dropout masks; importing it loads numba.
 
+numba's cache looks at the file of the function that Python calls, and at no other:
+what a kernel calls is in the same file as the kernel, so that no change goes unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Any
 
+import numba
 import numpy as np
 
-from h2gcn.sparse.compiling import compiled, instruction
-
-__all__ = ["count_bits", "drop", "fetch", "lowest_bit", "mix"]
+__all__ = ["drop", "jit"]
 
 
-@instruction
-def fetch(_, array, place):  # type: ignore[no-untyped-def]
-    """Have an element of an array on its way to the cache; nobody waits for it."""
-    from numba.core import types
+def jit(function: Callable[..., Any]) -> Any:
+    """Return a function as numba compiles it when it is first called, without the GIL.
 
-    def write(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        from llvmlite import ir  # type: ignore[import-untyped]
-        from numba.np.arrayobj import make_array
-
-        numbers = make_array(signature.args[0])(context, builder, given[0]).data
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        called = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        at = builder.bitcast(builder.gep(numbers, [given[1]]), byte)
-        to_read, to_keep, data = (ir.Constant(word, number) for number in (0, 3, 1))
-        builder.call(called, [at, to_read, to_keep, data])
-        return context.get_dummy_value()
-
-    del place
-    return types.void(array, types.int64), write
-
-
-@instruction
-def lowest_bit(_, word):  # type: ignore[no-untyped-def]
-    """Return the place of the lowest bit of a 64-bit word; of no bit, 64."""
-    from numba.core import types
-
-    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
-        from llvmlite import ir
-
-        return builder.cttz(given[0], ir.Constant(ir.IntType(1), 0))
-
-    del word
-    return types.int64(types.uint64), write
-
-
-@instruction
-def count_bits(_, word):  # type: ignore[no-untyped-def]
-    """Return how many bits of a 64-bit word are set."""
-    from numba.core import types
-
-    def write(_: Any, builder: Any, __: Any, given: Any) -> Any:
-        return builder.ctpop(given[0])
-
-    del word
-    return types.int64(types.uint64), write
-
-
-@compiled
-def mix(word):  # type: ignore[no-untyped-def]
-    """Return a 64-bit word whose every bit depends on every bit of the given one."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+    The machine code is cached beside the module or in the user's cache folder; if
+    neither can be written, each process compiles anew.
+    """
+    try:
+        return numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # no folder for the cache
+        return numba.njit(nogil=True)(function)
 
 
 ONE = np.uint64(1)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 THIRTY_TWO = np.uint64(32)
 HALF = 2**15
-WORD = 32
-"""Columns that one draw is for: a bit each, or 16 bits that are made of it."""
+WORD = 32  # columns that share a random word
 
 
-@compiled
+@jit
+def hash64(word):  # type: ignore[no-untyped-def]
+    """Return a 64-bit word whose every bit depends on every bit of the given one."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@jit
 def drop(blocks, nodes, first, key, kept):  # type: ignore[no-untyped-def]
     """Make elements of some rows zero that are not kept, in place.
 
@@ -90,13 +59,13 @@ def drop(blocks, nodes, first, key, kept):  # type: ignore[no-untyped-def]
     for b in range(len(blocks)):
         rows, begun = blocks[b], first + b * width
         for i in range(len(nodes)):
-            own = mix(key + mix(np.uint64(nodes[i]) + ONE))
+            own = hash64(key + hash64(np.uint64(nodes[i]) + ONE))
             row, done = rows[i], 0
             while done < width:
                 column = begun + done
                 place = column % WORD
                 many = min(width - done, WORD - place)
-                word = mix(own + (np.uint64(column // WORD) + ONE) * GOLDEN)
+                word = hash64(own + (np.uint64(column // WORD) + ONE) * GOLDEN)
                 at, drawn = np.uint64(done), np.uint32(word >> THIRTY_TWO)
                 if half:
                     bits = np.int32(drawn >> np.uint32(place))

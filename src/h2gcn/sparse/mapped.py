@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.graph import Features, row_slices
-from h2gcn.sparse.dropping import dropout, reseeded
+from h2gcn.sparse.masks import sample_mask
 from h2gcn.sparse.operator import Operator
 
 __all__ = ["DroppedFeatures", "Input", "MappedFeatures"]
@@ -43,7 +43,7 @@ class _InBlocks(ABC):
             yield rows, self.read(rows).to(self.device)
 
     def __matmul__(self, weight: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(self, weight)  # type: ignore[no-untyped-call]
+        product: Tensor = _BlockedProduct.apply(self, weight)  # type: ignore[no-untyped-call]
         return product
 
     def row_norms(self) -> Tensor:
@@ -104,26 +104,28 @@ class MappedFeatures(_InBlocks):
 class DroppedFeatures(_InBlocks):
     """Features some of whose entries were dropped; lives for one step.
 
-    Each product, and the gradient of each, reads the blocks anew and drops the same
-    entries from them.
+    Each product, and its gradient, reads the blocks anew and drops the same entries.
     """
 
-    def __init__(self, features: MappedFeatures, probability: float) -> None:
+    def __init__(self, features: MappedFeatures, p: float) -> None:
         super().__init__(features.shape, features.device)
-        self._features, self._probability = features, probability
-        self._seed = int(torch.randint(2**31, ()))
+        self._features = features
+        self._mask = sample_mask(p, features.shape[0])
 
     def read(self, rows: slice) -> Tensor:
-        """Return some rows with what was dropped from them."""
-        with reseeded(self._seed + rows.start):
-            return dropout(self._features.read(rows), self._probability)
+        """Return some rows with entries dropped."""
+        block, mask = self._features.read(rows), self._mask
+        if mask is None:
+            return block
+        own = mask._replace(nodes=mask.nodes[rows])
+        return own.drop_((block * mask.scale).contiguous())
 
 
 Input = Tensor | Operator | MappedFeatures
 """What a module takes as x, [n, F]."""
 
 
-class _Product(torch.autograd.Function):
+class _BlockedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: _InBlocks, weight: Tensor) -> Tensor:
         ctx.matrix = matrix

@@ -1,40 +1,17 @@
-"""The training loop: batches, objective, stopping rules, metrics, checkpoints.
+"""The training loop: batches, stopping rules, checkpoints and distributed training.
 
-**Optimiser and stopping rule belong to the setting.** GCN's program keeps the last
-weights and watches the mean of the validation loss; GAT's waits for loss or accuracy;
-GraphSAGE and MixHop take plain gradient steps. `stopping` and `optimizer` say so.
+Optimizer and stopping rule are parameters, because the original programs differ: GCN
+keeps the last weights and watches the mean validation loss, GAT watches loss and score,
+GraphSAGE and MixHop take plain gradient steps.
 
-**A module may be trained in phases**, each with weights and an aim of its own. Those
-that validation nodes judge share the epochs, and patience ends them one by one; the
-epoch is chosen over all of them, and each begins with the best weights so far. What
-others train is in no history. What a phase needs besides weights (labels that were
-drawn, pairs) the loop holds, not the module, which knows no graph.
+A checkpoint is written after a whole epoch: weights, optimizer, random state, history
+and best weights. Tensors are written first, under the name of their checksum; replacing
+`checkpoint.json` makes them count, so a kill leaves the old state or the new one.
 
-**A checkpoint is a whole epoch**: weights, optimiser, random state, history, best
-weights, what the phase was given. The rule's state follows from the history, the order
-of batches from seed and epoch. Tensors are written under their checksum's name, and
-count once a `checkpoint.json` that names them has replaced the old one: a kill leaves
-one or the other. It says what is trained, and anything else is refused. The folder is
-locked while it is trained into. Ctrl-C comes in mid-epoch, so a copy of the last whole
-epoch is at hand.
-
-**What helps products, the loop does and nobody sees.** A module that `renumbers` gets
-the whole graph in an order in which neighbours are close to each other in memory; the
-target still names nodes as everybody else does, and dropout goes by those names. An
-evaluation and the step after it have the same weights: what they share is made once,
-while the module is `remembering`.
-
-**Several processes may train one model** (`Crew`), each on its rows of the graph. What
-they find is the same to the bit however many they are; from one process that has the
-whole graph they differ in the order of sums alone.
-
-**Threads wait quietly.** torch's threads spin while they wait, and where another
-program is busy an epoch then takes several times as long. So small graphs use one
-thread, and models whose products are ours leave torch one also on larger graphs with
-few features, while products keep theirs (`threads_of`). For larger ones the command
-line sets `OMP_WAIT_POLICY=PASSIVE` before torch is loaded: torch's wheels bring GNU's
-OpenMP, which reads how to wait when it is loaded and has no call to change it later. A
-library does not change its host's environment: set the variable yourself.
+torch's threads spin while they wait, which takes several times as long where another
+program is busy. So small graphs use one thread. For larger ones the command line sets
+`OMP_WAIT_POLICY=PASSIVE` before torch is loaded; a library does not change the
+environment of its host.
 """
 
 import lazy_loader

@@ -1,65 +1,78 @@
-from .batches import HasRows as HasRows, TakesRows as TakesRows, gather as gather
+from .batches import (
+    HasRows as HasRows,
+    TakesRows as TakesRows,
+    receptive_field as receptive_field,
+)
+from .calibration import (
+    BINS as BINS,
+    ReliabilityBin as ReliabilityBin,
+    calibration_error as calibration_error,
+    chance_error as chance_error,
+    class_bins as class_bins,
+    fit_temperature as fit_temperature,
+    reliability_bins as reliability_bins,
+    softmax as softmax,
+)
 from .checkpoint import (
     MANIFEST as MANIFEST,
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
-    SPREAD as SPREAD,
     Checkpoint as Checkpoint,
-    Epoch as Epoch,
-    Sha256 as Sha256,
     Stage as Stage,
     check_resume as check_resume,
-    checkpoint_files as checkpoint_files,
     find_stage as find_stage,
     holds_state as holds_state,
     identify as identify,
+)
+from .distributed import (
+    SINGLE as SINGLE,
+    Communicator as Communicator,
+    RowParallelOperator as RowParallelOperator,
+    SingleProcess as SingleProcess,
+    TorchGroup as TorchGroup,
+    predict_rows as predict_rows,
+    row_bounds as row_bounds,
+)
+from .intervals import (
+    CONFIDENCE as CONFIDENCE,
+    bootstrap as bootstrap,
+    mean_interval as mean_interval,
+    percentiles as percentiles,
+    wilson as wilson,
+)
+from .loop import (
+    TrainConfig as TrainConfig,
+    TrainResult as TrainResult,
+    class_weights as class_weights,
+    fit_module as fit_module,
+    train as train,
+)
+from .manifest import (
+    Sha256 as Sha256,
     plain as plain,
     read_signed as read_signed,
     read_tensors as read_tensors,
     signed as signed,
     to_bytes as to_bytes,
 )
-from .crew import (
-    ALONE as ALONE,
-    Crew as Crew,
-    SpreadOperator as SpreadOperator,
-    Workers as Workers,
-    balanced as balanced,
-    count_blocks as count_blocks,
-    cut_nodes as cut_nodes,
-)
-from .loop import (
-    TrainConfig as TrainConfig,
-    TrainResult as TrainResult,
-    fit_module as fit_module,
-    is_small as is_small,
-    threads_for as threads_for,
-    train as train,
-)
 from .metrics import (
-    BINS as BINS,
-    CONFIDENCE as CONFIDENCE,
     OF_TWO_CLASSES as OF_TWO_CLASSES,
-    ReliabilityBin as ReliabilityBin,
     average_precision as average_precision,
-    bootstrap as bootstrap,
     brier as brier,
-    calibration_error as calibration_error,
-    chance_error as chance_error,
-    class_bins as class_bins,
     confusion_matrix as confusion_matrix,
-    fit_temperature as fit_temperature,
     log_loss as log_loss,
     macro_f1 as macro_f1,
-    mean_interval as mean_interval,
     per_class as per_class,
-    percentiles as percentiles,
     pr_auc as pr_auc,
     rarer_class as rarer_class,
-    reliability_bins as reliability_bins,
     roc_auc as roc_auc,
     score as score,
-    softmax as softmax,
-    wilson as wilson,
 )
-from .objective import class_weights as class_weights
+from .seeding import (
+    random_problem as random_problem,
+    random_state as random_state,
+    seeded as seeded,
+    set_random_state as set_random_state,
+)
+from .stopping import Epoch as Epoch
+from .threads import is_small as is_small, threads_for as threads_for

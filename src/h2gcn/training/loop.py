@@ -1,64 +1,53 @@
-"""The training loop: what it minimises, by which steps, and on how many threads.
-
-Small work has one thread (`threads_for`), which is quicker than to share it.
-"""
+"""The training loop: epochs of steps and validation, in one or several phases."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from math import inf
-from threading import Lock, local
+from functools import partial
+from inspect import unwrap
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
-from h2gcn.graph import Graph, Split
+from h2gcn.graph import Split
 from h2gcn.models import NodeModule, Phase
-from h2gcn.ring_table import Input, TableInput
+from h2gcn.ring_table import Input
 from h2gcn.sparse import (
     LinearMap,
-    Operator,
     Target,
-    kept_workspace,
-    own_threads,
-    seeded,
     steady_memory,
 )
-from h2gcn.training.batches import Feed, Subgraph
-from h2gcn.training.checkpoint import (
-    RULES,
-    Checkpoint,
-    Epoch,
-    PhasedRule,
-    Tensors,
-    TrainingState,
-)
-from h2gcn.training.crew import ALONE, Crew
+from h2gcn.training.batches import Batches, Subgraph, make_batches
+from h2gcn.training.checkpoint import Checkpoint
+from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
 from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
-from h2gcn.training.objective import CLASS_WEIGHTS, class_weights, node_loss
-from h2gcn.training.optimizers import OPTIMIZERS, make_optimizer
+from h2gcn.training.seeding import seeded
+from h2gcn.training.state import Tensors, TrainingState
+from h2gcn.training.stopping import RULES, Epoch, PhasedRule
+from h2gcn.training.threads import threads_for
 
 __all__ = [
-    "Epoch",
     "TrainConfig",
     "TrainResult",
+    "class_weights",
     "fit_module",
-    "is_small",
-    "threads_for",
-    "threads_of",
+    "make_optimizer",
+    "node_loss",
     "train",
 ]
 
-PRIOR_EPOCHS = 400
-"""How long a prior is trained on its own, as in CPGNN's program."""
+PRIOR_EPOCHS = 400  # of a part that is trained first, as in CPGNN's program
+CLASS_WEIGHTS = ("balanced",)
 
 
 @dataclass(frozen=True)
@@ -125,7 +114,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What training gave; the model holds the weights of the best epoch."""
+    """The result of training; the model holds the weights of the best epoch."""
 
     best_epoch: int
     val_score: float
@@ -146,26 +135,26 @@ def train(
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
     spent: float = 0.0,
-    crew: Crew = ALONE,
+    comm: Communicator = SINGLE,
 ) -> TrainResult:
     """Train a model in place and leave it with the weights of its best epoch.
 
-    Which epoch that is, the rule `config.stopping` says. The test part of the split
-    is never looked at. Ctrl-C ends the training and keeps the best epoch so far.
+    `config.stopping` chooses that epoch. The test part of the split is not used.
+    Ctrl-C ends the training and keeps the best epoch so far.
 
-    A model may be trained in phases. Those that the validation nodes judge share the
-    epochs equally; patience ends a phase, and the last one the training. What another
-    phase trains is trained before the next of them, and is in no history. Each begins
-    with the best weights so far, and the best epoch is that of all phases.
+    A model may be trained in phases. Those without `steps` share the epochs equally;
+    patience ends a phase, and the last one the training. A phase with `steps` is
+    trained before the next of them, and is not in the history. Each begins with the
+    best weights so far, and the best epoch is that of all phases.
 
     Parameters
     ----------
     model
-        `model(x, operators, target)` gives logits.
+        `model(x, operators, target)` returns logits.
     x
         Features, [n, F].
     operators
-        The model's operators of this graph, [n, n] each.
+        The model's propagation matrices, [n, n] each.
     y
         Class indices, [n].
     split
@@ -177,61 +166,35 @@ def train(
     on_epoch
         Called after every epoch.
     checkpoint
-        Where to leave the state now and then, at Ctrl-C and at the end; the training
-        goes on from what was found there, to the same bits.
+        Where to write the state now and then, at Ctrl-C and at the end; the training
+        goes on from the state that it found, with the same bits.
     spent
-        Seconds of work before this, which the result counts in.
-    crew
-        Who trains. Of several workers, each is given its own rows of `x` and of the
-        operators, and all of `y` and of the split.
+        Seconds of earlier work, which the result includes.
+    comm
+        The processes that train together. Each passes its own rows of `x` and of the
+        operators, and all of `y` and of the split; rank 0 alone has the checkpoint.
     """
     if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
         raise InputError(
             f"the metric {config.metric} needs both classes among the validation "
             "nodes; they are all of one."
         )
-    device = next(model.parameters()).device
-    split = crew.arrange(split)
-    feed = crew.feed(model, x, operators, split, config.batch_size, seed)
-    labels = torch.from_numpy(y).to(device)
-    train_nodes = torch.from_numpy(split.train).to(device)
-    weights = class_weights(config.class_weight, labels, train_nodes)
-    optimizer = make_optimizer(config.optimizer, model, config.learning_rate, config.l2)
-    steps = _Steps(
-        model, x, operators, feed, labels, train_nodes, weights, optimizer, crew
-    )
-    stretches = _stretches(model.phases(), config.epochs)
-    lengths = [length for _, length in stretches]
-    rule = PhasedRule(config.stopping, config.patience, lengths)
-    state = TrainingState(model, optimizer, rule, spent)
-    wanted, wanted_here = y[split.val], labels[split.val]
+    trainer = _Trainer(model, x, operators, y, split, config, seed, comm)
+    state = TrainingState(model, trainer.optimizer, trainer.rule, spent)
     interrupted = False
-    with seeded(seed, device), threads_of(model, x, operators), ExitStack() as during:
-        during.enter_context(kept_workspace())
-        during.enter_context(model.remembering())
-        during.enter_context(crew.at_work())
-        if checkpoint is not None:
-            checkpoint.restore(state, lambda: steps.probe(stretches, rule, state))
-        begun = len(state.history)
+    with ExitStack() as stack:
+        stack.enter_context(seeded(seed, trainer.labels.device))
+        stack.enter_context(threads_for([x, *operators]))
+        stack.enter_context(model.remembering())
+        trainer.restore(state, checkpoint)
+        first = len(state.history) + 1
         try:
             while not state.stopped and len(state.history) < config.epochs:
-                number = len(state.history) + 1
-                phases, _ = stretches[rule.phase]
-                if rule.fresh:
-                    steps.begin(phases, state)
-                loss = steps.take(phases[-1], number, state.given)
-                logits = crew.join(_logits(model, feed.validation()))
-                _check_finite(number, loss, logits)
-                epoch = Epoch(
-                    number,
-                    loss,
-                    score(config.metric, wanted, logits.cpu().numpy()),
-                    _validation_loss(model, logits, wanted_here, weights, config),
-                )
+                epoch = trainer.run_epoch(state)
                 state.add(epoch)
-                if number == begun + 1:  # all further ones are like each other
-                    during.enter_context(steady_memory())
-                if checkpoint is not None and crew.chief:
+                if epoch.number == first:  # later epochs need the same memory
+                    stack.enter_context(steady_memory())
+                if checkpoint is not None:
                     checkpoint.keep(state)
                 if on_epoch is not None:
                     on_epoch(epoch)
@@ -239,7 +202,7 @@ def train(
             interrupted = True
             if state.best is None:
                 raise
-    if checkpoint is not None and crew.chief:
+    if checkpoint is not None:
         checkpoint.save()
     best = state.best
     assert best is not None  # every rule keeps the first epoch
@@ -249,138 +212,166 @@ def train(
     return TrainResult(best.number, best.val_score, history, seconds, interrupted)
 
 
-Stretch = tuple[tuple[Phase, ...], int]
-"""Phases, of which the last is judged and has so many epochs."""
+class _PhaseGroup(NamedTuple):
+    """Phases of which the last is validated and has so many epochs."""
+
+    phases: tuple[Phase, ...]
+    epochs: int
 
 
-def _stretches(phases: Sequence[Phase], epochs: int) -> list[Stretch]:
-    """Return the phases up to each judged one, with an equal share of the epochs."""
-    judged = [place for place, phase in enumerate(phases) if phase.steps is None]
-    assert judged[-1:] == [len(phases) - 1]  # nothing is trained for nothing
-    shares = [len(part) for part in np.array_split(np.arange(epochs), len(judged))]
-    firsts = [0, *(place + 1 for place in judged)]
+def _group_phases(phases: Sequence[Phase], epochs: int) -> list[_PhaseGroup]:
+    """Group the phases up to each validated one, with an equal part of the epochs."""
+    validated = [i for i, phase in enumerate(phases) if phase.steps is None]
+    assert validated[-1:] == [len(phases) - 1]  # nothing is trained in vain
+    lengths = [len(part) for part in np.array_split(np.arange(epochs), len(validated))]
+    starts = [0, *(i + 1 for i in validated)]
     return [
-        (tuple(phases[first : last + 1]), share)
-        for first, last, share in zip(firsts, judged, shares, strict=False)
-        if share
+        _PhaseGroup(tuple(phases[start : last + 1]), length)
+        for start, last, length in zip(starts, validated, lengths, strict=False)
+        if length
     ]
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """What the steps of a training are made of, in each of its phases.
+class _Trainer:
+    """The steps and validations of a training, in each of its phases."""
 
-    Parameters
-    ----------
-    model
-        What is trained.
-    x, operators
-        Of the whole graph.
-    feed
-        What each step sees of it.
-    labels
-        Class indices, [n]; the model is shown those of training nodes.
-    index
-        The training nodes, [m].
-    weights
-        Of the classes, [C]; None where all count alike.
-    optimizer
-        Of the model's weights.
-    crew
-        Who takes them.
-    """
+    def __init__(
+        self,
+        model: NodeModule,
+        x: Input,
+        operators: Sequence[LinearMap],
+        y: NDArray[np.int64],
+        split: Split,
+        config: TrainConfig,
+        seed: int,
+        comm: Communicator,
+    ) -> None:
+        device = next(model.parameters()).device
+        self.model, self.x, self.operators = model, x, operators
+        self.config, self.comm = config, comm
+        self.batches = _make_batches(model, x, operators, split, config, seed, comm)
+        self.labels = torch.from_numpy(y).to(device)
+        self.train_nodes = torch.from_numpy(split.train).to(device)
+        # Gathered rows are in ascending order.
+        self.val_nodes = split.val if comm is SINGLE else np.sort(split.val)
+        self.val_y = y[self.val_nodes]
+        self.class_weights = class_weights(
+            config.class_weight, self.labels, self.train_nodes
+        )
+        self.optimizer = make_optimizer(
+            config.optimizer, model, config.learning_rate, config.l2
+        )
+        self.groups = _group_phases(model.phases(), config.epochs)
+        lengths = [group.epochs for group in self.groups]
+        self.rule = PhasedRule(config.stopping, config.patience, lengths)
 
-    model: NodeModule
-    x: Input
-    operators: Sequence[LinearMap]
-    feed: Feed
-    labels: Tensor
-    index: Tensor
-    weights: Tensor | None
-    optimizer: torch.optim.Optimizer
-    crew: Crew
+    def restore(self, state: TrainingState, checkpoint: Checkpoint | None) -> None:
+        """Go on from the checkpoint that rank 0 found, if there is one."""
+        probe = partial(self._probe, state)
+        snapshot = self.comm.broadcast(checkpoint.found if checkpoint else None)
+        if checkpoint is not None:
+            checkpoint.restore(state, probe)
+        elif snapshot is not None:
+            state.restore(snapshot, probe)
 
-    def begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
-        """Do all that comes before the epochs of the last of some phases.
+    @torch.no_grad()
+    def _probe(self, state: TrainingState) -> None:
+        """Fail where tensors of a checkpoint are not what the steps of a phase need."""
+        if not self.rule.is_new_phase:
+            phase = self.groups[self.rule.phase].phases[-1]
+            self.model.eval()
+            self.model.objective(
+                phase, self.x, self.operators, state.prepared, self.class_weights
+            )
 
-        Those before it are trained here, each after what it needs was prepared.
-        """
+    def run_epoch(self, state: TrainingState) -> Epoch:
+        """Take the steps of the next epoch, and validate it."""
+        number = len(state.history) + 1
+        phases, _ = self.groups[self.rule.phase]
+        if self.rule.is_new_phase:
+            self._begin(phases, state)
+        loss = self._take_steps(phases[-1], number, state.prepared)
+        logits = self.comm.all_gather(_predict(self.model, self.batches.validation()))
+        _check_finite(number, loss, logits)
+        val_score = score(self.config.metric, self.val_y, logits.cpu().numpy())
+        return Epoch(number, loss, val_score, self._validation_loss(logits))
+
+    def _begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
+        """Train the phases before the last, and prepare that one."""
         if state.best is not None:
             self.model.load_state_dict(state.best_weights)
+        labels = self.labels[self.train_nodes]
         for phase in phases:
             self.optimizer.state.clear()
             self.model.eval()
             with torch.no_grad():
-                state.given = self.model.prepare(
+                state.prepared = self.model.prepare(
                     phase,
                     self.x,
                     self.operators,
-                    self.labels[self.index],
-                    self.index,
-                    state.given,
+                    labels,
+                    self.train_nodes,
+                    state.prepared,
                 )
             for _ in range(phase.steps or 0):
-                loss = self.take(phase, 0, state.given)
+                loss = self._take_steps(phase, 0, state.prepared)
                 _check_finite(len(state.history) + 1, loss)
 
-    def take(self, phase: Phase, epoch: int, given: Tensors) -> float:
-        """Take the steps of an epoch; return the mean loss of their nodes."""
+    def _take_steps(self, phase: Phase, epoch: int, prepared: Tensors) -> float:
+        """Take the steps of an epoch; return the mean loss over their nodes."""
         self.model.train()
-        total, nodes = 0.0, 0
-        for part in self.feed.steps(epoch):
-            self.optimizer.zero_grad(set_to_none=True)
-            loss = self._loss(phase, part, given)
-            penalty = self.model.penalty()
-            if penalty is not None:
-                loss = loss + penalty
+        total, n_nodes = 0.0, 0
+        for batch in self.batches.steps(epoch):
+            # All processes take a step together, on all training nodes.
+            n = len(batch.nodes) if self.comm is SINGLE else len(self.train_nodes)
+            self.optimizer.zero_grad()
+            loss = self._loss(phase, batch, n, prepared)
             loss.backward()
-            mean = loss.item()
+            for weight in self.model.parameters():
+                if weight.grad is not None:
+                    self.comm.all_reduce(weight.grad)
+            total += self.comm.all_reduce(loss.detach()).item() * n
+            n_nodes += n
             self.optimizer.step()
-            count = self.crew.count(len(part.nodes), len(self.index))
-            total += mean * count
-            nodes += count
-        return total / nodes
+        return total / n_nodes
 
-    def _loss(self, phase: Phase, part: Subgraph, given: Tensors) -> Tensor:
-        own = self.model.objective(phase, part.x, part.operators, given, self.weights)
-        if own is not None:
-            return own
-        logits = self.model(part.x, part.operators, part.target)
-        count = self.crew.count(len(part.nodes), len(self.index))
-        labels = self.labels[part.nodes]
-        return self.crew.loss(logits, part.nodes, labels, self.weights, count)
+    def _loss(self, phase: Phase, batch: Subgraph, n: int, prepared: Tensors) -> Tensor:
+        loss = self.model.objective(
+            phase, batch.x, batch.operators, prepared, self.class_weights
+        )
+        if loss is None:
+            logits = self.model(batch.x, batch.operators, batch.target)
+            loss = node_loss(logits, self.labels[batch.nodes], self.class_weights, n)
+        penalty = self.model.penalty()
+        return loss if penalty is None else loss + penalty / self.comm.size
 
-    @torch.no_grad()
-    def probe(
-        self, stretches: Sequence[Stretch], rule: PhasedRule, state: TrainingState
-    ) -> None:
-        """Fail where what a checkpoint had for a phase is not what its steps need."""
-        if not rule.fresh:
-            phase = stretches[rule.phase][0][-1]
-            self.model.eval()
-            self.model.objective(
-                phase, self.x, self.operators, state.given, self.weights
-            )
+    def _validation_loss(self, logits: Tensor) -> float:
+        labels = self.labels[self.val_nodes]
+        loss = node_loss(logits, labels, self.class_weights, len(labels)).item()
+        if self.config.stopping != "loss-mean":
+            return loss
+        squares = (w.square().sum().item() for w in self.model.regularised())
+        return loss + self.config.l2 * sum(squares)
+
+
+def _make_batches(
+    model: NodeModule,
+    x: Input,
+    operators: Sequence[LinearMap],
+    split: Split,
+    config: TrainConfig,
+    seed: int,
+    comm: Communicator,
+) -> Batches:
+    if isinstance(comm, TorchGroup):
+        return OwnRows(x, operators, split, comm.own)
+    return make_batches(model, x, operators, split, config.batch_size, seed)
 
 
 @torch.no_grad()
-def _logits(model: NodeModule, parts: Iterable[Subgraph]) -> Tensor:
+def _predict(model: NodeModule, batches: Iterable[Subgraph]) -> Tensor:
     model.eval()
-    return torch.cat([model(part.x, part.operators, part.target) for part in parts])
-
-
-def _validation_loss(
-    model: NodeModule,
-    logits: Tensor,
-    labels: Tensor,
-    weights: Tensor | None,
-    config: TrainConfig,
-) -> float:
-    loss = node_loss(logits, labels, weights).item()
-    if config.stopping != "loss-mean":
-        return loss
-    penalised = (w.square().sum().item() for w in model.regularised())
-    return loss + config.l2 * sum(penalised)
+    return torch.cat([model(part.x, part.operators, part.target) for part in batches])
 
 
 def _check_finite(epoch: int, loss: float, logits: Tensor | None = None) -> None:
@@ -390,6 +381,74 @@ def _check_finite(epoch: int, loss: float, logits: Tensor | None = None) -> None
             f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
             "learning rate, or scaled features."
         )
+
+
+def class_weights(name: str | None, labels: Tensor, train: Tensor) -> Tensor | None:
+    """Return a weight for each class, [C], or None where all nodes count alike.
+
+    Parameters
+    ----------
+    name
+        "balanced": the weights of each class have the same sum over the training
+        nodes, and their mean over the nodes is 1; or None.
+    labels
+        Class indices, [n].
+    train
+        The training nodes, [m].
+
+    Examples
+    --------
+    >>> class_weights("balanced", torch.tensor([0, 0, 0, 1]), torch.arange(4))
+    tensor([0.6667, 2.0000])
+    """
+    if name is None:
+        return None
+    counts = torch.bincount(labels[train], minlength=int(labels.max()) + 1)
+    n_present = torch.count_nonzero(counts)
+    weights = len(train) / (n_present * counts.clamp(min=1))
+    return torch.where(counts > 0, weights, 1.0)  # absent classes are in no step
+
+
+def node_loss(logits: Tensor, labels: Tensor, weights: Tensor | None, n: int) -> Tensor:
+    """Return the cross-entropy of some nodes, weighted by class, divided by `n`."""
+    if weights is None:
+        return functional.cross_entropy(logits, labels, reduction="sum") / n
+    # Dividing by the weights of a batch, as reduction="mean" does, would cancel them
+    # where the batch has one class only.
+    losses = functional.cross_entropy(logits, labels, reduction="none")
+    return (losses * weights[labels].to(losses.dtype)).sum() / n
+
+
+Optimizer = type[torch.optim.Adam] | type[torch.optim.SGD]
+
+
+def _without_dynamo(optimizer: Optimizer) -> Optimizer:
+    """Unwrap the methods that load torch's compiler, which takes longer than torch."""
+    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: unwrap(getattr(optimizer, name)) for name in names}
+    methods["step"] = torch.no_grad()(unwrap(optimizer.step))
+    return type(optimizer.__name__, (optimizer,), methods)
+
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "adam": _without_dynamo(torch.optim.Adam),
+    "sgd": _without_dynamo(torch.optim.SGD),
+}
+
+
+def make_optimizer(
+    name: str, model: NodeModule, learning_rate: float, l2: float
+) -> torch.optim.Optimizer:
+    """Return a new optimizer of a model's weights; `l2` is w in the penalty w·‖W‖²."""
+    decayed = model.regularised()
+    ids = {id(weight) for weight in decayed}
+    others = [weight for weight in model.parameters() if id(weight) not in ids]
+    # The gradient of w·‖W‖² is 2w·W, and torch's weight_decay adds weight_decay·W.
+    groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": 2 * l2}]
+    if others:
+        groups.append({"params": others, "weight_decay": 0.0})
+    fused = next(model.parameters()).device.type in ("cpu", "cuda")
+    return OPTIMIZERS[name](groups, lr=learning_rate, fused=fused)
 
 
 def fit_module(
@@ -403,7 +462,7 @@ def fit_module(
     seed: int = 0,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: Checkpoint | None = None,
-    crew: Crew = ALONE,
+    comm: Communicator = SINGLE,
 ) -> TrainResult:
     """Fit a module in place: what is trained first, what the labels say, its weights.
 
@@ -422,11 +481,18 @@ def fit_module(
         if train(part, x, (), y, split, first, seed=seed).interrupted:
             raise KeyboardInterrupt  # a part alone is not the model
     if new:
-        labels, index = (torch.from_numpy(a) for a in (y[split.train], split.train))
+        train_nodes, val_nodes = (
+            (
+                torch.from_numpy(y[part]).to(x.device),
+                torch.from_numpy(part).to(x.device),
+            )
+            for part in (split.train, split.val)
+        )
         module.eval()
         with torch.no_grad(), seeded(seed, x.device):
-            module.initialise(x, operators, labels.to(x.device), index.to(x.device))
-    learner, result = module.learner(), TrainResult(0, 0.0, (), 0.0)
+            module.set_validation(*val_nodes)
+            module.initialise(x, operators, *train_nodes)
+    learner, result = module.learner(), TrainResult(module.best_iteration, 0.0, (), 0.0)
     if any(True for _ in module.parameters()):
         result = train(
             learner,
@@ -439,7 +505,7 @@ def fit_module(
             on_epoch=on_epoch,
             checkpoint=checkpoint,
             spent=time.perf_counter() - start,
-            crew=crew,
+            comm=comm,
         )
         if learner is module:
             return result
@@ -450,82 +516,3 @@ def fit_module(
         logits = module(x, operators, target).cpu().numpy()
     val_score = score(config.metric, y[split.val], logits)
     return replace(result, val_score=val_score, seconds=time.perf_counter() - start)
-
-
-SMALL = 2**20
-"""Entries of features and operators together, below which one thread is quicker."""
-SMALL_GRAPH = 500_000
-"""Walks of length two below which a graph counts as small."""
-
-_LOCK = Lock()
-_BEFORE: list[int] = []
-"""How many threads there were, once for each who has set them to one."""
-_HERE = local()
-"""Whether this thread is one of those."""
-
-
-def is_small(graph: Graph) -> bool:
-    """Return whether one thread is for all that is done with a graph."""
-    # Walks of length two bound the entries of the 2-hop ring.
-    return int((graph.degrees**2).sum()) < SMALL_GRAPH
-
-
-@contextmanager
-def threads_for(factors: Sequence[object], *, small: bool = False) -> Iterator[None]:
-    """Have torch use one thread while something is done with small matrices.
-
-    torch keeps the number partly for each thread, partly for all: whoever comes while
-    others are here gives back, in its own thread, what the first of them found.
-
-    Parameters
-    ----------
-    factors
-        The matrices that are multiplied: tensors and operators.
-    small
-        Whether the work is known to be small, whatever the matrices; see `is_small`.
-    """
-    inside = getattr(_HERE, "inside", False)
-    if inside or not (small or sum(map(_entries, factors)) < SMALL):
-        yield
-        return
-    with _LOCK:
-        _BEFORE.append(_BEFORE[-1] if _BEFORE else torch.get_num_threads())
-        torch.set_num_threads(1)
-    _HERE.inside = True
-    try:
-        yield
-    finally:
-        _HERE.inside = False
-        with _LOCK:
-            torch.set_num_threads(_BEFORE.pop())
-
-
-@contextmanager
-def threads_of(
-    model: NodeModule, x: Input, operators: Sequence[LinearMap]
-) -> Iterator[None]:
-    """Have torch use as many threads as are quickest for the epochs of a model.
-
-    Parameters
-    ----------
-    model
-        Where its products with operators are ours, torch's threads are for the rest.
-    x, operators
-        Of the whole graph.
-    """
-    if not model.own_products:
-        with threads_for([x, *operators]):
-            yield
-        return
-    others = [op for op in operators if not isinstance(op, Operator)]
-    with own_threads(), threads_for([x, *others]):
-        yield
-
-
-def _entries(factor: object) -> float:
-    """Return the stored entries of a matrix in memory; all others are large."""
-    if isinstance(factor, Tensor):
-        return factor.numel()
-    if isinstance(factor, TableInput):
-        return factor.entries
-    return factor.scipy.nnz if isinstance(factor, Operator) else inf

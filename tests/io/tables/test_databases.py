@@ -173,7 +173,7 @@ def test_a_query_that_is_not_one_select_is_refused(address: str, query: str) -> 
     assert f"the edges of {kind}:" in message
     assert count(address) == before == 2
     if query.startswith(("DELETE", "PRAGMA")):
-        assert "the query must be one SELECT, which changes nothing. Got " in message
+        assert "the query must be one SELECT, which changes nothing, got " in message
     if not query:
         assert "a query is missing; write it as 'sqlite:shop.db?SELECT" in message
 
@@ -208,7 +208,7 @@ def test_no_file_is_made(sqlite: str, duckdb: str, tmp_path: Path, query: str) -
         assert sorted(tmp_path.iterdir()) == there
     there = sorted(tmp_path.iterdir())
     message = refusal(duckdb, edges=f"COPY people TO '{tmp_path / 'x.csv'}'")
-    assert "must be one SELECT, which changes nothing. Got COPY." in message
+    assert "must be one SELECT, which changes nothing, got COPY" in message
     assert sorted(tmp_path.iterdir()) == there
 
 

@@ -312,7 +312,7 @@ def test_what_would_take_too_much_memory_is_left_out(
     graph = read(folder, edges)
     assert carried(graph).names == ("w", "v")
     note = (
-        "edge column 'kind' is left out: it would take 0.0 GB more; 'edge_features' "
+        "edge column 'kind' is left out: it would take 0.0 GB more; edge_features=… "
         "takes the columns that it names"
     )
     assert graph.record.notes[-1] == note
@@ -388,7 +388,7 @@ def test_a_weight_is_kept_among_columns_that_are_named(folder: Path) -> None:
     ("name", "edges", "message"),
     [
         ("amuont", POSITIVE, "there is no column 'amuont'.*amount"),
-        ("amount", PAYMENTS, "payments: 'edge_weight': an edge cannot weigh less than"),
+        ("amount", PAYMENTS, "payments: edge_weight must hold no negative weight"),
         ("kind", POSITIVE, "payments: edge_weight must name a column of numbers"),
         ("from", POSITIVE, "'from' holds the ends of edges"),
     ],

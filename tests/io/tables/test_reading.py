@@ -360,8 +360,8 @@ def test_all_mistakes_are_told_together(folder: Path) -> None:
     number = "must hold a finite number in each row, of 32 bits, got a missing value at"
     median = "fill_missing=True puts the median of the column there"
     assert str(caught.value) == (
-        f"{nodes}: no column of node ids (id, node, node_id) was found; name it with "
-        f"'id_column'. {columns}; "
+        f"{nodes}: no column of node ids (id, node, node_id) was found; "
+        f"id_column=… names it. {columns}; "
         f"{nodes}: there is no column 'town'. {columns}; "
         f"{nodes}: column 'pay' {number} line 2; {median}; "
         f"{nodes}: column 'debt' {number} line 3; {median}; "
@@ -457,7 +457,9 @@ def test_without_ids_the_edge_table_is_looked_at_all_the_same(folder: Path) -> N
         nodes="key,f\na,1\n",
         edges="source,target,pay\na,b,1\na,c,2\nb,c,?\n",
     )
-    with pytest.raises(InputError, match=r"'id_column'\. .*'pay' cannot be used: it"):
+    with pytest.raises(
+        InputError, match=r"id_column=… names.*'pay' cannot be used: it"
+    ):
         read_graph(folder, options=TableOptions(edge_features=("pay",)))
 
 
@@ -469,7 +471,7 @@ def test_mistakes_that_follow_from_a_misspelt_name_are_not_told(folder: Path) ->
     assert "finite" not in str(caught.value)
     # Of ids that are not known to be such, nothing is asked.
     write(folder, nodes="key,f\n7,1\n8,2\nx9,3\n", edges="source,target\n7,8\n")
-    with pytest.raises(InputError, match=r"'id_column'\. Columns: 'key', 'f'\.$"):
+    with pytest.raises(InputError, match=r"names it\. Columns: 'key', 'f'\.$"):
         read_graph(folder)
 
 
@@ -574,7 +576,7 @@ def test_ends_are_not_guessed_among_several_columns_of_ids(folder: Path) -> None
     write(folder, edges="deal,payer,payee\nb,007,c\nc,c,b\n")
     with pytest.raises(InputError, match=r"'deal', 'payer', 'payee' all hold ids") as e:
         read_graph(folder)
-    assert "'source_column' and 'target_column' say which" in str(e.value)
+    assert "source_column=… and target_column=… say which" in str(e.value.hint)
     options = TableOptions(source_column="payer", target_column="payee")
     assert read_graph(folder, options=options).adj.toarray()[0, 2] == 1
     # Weights are few, even where ids are numbers.

@@ -179,7 +179,7 @@ class InputTable:
             columns = [_plain(column) for column in table.columns]
         except pa.ArrowException as error:
             raise InputError(
-                f"{self.path}: the table cannot be read ({one_line(error)})."
+                f"the table cannot be read ({one_line(error)}).", where=str(self.path)
             ) from None
         return pa.table(columns, names=list(only)) if only else table.select([])
 
@@ -392,7 +392,8 @@ class TableFile(InputTable):
     def _explain(self, error: object) -> InputError:
         if self.delimiter is None:
             return InputError(
-                f"{self.path}: the Parquet file cannot be read ({one_line(error)})."
+                f"the Parquet file cannot be read ({one_line(error)}).",
+                where=str(self.path),
             )
         broken = not_utf8(self.path)
         if broken is not None:
@@ -403,12 +404,15 @@ class TableFile(InputTable):
                 if len(record) != width:
                     cells = "cell" if len(record) == 1 else "cells"
                     return InputError(
-                        f"{self.path}: line {line} has {len(record)} {cells}, but the "
-                        f"header has {width}."
+                        f"line {line} has {len(record)} {cells}, but the "
+                        f"header has {width}.",
+                        where=str(self.path),
                     )
         except csv.Error:
             pass
-        return InputError(f"{self.path}: the table cannot be read ({one_line(error)}).")
+        return InputError(
+            f"the table cannot be read ({one_line(error)}).", where=str(self.path)
+        )
 
 
 def open_table(path: str | Path) -> TableFile:
@@ -417,8 +421,9 @@ def open_table(path: str | Path) -> TableFile:
     suffix = file.suffix.lower()
     if suffix not in TABLE_SUFFIXES:
         raise InputError(
-            f"{file}: a table must be one of {', '.join(TABLE_SUFFIXES)}. "
-            f"Got {file.suffix!r} instead."
+            f"a table must be one of {', '.join(TABLE_SUFFIXES)}",
+            value=file.suffix,
+            where=str(file),
         )
     delimiter = _DELIMITERS.get(suffix)
     if delimiter is None:
@@ -429,7 +434,7 @@ def open_table(path: str | Path) -> TableFile:
             raw = pq.read_schema(file).names
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise InputError(
-                f"{file}: the Parquet file cannot be read ({one_line(error)})."
+                f"the Parquet file cannot be read ({one_line(error)}).", where=str(file)
             ) from None
     else:
         (raw,) = _first_records(file, delimiter, 1)
@@ -446,7 +451,9 @@ def check_column_names(path: Path | Origin, columns: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in filter(None, columns):
         if name in seen:
-            raise InputError(f"{path}: two columns are called {excerpt(name)}.")
+            raise InputError(
+                f"two columns are called {excerpt(name)}.", where=str(path)
+            )
         seen.add(name)
 
 
@@ -489,12 +496,14 @@ def _first_records(file: Path, delimiter: str, count: int) -> list[list[str]]:
             if found:
                 return found
     except UnicodeDecodeError:
-        raise not_utf8(file) or InputError(f"{file}: the text is not UTF-8.") from None
+        raise not_utf8(file) or InputError(
+            "the text is not UTF-8.", where=str(file)
+        ) from None
     except csv.Error as error:
         raise InputError(
-            f"{file}: the header cannot be read ({one_line(error)})."
+            f"the header cannot be read ({one_line(error)}).", where=str(file)
         ) from None
-    raise InputError(f"{file}: the file is empty.")
+    raise InputError("the file is empty.", where=str(file))
 
 
 def _width(kind: pa.DataType) -> int:
@@ -684,20 +693,21 @@ class TableOptions:
         if (self.source_column is None) != (self.target_column is None):
             raise InputError(
                 "The source and the target column of the edge table must be given "
-                f"together. Got {self.source_column!r} and {self.target_column!r}."
+                f"together, got {self.source_column!r} and {self.target_column!r}"
             )
         for name, needed in (
             ("test_after", "time_column"),
             ("val_after", "test_after"),
         ):
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                raise InputError(f"The table option '{name}' needs '{needed}'.")
+                raise InputError(f"needs {needed}=…", param=name)
         ways = ("split_column", "test_after", "group_column")
         given = [name for name in ways if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(
-                f"The table options '{given[0]}' and '{given[1]}' are two ways to "
-                "split nodes; take one of them."
+                f"does not go with {given[0]}=…: they are two ways to split nodes",
+                param=given[1],
+                hint="take one of them",
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -815,8 +825,11 @@ def choose_roles(file: InputTable, options: TableOptions, mistakes: Mistakes) ->
             columns = [name for name in file.columns if name != INDEX]
             mistakes.add(
                 file.path,
-                f"{file.path}: no column of node ids ({', '.join(ID_NAMES)}) was "
-                f"found; name it with 'id_column'. Columns: {listed(columns)}.{hint}",
+                InputError(
+                    f"no column of node ids ({', '.join(ID_NAMES)}) was found",
+                    where=str(file.path),
+                    hint=f"id_column=… names it. Columns: {listed(columns)}.{hint}",
+                ),
             )
     elif id_column == INDEX and INDEX not in file.known:
         have = f"one of {len(file.index)} columns" if file.index else "none"
@@ -898,8 +911,11 @@ def _other_roles(
         if name in before or name in found:
             mistakes.add(
                 file.path,
-                f"{file.path}: column {name!r} cannot be '{option}' too: it holds "
-                "something else.",
+                InputError(
+                    f"cannot be column {name!r}, which holds something else",
+                    param=option,
+                    where=str(file.path),
+                ),
             )
             continue
         found[name] = what
@@ -910,15 +926,16 @@ def choose_ends(file: InputTable, options: TableOptions) -> tuple[str, str, bool
     """Return the source and the target column, and whether they were guessed."""
     if len(file.named) < 2:
         raise InputError(
-            f"{file.path}: an edge table must have two columns, source and target. "
-            f"Columns: {listed(file.columns)}."
+            f"an edge table must have two columns, source and target. "
+            f"Columns: {listed(file.columns)}.",
+            where=str(file.path),
         )
     source, target = options.source_column, options.target_column
     if source is not None and target is not None:
         if source == target:
             raise InputError(
-                f"{file.path}: source and target must be two columns. Got {source!r} "
-                "for both."
+                f"source and target must be two columns, got {source!r} for both",
+                where=str(file.path),
             )
         mistakes = Mistakes()
         for name in (source, target):
@@ -937,8 +954,9 @@ def require_column(file: InputTable, name: str) -> str:
     """Return the name of a column that is there, or raise with the nearest."""
     if name not in file.known:
         raise InputError(
-            f"{file.path}: there is no column {excerpt(name)}."
-            f"{nearest(name, file.columns)} Columns: {listed(file.columns)}."
+            f"there is no column {excerpt(name)}."
+            f"{nearest(name, file.columns)} Columns: {listed(file.columns)}.",
+            where=str(file.path),
         )
     return name
 
@@ -1038,8 +1056,8 @@ def as_written(file: InputTable, name: str, column: pa.ChunkedArray) -> pa.Chunk
         return column.cast(pa.large_string())
     except pa.ArrowException as error:
         raise InputError(
-            f"{file.path}: column {excerpt(name)} cannot be read as text "
-            f"({one_line(error)})."
+            f"column {excerpt(name)} cannot be read as text ({one_line(error)}).",
+            where=str(file.path),
         ) from None
 
 

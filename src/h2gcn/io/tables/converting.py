@@ -236,8 +236,9 @@ def convert_tables(
     options = TableOptions() if options is None else options
     if options.test_after is not None:
         raise InputError(
-            "A graph store holds the whole graph: 'test_after' is for training on "
-            "tables; convert without it."
+            "is for training on tables; a graph store holds the whole graph",
+            param="test_after",
+            hint="convert without it",
         )
     target = usable_path(folder)
     check_new_store(target)
@@ -255,7 +256,8 @@ def check_new_store(folder: Path) -> None:
     recover_store(folder)
     if (folder / MANIFEST).is_file():
         raise InputError(
-            f"{folder}: is a graph store already; remove it, or write to another place."
+            "is a graph store already; remove it, or write to another place.",
+            where=str(folder),
         )
     if not (folder / STATE).is_file():
         check_folder(folder, "a graph store", lambda _: False)
@@ -293,9 +295,10 @@ class _Plan:
             ends = choose_ends(edge_file, options)
             if ends[2] and len(edge_file.named) > 2:
                 raise InputError(
-                    f"{edge_file.path}: which columns are the ends of edges is not "
-                    "known; 'source_column' and 'target_column' name them. Columns: "
-                    f"{listed(edge_file.columns)}."
+                    "which columns are the ends of edges is not known. Columns: "
+                    f"{listed(edge_file.columns)}",
+                    where=str(edge_file.path),
+                    hint="source_column=… and target_column=… name them",
                 )
             self.time = time_column(edge_file, ends[:2], options)
             held = ends[:2] if self.time is None else (*ends[:2], self.time)
@@ -326,9 +329,11 @@ class _Plan:
             other = kind_word(edge_types[name])
             if "text" in (own, other) and own != other:
                 raise InputError(
-                    f"{self.edge_file.path}: column {excerpt(name)} holds {other}, but "
+                    f"column {excerpt(name)} holds {other}, but "
                     f"the ids of the nodes (column {excerpt(self.id_column)} of "
-                    f"{self.node_file.path}) are {own}; write ids alike in both tables."
+                    f"{self.node_file.path}) are {own}; write ids alike in both "
+                    "tables.",
+                    where=str(self.edge_file.path),
                 )
 
     @property
@@ -416,7 +421,7 @@ class _Work:
             around = usable_path(scratch)
             if not around.is_dir():
                 raise InputError(
-                    f"{around}: there is no such folder for scratch space."
+                    "there is no such folder for scratch space.", where=str(around)
                 )
             self.scratch = around / f"{target.name}.{SCRATCH}"
         used = psutil.Process().memory_info().rss
@@ -462,13 +467,14 @@ class _Work:
             return {}
         content = parse_json(read_own(file), file)
         if not isinstance(content, dict) or content.get("format") != STATE_FORMAT:
-            raise InputError(f"{file}: is not that of a conversion.")
+            raise InputError("is not that of a conversion.", where=str(file))
         stages = conform(dict[str, StageDone], content.get("stages"), file)
         first = stages.get("nodes")
         if first is not None and first.made_of != self.plan.made_of("nodes"):
             raise InputError(
-                f"{self.target}: holds a conversion of other tables, or by other "
-                "options, that was not finished; remove it, or write to another place."
+                "holds a conversion of other tables, or by other "
+                "options, that was not finished; remove it, or write to another place.",
+                where=str(self.target),
             )
         return stages
 
@@ -556,7 +562,9 @@ class _Work:
             column = file.read([plan.id_column], [plan.id_column])[plan.id_column]
             n = len(column)
             if n == 0:
-                raise InputError(f"{file.path}: the table has no rows, so no nodes.")
+                raise InputError(
+                    "the table has no rows, so no nodes.", where=str(file.path)
+                )
             names += self._ids(column)
             del column
             _release()
@@ -615,7 +623,7 @@ class _Work:
         if empty.any():
             where = file.place(int(np.argmax(empty)))
             raise InputError(
-                f"{file.path}: the id (column {name!r}) is empty at {where}."
+                f"the id (column {name!r}) is empty at {where}.", where=str(file.path)
             )
         self._check_memory(len(texts), PER_TEXT)
         twice = first_text_twice(trimmed, self.scratch, self.memory // 2)
@@ -625,8 +633,9 @@ class _Work:
                 raise _twice(file, one, twice)
             first, again = map(file.place, twice)
             raise InputError(
-                f"{file.path}: the node ids {excerpt(one)} and {excerpt(other)} differ "
-                f"only by blanks around them, at {first} and {again}."
+                f"the node ids {excerpt(one)} and {excerpt(other)} differ "
+                f"only by blanks around them, at {first} and {again}.",
+                where=str(file.path),
             )
         return self._texts(texts)
 
@@ -779,10 +788,11 @@ class _Work:
         free, need = shutil.disk_usage(self.target).free, 4 * count * n
         if need > free:
             raise InputError(
-                f"{self.plan.node_file.path}: column {excerpt(name)} has {count:,} "
+                f"column {excerpt(name)} has {count:,} "
                 f"different values: as categories of {n:,} nodes they take "
                 f"{gigabytes(need)} while they are written, and {gigabytes(free)} are "
-                "free."
+                "free.",
+                where=str(self.plan.node_file.path),
             )
 
     def _sparse(self, shape: tuple[int, int]) -> list[str]:
@@ -837,11 +847,12 @@ class _Work:
                 counts.rows += chunk.num_rows
                 self.progress("edges", counts.rows, max(plan.n_edges, counts.rows))
         if counts.rows == 0:
-            raise InputError(f"{file.path}: the table has no edges.")
+            raise InputError("the table has no edges.", where=str(file.path))
         if counts.unknown == counts.rows:
             raise InputError(
-                f"{file.path}: no edge joins two nodes of {plan.node_file.path}; the "
-                "ids of the two tables do not match."
+                f"no edge joins two nodes of {plan.node_file.path}; the "
+                "ids of the two tables do not match.",
+                where=str(file.path),
             )
         _release()
         names = ["edge_source", "edge_target"]
@@ -907,9 +918,10 @@ class _Work:
         texts = pa.chunked_array([pa.array(ends, pa.large_string())])
         if self.plan.guessed and (numbering.find(texts) >= 0).all():
             raise InputError(
-                f"{self.plan.edge_file.path}: the first line names two nodes, "
+                f"the first line names two nodes, "
                 f"{ends[0]!r} and {ends[1]!r}, so a header such as source,target is "
-                "missing."
+                "missing.",
+                where=str(self.plan.edge_file.path),
             )
 
     def _chunks(self) -> Iterator[pa.Table]:
@@ -955,10 +967,13 @@ class _Work:
                     place, cell = file.place(counts.rows + row), column[row].as_py()
                     mistakes.add(
                         file.path,
-                        f"{file.path}: {place} names node {excerpt(str(cell))} (column "
-                        f"{excerpt(name)}), which is not in {plan.node_file.path}; "
-                        "drop_unknown=True leaves such edges out."
-                        f"{_near(cell, numbering)}",
+                        InputError(
+                            f"{place} names node {excerpt(str(cell))} (column "
+                            f"{excerpt(name)}), which is not in {plan.node_file.path}",
+                            where=str(file.path),
+                            hint="drop_unknown=True leaves such edges out."
+                            f"{_near(cell, numbering)}",
+                        ),
                     )
             ends.append(found)
         mistakes.tell()
@@ -993,16 +1008,18 @@ class _Work:
             if each * many > self.memory:
                 need = self.used + each * many / SHARE
                 raise InputError(
-                    f"{file.path}: what {counts.rows:,} edges carry takes about "
-                    f"{gigabytes(need)} of memory; raise 'memory_limit', or take fewer "
-                    "columns with 'edge_features'."
+                    f"what {counts.rows:,} edges carry takes about {gigabytes(need)} "
+                    "of memory",
+                    where=str(file.path),
+                    hint="raise memory_limit=…, or take fewer columns by "
+                    "edge_features=…",
                 )
             wanted = fewer
             one = len(rest) == 1
             said = f"column {listed(rest)} is" if one else f"columns {listed(rest)} are"
             notes = (
                 f"edge {said} left out, as they do not fit into memory; "
-                "'edge_features' takes the columns that it names",
+                "edge_features=… takes the columns that it names",
             )
         mistakes = Mistakes()
         carried = nothing
@@ -1039,7 +1056,7 @@ class _Work:
             check_edge_weight(name, columns)
         except InputError as error:
             told = str(error).removeprefix("Graph: ")
-            raise InputError(f"{self.plan.edge_file.path}: {told}") from None
+            raise InputError(str(told), where=str(self.plan.edge_file.path)) from None
 
     # ----------------------------------------------------------------------- adjacency
 
@@ -1255,8 +1272,8 @@ def _near(cell: Any, numbering: Numbering) -> str:
 def _twice(file: Table, name: str, rows: tuple[int, int]) -> InputError:
     first, again = map(file.place, rows)
     return InputError(
-        f"{file.path}: the node id {excerpt(name)} is there twice, at {first} and "
-        f"{again}."
+        f"the node id {excerpt(name)} is there twice, at {first} and {again}.",
+        where=str(file.path),
     )
 
 

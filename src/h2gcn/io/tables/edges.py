@@ -133,7 +133,7 @@ def _read_edges(
     wanted = choose_columns(file, held, options, mistakes)
     table, wanted, notes = _read_table(file, held, wanted)
     if table.num_rows == 0:
-        raise InputError(f"{file.path}: the table has no edges.")
+        raise InputError("the table has no edges.", where=str(file.path))
     columns = {
         name: ids_as_written(file, name, table[name], param)
         for name, param in ((source, "source_column"), (target, "target_column"))
@@ -218,8 +218,8 @@ def time_column(
         return None
     if require_column(file, name) in ends:
         raise InputError(
-            f"{file.path}: column {name!r} holds the ends of edges and cannot be their "
-            "times."
+            f"column {name!r} holds the ends of edges and cannot be their times.",
+            where=str(file.path),
         )
     return name
 
@@ -342,16 +342,17 @@ def _unknown(
     column: pa.ChunkedArray,
     unknown: NDArray[np.bool_],
     ids: pa.Array,
-) -> str:
+) -> InputError:
     import pyarrow as pa
 
     row = int(np.argmax(unknown))
     hints = _near_misses(column.filter(pa.array(unknown)), ids)
-    return (
-        f"{file.path}: {file.place(row)} names node {excerpt(column[row].as_py())} "
-        f"(column {excerpt(name)}), which is not in {node_path}; "
-        "drop_unknown=True leaves such edges out."
-        + "".join(f" {hint}." for hint in hints)
+    return InputError(
+        f"{file.place(row)} names node {excerpt(column[row].as_py())} "
+        f"(column {excerpt(name)}), which is not in {node_path}",
+        where=str(file.path),
+        hint="drop_unknown=True leaves such edges out."
+        + "".join(f" {hint}." for hint in hints),
     )
 
 
@@ -412,8 +413,9 @@ def _check_guess(
     alike = [name for name in rest if may_be_end(name)]
     if alike:
         raise InputError(
-            f"{file.path}: columns {listed((*ends, *alike))} all hold ids of nodes; "
-            "'source_column' and 'target_column' say which are the ends of the edges."
+            f"columns {listed((*ends, *alike))} all hold ids of nodes",
+            where=str(file.path),
+            hint="source_column=… and target_column=… say which are the ends of edges",
         )
 
 
@@ -426,8 +428,9 @@ def _check_header(
 
     if pc.all(pc.is_in(pa.array(names, pa.large_string()), value_set=ids)).as_py():
         raise InputError(
-            f"{file.path}: the first line names two nodes, {names[0]!r} and "
-            f"{names[1]!r}, so a header such as source,target is missing."
+            f"the first line names two nodes, {names[0]!r} and "
+            f"{names[1]!r}, so a header such as source,target is missing.",
+            where=str(file.path),
         )
 
 
@@ -496,9 +499,10 @@ def choose_columns(
             if name not in ends:
                 return True
             raise InputError(
-                f"{file.path}: column {name!r} holds the "
+                f"column {name!r} holds the "
                 f"{'ends' if name in ends[:2] else 'times'} of edges and cannot be an "
-                "edge feature."
+                "edge feature.",
+                where=str(file.path),
             )
         return False
 
@@ -643,13 +647,15 @@ def _refuse(
     rows: NDArray[np.int64],
     mistakes: Mistakes,
 ) -> None:
-    def words() -> str:
+    def words() -> InputError:
         at = ""
         if found.row is not None:
             at = f", first at {file.place(int(rows[found.row]))}"
-        return (
-            f"{file.path}: the edge column {name!r} cannot be used: "
-            f"{found.why}{at}{found.remedy}."
+        end = "" if found.remedy else "."
+        return InputError(
+            f"the edge column {name!r} cannot be used: {found.why}{at}{end}",
+            where=str(file.path),
+            hint=found.remedy and f"{found.remedy.removeprefix('; ')}.",
         )
 
     mistakes.add(file.path, words)
@@ -761,5 +767,5 @@ def _too_large(n_columns: int, column: pa.ChunkedArray) -> _Unusable:
     size = 4 * n_columns * len(column) / 2**30
     return _Unusable(
         f"it would take {size:.1f} GB more",
-        remedy="; 'edge_features' takes the columns that it names",
+        remedy="; edge_features=… takes the columns that it names",
     )

@@ -251,7 +251,8 @@ def map_features(
         x: NDArray[Any] = np.lib.format.open_memmap(file, mode="r")
     except NPY_DAMAGE as error:
         raise InputError(
-            f"{file}: cannot be read as an array of numpy, .npy ({one_line(error)})."
+            f"cannot be read as an array of numpy, .npy ({one_line(error)}).",
+            where=str(file),
         ) from None
     if x.dtype.kind not in "fiub":
         raise InputError(f"must hold numbers, got dtype {x.dtype}", where=str(file))
@@ -300,7 +301,7 @@ def doubtful_columns(table: pa.Table, numeric: Collection[str]) -> tuple[str, ..
     remedy = f", and categorical={codes[:SHOWN]} makes categories" if codes else ""
     return (
         f"{which} used as numbers may be none: {', '.join(some)}{rest}; "
-        f"'feature_columns' can name the columns to use{remedy}",
+        f"feature_columns=… can name the columns to use{remedy}",
     )
 
 
@@ -341,8 +342,9 @@ def numeric_columns(
         if kind == "numbers" or (kind == "nothing" and (asked or name in kept)):
             numeric.append(name)
         elif asked:
-            words = partial(_not_numeric, file, name, table[name], kind)
-            mistakes.add(file.path, words)
+            mistakes.add(
+                file.path, partial(_not_numeric, file, name, table[name], kind)
+            )
         elif kind == "text":
             where = first_slip(file, table[name])
             # Without an id column, the ids themselves may be here.
@@ -420,12 +422,14 @@ def first_slip(file: InputTable, column: pa.ChunkedArray) -> int | None:
     return int(np.argmax(others))
 
 
-def _slip(file: InputTable, name: str, column: pa.ChunkedArray, row: int) -> str:
+def _slip(file: InputTable, name: str, column: pa.ChunkedArray, row: int) -> InputError:
     cell = column[row].as_py()
-    return (
-        f"{file.path}: column {excerpt(name)} holds numbers, but {excerpt(cell)} at "
-        f"{file.place(row)}; mend it, or make it a category with "
-        f"categorical=[{name!r}].{_comma_hint(cell)}"
+    return InputError(
+        f"column {excerpt(name)} holds numbers, but {excerpt(cell)} at "
+        f"{file.place(row)}",
+        where=str(file.path),
+        hint="mend it, or make it a category with "
+        f"categorical=[{name!r}].{_comma_hint(cell)}",
     )
 
 
@@ -468,9 +472,9 @@ def read_numbers(
             if error is not None:
                 mistakes.add(file.path, error)
                 return values
-            hint = "; fill_missing=True puts the median of the column there"
+            hint = "fill_missing=True puts the median of the column there"
             if filler.fills:
-                hint = "; no cell of the column has a number, so it has no median"
+                hint = "no cell of the column has a number, so it has no median"
         words = partial(_not_finite, file, table, roles, name, row, hint)
         mistakes.add(file.path, words)
     return values
@@ -491,13 +495,15 @@ def as_numbers(column: pa.ChunkedArray) -> NDArray[np.float32]:
 
 def _not_finite(
     file: InputTable, table: pa.Table, roles: Roles, name: str, row: int, hint: str
-) -> str:
+) -> InputError:
     value = table[name][row].as_py()
     found = "a missing value" if value is None else excerpt(value)
     node = "" if roles.id is None else f", node {excerpt(table[roles.id][row].as_py())}"
-    return (
-        f"{file.path}: column {excerpt(name)} must hold a finite number in each row, "
-        f"of 32 bits, got {found} at {file.place(row)}{node}{hint}"
+    return InputError(
+        f"column {excerpt(name)} must hold a finite number in each row, of 32 bits, "
+        f"got {found} at {file.place(row)}{node}",
+        where=str(file.path),
+        hint=hint,
     )
 
 

@@ -143,8 +143,9 @@ class PartedTable(InputTable):
             else:
                 self.check_type(name)
                 raise InputError(
-                    f"{self.path}: column {excerpt(name)} is of different types: "
-                    f"{listed(sorted(map(str, kinds)))}; write it alike in all parts."
+                    f"column {excerpt(name)} is of different types: "
+                    f"{listed(sorted(map(str, kinds)))}; write it alike in all parts.",
+                    where=str(self.path),
                 )
         chunks = [
             chunk for column in cells for chunk in _cast(column, kind).chunks if chunk
@@ -163,9 +164,10 @@ class PartedTable(InputTable):
                 first = word, part
             elif word != first[0]:
                 raise InputError(
-                    f"{part.path}: column {excerpt(name)} holds {word}, but in "
+                    f"column {excerpt(name)} holds {word}, but in "
                     f"{first[1].path.name} it holds {first[0]}; write it alike in all "
-                    "parts."
+                    "parts.",
+                    where=str(part.path),
                 )
 
     def batches(self, only: Sequence[str], rows: int) -> Iterator[pa.Table]:
@@ -226,8 +228,9 @@ def open_parts(given: str | Path) -> TableFile | PartedTable:
     suffixes = {file.suffix.lower() for file in files}
     if len(suffixes) > 1:
         raise InputError(
-            f"{given}: the parts of a table must be files of one kind. Got "
-            f"{listed(sorted(suffixes))}."
+            f"the parts of a table must be files of one kind, got "
+            f"{listed(sorted(suffixes))}.",
+            where=str(given),
         )
     parts = tuple(_open(file) for file in files)
     first = parts[0]
@@ -240,13 +243,14 @@ def open_parts(given: str | Path) -> TableFile | PartedTable:
                 what = f"has a column {excerpt(more[0])}, which no column of"
             told = "has" if lacks else "is"
             raise InputError(
-                f"{part.path}: {what} {first.path.name} {told}; all parts of a table "
-                "have the same columns."
+                f"{what} {first.path.name} {told}; all parts of a table "
+                "have the same columns.",
+                where=str(part.path),
             )
         if part.delimiter != first.delimiter:
             raise InputError(
-                f"{part.path}: its cells are separated otherwise than those of "
-                f"{first.path.name}."
+                f"its cells are separated otherwise than those of {first.path.name}.",
+                where=str(part.path),
             )
     return PartedTable(
         Origin(f"{given} ({len(parts)} parts)", _title(files)),
@@ -281,8 +285,9 @@ def part_files(given: str | Path) -> list[Path]:
         found = _in_folder(path)
         if not found:
             raise InputError(
-                f"{path}: no part of a table is in this folder: no file that ends in "
-                f"{', '.join(TABLE_SUFFIXES)}."
+                f"no part of a table is in this folder: no file that ends in "
+                f"{', '.join(TABLE_SUFFIXES)}.",
+                where=str(path),
             )
     elif path.exists():
         return [path]
@@ -292,7 +297,7 @@ def part_files(given: str | Path) -> list[Path]:
     elif _PATTERN.search(str(given)):
         found = _matching(path)
         if not found:
-            raise InputError(f"{path}: no file has a name of this pattern.")
+            raise InputError("no file has a name of this pattern.", where=str(path))
     else:
         return [path]  # what opens it says that it is not there
     _check_all_there(found)

@@ -144,7 +144,7 @@ def read_tables(
     if options.test_after is not None and found.parts.splits and not edge_part.times:
         notes += (
             "no column says when edges came up: all between nodes up to the cut count "
-            "as there then; 'edge_time_column' names one",
+            "as there then; edge_time_column=… names one",
         )
     if found.roles.label is None:
         notes += (f"{node_file.path.name} has no label column: no node is labelled",)
@@ -203,8 +203,9 @@ def check_times_agree(
     """Raise where the times of nodes and of edges cannot be compared."""
     if nodes is not None and edges is not None and nodes.kind != edges.kind:
         raise InputError(
-            f"{edge_path}: the times of edges are {edges.kind}, but those of nodes, in "
-            f"{node_path.name}, are {nodes.kind}."
+            f"the times of edges are {edges.kind}, but those of nodes, in "
+            f"{node_path.name}, are {nodes.kind}.",
+            where=str(edge_path),
         )
 
 
@@ -315,10 +316,11 @@ def _check_amounts(file: InputTable, roles: Roles, nodes: NodePart) -> None:
     n_classes = 0 if nodes.classes is None else len(nodes.classes)
     if 2 * n_classes > n_labelled and label_amounts(nodes.classes, nodes.y):
         raise InputError(
-            f"{file.path}: the labels (column {roles.label!r}) are {n_classes:,} "
-            f"different numbers in {n_labelled:,} rows, and nothing here predicts "
-            "amounts: put a few ranges, such as low and high, in their place, or name "
-            "another 'label_column'."
+            f"the labels (column {roles.label!r}) are {n_classes:,} different numbers "
+            f"in {n_labelled:,} rows, and nothing here predicts amounts",
+            where=str(file.path),
+            hint="put a few ranges, such as low and high, in their place, or name "
+            "another column by label_column=…",
         )
 
 
@@ -360,9 +362,10 @@ def without_features(options: TableOptions, features: str | Path) -> TableOption
         }
         said = [f"{name}={list(columns)}" for name, columns in given.items() if columns]
         raise InputError(
-            f"{features}: the file replaces the feature columns of the node table, but "
-            f"{listed((*numeric, *categorical, *dates))} is to be one; leave out "
-            f"{' and '.join(said)}."
+            "the file replaces the feature columns of the node table, but "
+            f"{listed((*numeric, *categorical, *dates))} is to be one",
+            where=str(features),
+            hint=f"leave out {' and '.join(said)}.",
         )
     return replace(options, feature_columns=())
 

@@ -100,7 +100,7 @@ def open_frame(frame: Any, origin: Origin) -> ArrowTable:
     except Exception as error:  # of a library that may be any
         words = "; ".join(map(str, error.args)) or type(error).__name__
         raise InputError(
-            f"{origin}: the table cannot be read ({one_line(words)})."
+            f"the table cannot be read ({one_line(words)}).", where=str(origin)
         ) from None
     return as_table(content, origin)
 
@@ -317,7 +317,9 @@ def _parse(given: str | Path, role: str) -> tuple[str, _Query]:
     kind = "postgresql" if kind.lower().startswith("postgres") else kind.lower()
     hidden = f"the {role} of {kind}:…"
     if isinstance(given, Path):
-        raise InputError(f"{hidden}: a database is given as a text, not as a Path.")
+        raise InputError(
+            "a database is given as a text, not as a Path.", where=str(hidden)
+        )
     split = _QUERY.search(rest)
     address, words = rest, ""
     if split is not None:
@@ -333,7 +335,9 @@ def _parse(given: str | Path, role: str) -> tuple[str, _Query]:
     if not address or not words:
         what = "a query" if address else "a file"
         example = "sqlite:shop.db?SELECT * FROM customers"
-        raise InputError(f"{origin}: {what} is missing; write it as {example!r}.")
+        raise InputError(
+            f"{what} is missing; write it as {example!r}.", where=str(origin)
+        )
     bare = _COMMENT.sub(" ", words).lstrip(" \t\r\n(")
     if not re.match(rf"(?:{_READS})\b", bare, re.IGNORECASE):
         first = bare.split(maxsplit=1)[:1]
@@ -345,7 +349,8 @@ def _parse(given: str | Path, role: str) -> tuple[str, _Query]:
 
 def _no_select(origin: Origin, got: str) -> InputError:
     return InputError(
-        f"{origin}: the query must be one SELECT, which changes nothing. Got {got}."
+        f"the query must be one SELECT, which changes nothing, got {got}",
+        where=str(origin),
     )
 
 
@@ -356,8 +361,9 @@ def _check_server(hidden: str, address: str) -> tuple[str, str, str]:
     found = _SERVER.fullmatch(address.removeprefix("//"))
     if found is None or not address.startswith("//"):
         raise InputError(
-            f"{hidden}: the address must be postgresql://USER@HOST:PORT/DATABASE, and "
-            "the query follows after '?'."
+            "the address must be postgresql://USER@HOST:PORT/DATABASE, and "
+            "the query follows after '?'.",
+            where=str(hidden),
         )
     settings = dict(parse_qsl(found["more"] or "", keep_blank_values=True))
     if any("password" in name.lower() for name in settings):
@@ -372,9 +378,10 @@ def _check_server(hidden: str, address: str) -> tuple[str, str, str]:
 
 def _has_password(hidden: str) -> InputError:
     return InputError(
-        f"{hidden}: a password does not belong into an address, which others may see; "
+        "a password does not belong into an address, which others may see; "
         "put it into the environment as PGPASSWORD, or into a file that PGPASSFILE "
-        "names."
+        "names.",
+        where=str(hidden),
     )
 
 
@@ -383,7 +390,7 @@ def _explain(origin: Origin, error: Exception) -> InputError:
     text = "; ".join(map(str, error.args)) or type(error).__name__
     said = _SAID.search(text)
     words = said[1] if said is not None else _QUOTED_QUERY.sub("", text)
-    return InputError(f"{origin}: the database says: {one_line(words)}.")
+    return InputError(f"the database says: {one_line(words)}.", where=str(origin))
 
 
 # ------------------------------------------------------------------------------- SQLite

@@ -88,7 +88,8 @@ def parse_times(file: InputTable, name: str, column: pa.ChunkedArray) -> Times:
     what = kind_of(column)
     if what == "nothing" or column.null_count == len(column):
         raise InputError(
-            f"{file.path}: column {excerpt(name)} must hold {WHAT}. It holds nothing."
+            f"column {excerpt(name)} must hold {WHAT}. It holds nothing.",
+            where=str(file.path),
         )
     if what == "numbers" and not pa.types.is_boolean(kind):
         numbers: NDArray[Any] = column.cast(pa.float64(), safe=False).to_numpy()
@@ -132,7 +133,8 @@ def _of_text(file: InputTable, name: str, column: pa.ChunkedArray) -> Times:
         raise _no_time(file, name, column, int(np.argmax(other)), WHAT)
     if not filled.any():
         raise InputError(
-            f"{file.path}: column {excerpt(name)} must hold {WHAT}. It holds nothing."
+            f"column {excerpt(name)} must hold {WHAT}. It holds nothing.",
+            where=str(file.path),
         )
     if number.any() and is_date.any():
         rare, rule = number, "dates in all rows"
@@ -235,8 +237,9 @@ def date_features(
                 times = parse_times(file, name, table[name])
             if not times.are_dates:
                 raise InputError(
-                    f"{file.path}: column {excerpt(name)} holds numbers, not dates; "
-                    "it can be a feature as it is."
+                    f"column {excerpt(name)} holds numbers, not dates; "
+                    "it can be a feature as it is.",
+                    where=str(file.path),
                 )
             found |= _numbers_of(file, name, times, filler)
     return found
@@ -355,7 +358,8 @@ def read_parts(
             groups, _ = text_codes(as_text(file, roles.group, table[roles.group]))
             if not (groups >= 0).any():
                 raise InputError(
-                    f"{file.path}: column {excerpt(roles.group)} names no group."
+                    f"column {excerpt(roles.group)} names no group.",
+                    where=str(file.path),
                 )
     with mistakes.of(file.path):
         if roles.time is not None:
@@ -397,8 +401,8 @@ def _split_by_words(
             notes.append(f"{have}: {test}" if part == "test" else f"{have} {left}")
     if not parts["train"].size:
         raise InputError(
-            f"{file.path}: column {excerpt(name)} says train of no node that has a "
-            "label."
+            f"column {excerpt(name)} says train of no node that has a label.",
+            where=str(file.path),
         )
     if not parts["val"].size:
         parts["train"], parts["val"] = _draw(parts["train"], y)
@@ -463,8 +467,9 @@ def _split_by_time(
     told = time_text(cut)
     if not known.size:
         raise InputError(
-            f"{file.path}: no label is from {told} or before, so that there is nothing "
-            "to train on; 'test_after' must be later."
+            f"no label is from {told} or before, so that there is nothing to train on",
+            where=str(file.path),
+            hint="test_after=… must be later",
         )
     if options.val_after is None:
         train, val, how = _latest(known, values, times.missing, y)
@@ -479,7 +484,9 @@ def _split_by_time(
         ):
             if not part.size:
                 raise InputError(
-                    f"{file.path}: no label {where}; 'val_after' must be another time."
+                    f"no label {where}",
+                    where=str(file.path),
+                    hint="val_after=… must be another time",
                 )
     tested = f"the labels after {told} are for testing ({len(test):,})"
     if not test.size:

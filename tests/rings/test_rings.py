@@ -1,0 +1,304 @@
+"""Rings against breadth-first search, whole and row by row; their normalization."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings, strategies as st
+
+from h2gcn.graph import CSR
+from h2gcn.rings import exact_rings, iter_ring, normalise, ring_rows, ring_sizes, rings
+from h2gcn.rings.rings import narrow, row_blocks
+from support.cases import each
+from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
+from support.refusals import refused
+
+HOPS = 4
+
+
+def distances(adj: sp.csr_array) -> np.ndarray:
+    """Return all shortest distances by breadth-first search; -1 is unreachable."""
+    dense = adj.toarray()
+    neighbors = [
+        [v for v in range(len(dense)) if v != u and dense[u, v]]
+        for u in range(len(dense))
+    ]
+    result = np.full(dense.shape, -1)
+    for source in range(len(dense)):
+        result[source, source] = 0
+        queue = deque([source])
+        while queue:
+            u = queue.popleft()
+            for v in neighbors[u]:
+                if result[source, v] < 0:
+                    result[source, v] = result[source, u] + 1
+                    queue.append(v)
+    return result
+
+
+@st.composite
+def adjacencies(draw: st.DrawFn) -> sp.csr_array:
+    n = draw(st.integers(1, 9))
+    pairs = [(u, v) for u in range(n) for v in range(u)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    return adjacency(n, edges)
+
+
+def share_rows_among_threads(patch: pytest.MonkeyPatch, threads: int) -> None:
+    patch.setattr("h2gcn.sparse.threads.MIN_COST", 0)
+    patch.setattr("h2gcn.sparse.threads.count_threads", lambda: threads)
+
+
+# --------------------------------------------------------------------------- all rows
+
+
+def test_rings_are_shortest_distances() -> None:
+    random = [random_adjacency(seed) for seed in range(200)]
+    directed = [one_way(random_adjacency(seed), seed) for seed in range(20)]
+    for adj in (*NAMED.values(), *random, *directed):
+        distance, found = distances(adj), exact_rings(adj, hops=HOPS)
+        assert len(found) == HOPS
+        for hop, ring in enumerate(found, start=1):
+            assert np.array_equal(ring.toarray(), distance == hop), f"ring {hop}"
+
+
+def test_rings_by_hand() -> None:
+    for hop, ring in enumerate(exact_rings(NAMED["path"], hops=4), start=1):
+        pairs = {(v, v + hop) for v in range(5 - hop)}
+        pairs |= {(v, u) for u, v in pairs}
+        assert set(zip(*map(list, ring.nonzero()), strict=True)) == pairs
+    first, second = exact_rings(NAMED["K4"])
+    assert (first.nnz, second.nnz, second.shape) == (12, 0, (4, 4))
+    leaves = np.ones((5, 5)) - np.eye(5)
+    leaves[0] = leaves[:, 0] = 0
+    assert np.array_equal(exact_rings(NAMED["star"])[1].toarray(), leaves)
+
+
+@settings(max_examples=60, deadline=None)
+@given(adjacencies())
+def test_rings_partition_the_connected_pairs(adj: sp.csr_array) -> None:
+    dense = [ring.toarray() for ring in exact_rings(adj, hops=max(adj.shape[0], 2))]
+    for ring in dense:
+        assert not np.diag(ring).any()
+        assert np.array_equal(ring, ring.T)
+        assert set(np.unique(ring)) <= {0, 1}
+    # Disjoint: no pair is counted twice; complete: none that has a path is missing.
+    assert np.array_equal(np.sum(dense, axis=0), distances(adj) > 0)
+
+
+def test_rings_are_stored_as_sorted_float32_ones_with_int32_indices() -> None:
+    path = NAMED["path"]
+    indices = path.indices.astype(np.int64), path.indptr.astype(np.int64)
+    wide = sp.csr_array((path.data, *indices), shape=path.shape)
+    for adj in (*NAMED.values(), wide):
+        for ring in exact_rings(adj, hops=3):
+            assert isinstance(ring, sp.csr_array)
+            assert ring.dtype == np.float32
+            assert (ring.indices.dtype, ring.indptr.dtype) == (np.int32, np.int32)
+            assert (ring.data == 1).all()
+            for row in np.split(ring.indices, ring.indptr[1:-1]):
+                assert (np.diff(row) > 0).all()
+
+
+def test_loops_zeros_weights_and_repeated_edges_of_the_input_do_not_count() -> None:
+    dirty = NAMED["path"].toarray() * 7
+    np.fill_diagonal(dirty, 1)
+    stored = sp.csr_array(dirty)
+    stored.data[stored.data == 1] = [1, 0, 1, 0, 1]
+    clean = exact_rings(NAMED["path"], hops=3)
+    for ring, expected in zip(exact_rings(stored, hops=3), clean, strict=True):
+        assert np.array_equal(ring.toarray(), expected.toarray())
+        assert ring.nnz == expected.nnz
+    columns = np.array([1, 1, 0, 0]), np.array([0, 2, 4])
+    (ring,) = exact_rings(sp.csr_array((np.ones(4), *columns), shape=(2, 2)), hops=1)
+    assert ring.nnz == 2
+    np.testing.assert_array_equal(ring.toarray(), [[0, 1], [1, 0]])
+
+
+def test_the_input_is_left_as_it_was() -> None:
+    adj = NAMED["triangle with tail"].copy()
+    for ring in exact_rings(adj, hops=2):
+        ring.data[:] = 5
+    normalise(adj).data[:] = 5
+    normalise(adj, self_loops=True).data[:] = 5
+    assert np.array_equal(adj.toarray(), NAMED["triangle with tail"].toarray())
+    columns, starts = np.array([2, 1, 0, 0]), np.array([0, 2, 3, 4])
+    unsorted = CSR((np.ones(4, dtype=np.float32), columns, starts), shape=(3, 3))
+    normalise(unsorted)
+    assert unsorted.indices.tolist() == [2, 1, 0, 0]
+
+
+def test_arguments_out_of_range_are_refused() -> None:
+    path = NAMED["path"]
+    for hops in (0, -1, 1.5, "2", True, None, 1001):
+        with refused(param="hops", value=hops):
+            exact_rings(path, hops=hops)  # type: ignore[arg-type]
+    with refused(param="adj"):
+        exact_rings(sp.csr_array(np.ones((2, 3))))
+    of_a_hop: tuple[Callable[..., Any], ...] = (ring_rows, ring_sizes)
+    for function in of_a_hop:
+        for hop in (0, -1, 1.5):
+            with refused(param="hop", value=hop):
+                function(path, hop)
+        for nodes in ([5], [-1]):
+            with refused(param="nodes"):
+                function(path, 2, np.array(nodes))
+    for k in (0, -1, 2.5, True):
+        with refused(param="max_neighbors", value=k):
+            ring_rows(path, max_neighbors=k)  # type: ignore[arg-type]
+
+
+def test_ring_2_is_neither_of_two_published_mistakes() -> None:
+    """I[A² − A − I > 0] over the integers, and I[A² > 0] with the diagonal left in."""
+    triangle = adjacency(3, [(0, 1), (1, 2), (0, 2)])
+    for adj, left in ((triangle, np.eye(3)), (NAMED["K4"], np.ones((4, 4)))):
+        # Two nodes of a triangle have a walk of two between them besides the edge.
+        a = adj.toarray().astype(int)
+        assert np.array_equal(a @ a - a - np.eye(len(a), dtype=int) > 0, left)
+        assert exact_rings(adj)[1].nnz == 0
+    path = adjacency(4, [(0, 1), (1, 2), (2, 3)])
+    a = path.toarray().astype(int)
+    walks = ((a @ a > 0) & (a == 0)).astype(int)
+    assert np.array_equal(walks - exact_rings(path)[1].toarray(), np.eye(4))
+
+
+# -------------------------------------------------------------------------- some rows
+
+
+@settings(max_examples=100, deadline=None)
+@given(adjacencies(), st.integers(1, 4), st.integers(1, 3), st.booleans(), st.data())
+def test_rows_of_any_nodes(
+    adj: sp.csr_array, hop: int, threads: int, self_loops: bool, data: st.DataObject
+) -> None:
+    nodes = np.array(
+        data.draw(st.lists(st.integers(0, adj.shape[0] - 1), max_size=12)), dtype=int
+    )
+    expected = distances(adj)[nodes] == hop
+    for entries in (2**30, 0):  # written in one pass, and counted first
+        with pytest.MonkeyPatch.context() as patch:
+            share_rows_among_threads(patch, threads)
+            patch.setattr(rings, "SINGLE_PASS_ENTRIES", entries)
+            rows, sizes = ring_rows(adj, hop, nodes, self_loops=self_loops)
+            assert np.array_equal(ring_sizes(adj, hop, nodes), expected.sum(axis=1))
+        assert np.array_equal(sizes, expected.sum(axis=1))
+        loops = self_loops * np.eye(adj.shape[0])[nodes]
+        assert np.array_equal(rows.toarray(), expected + loops)
+        assert rows.indices.tolist() == np.nonzero(expected + loops)[1].tolist()
+
+
+def test_a_graph_that_cannot_be_written_to() -> None:
+    adj = random_adjacency(2)
+    expected = [ring_rows(adj, hop)[0] for hop in (2, 3)]
+    adj.indices.flags.writeable = adj.indptr.flags.writeable = False
+    for hop, ring in zip((2, 3), expected, strict=True):
+        assert (ring_rows(adj, hop)[0] != ring).nnz == 0
+
+
+def test_bitmaps_of_many_words() -> None:
+    """Nodes far apart: several words of the bitmap, and of the words above it."""
+    n, hubs = 10_000, [0, 5000, 9_999]
+    adj = adjacency(n, [(hubs[v % 3], v) for v in range(1, n - 1) if v != 5000])
+    rows, _ = ring_rows(adj, 2, np.array([3]))
+    assert rows.indices.tolist() == list(range(6, n - 1, 3))
+    n = 600_000
+    ends = [1, 70_000, 262_143, 262_144, 300_000, 524_288, n - 1]
+    near, far = np.array([0] + [2] * len(ends)), np.array([2, *ends])
+    both = (np.append(near, far), np.append(far, near))
+    adj = sp.csr_array((np.ones(len(both[0]), np.float32), both), shape=(n, n))
+    rows, sizes = ring_rows(adj, 2, np.array([0, 5] + [0] * 9_000))
+    assert sizes[:3].tolist() == [7, 0, 7]
+    assert rows.indices.reshape(-1, 7).tolist() == [ends] * 9_001
+
+
+@each("hop", [1, 2, 3])
+def test_blocks_of_rows_are_the_ring(hop: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rings, "ITER_ENTRIES", 4)
+    adj = adjacency(8, [(v, v + 1) for v in range(7)])
+    parts = list(iter_ring(adj, hop))
+    assert len(parts) > 1
+    whole = np.concatenate([block.toarray() for _, block in parts])
+    assert np.array_equal(whole, exact_rings(adj, hops=hop)[-1].toarray())
+    assert [r.start for r, _ in parts[1:]] == [r.stop for r, _ in parts[:-1]]
+
+
+@given(st.lists(st.integers(0, 20), max_size=30), st.integers(1, 50))
+def test_row_blocks_cover_the_rows_in_order(sizes: list[int], entries: int) -> None:
+    blocks = row_blocks(np.array(sizes, dtype=np.int64), entries)
+    covered = [row for first, last in blocks for row in range(first, last)]
+    assert covered == list(range(len(sizes)))
+    # A block exceeds what was asked for by no more than its last row.
+    assert all(sum(sizes[a : b - 1]) <= entries for a, b in blocks if b - a > 1)
+
+
+def test_indices_are_narrow_if_they_fit() -> None:
+    indices = np.array([0, 5])
+    assert narrow(indices, 2**31 - 1).dtype == np.int32
+    assert narrow(indices, 2**31) is indices
+
+
+# ---------------------------------------------------------------------- normalization
+
+
+def dense_normalised(a: np.ndarray) -> np.ndarray:
+    """Return D_row^-1/2 A D_column^-1/2 entry by entry."""
+    rows, columns, result = a.sum(axis=1), a.sum(axis=0), np.zeros(a.shape)
+    for u, v in zip(*a.nonzero(), strict=True):
+        result[u, v] = a[u, v] / np.sqrt(rows[u] * columns[v])
+    return result
+
+
+@each("self_loops", [False, True])
+def test_entries_are_divided_by_the_roots_of_row_and_column_sums(
+    self_loops: bool,
+) -> None:
+    weighted = CSR(sp.random_array((6, 6), density=0.5, rng=1, format="csr"))
+    for adj in (*NAMED.values(), DIRECTED, weighted):
+        for matrix in (adj, *exact_rings(adj)):
+            result = normalise(CSR(matrix), self_loops=self_loops)
+            assert result.dtype == np.float32
+            dense = matrix.toarray() + self_loops * np.eye(adj.shape[0])
+            expected = dense_normalised(dense)
+            np.testing.assert_allclose(result.toarray(), expected, rtol=1e-6)
+            transposed = normalise(CSR(matrix.T), self_loops=self_loops)
+            np.testing.assert_allclose(transposed.toarray(), expected.T, rtol=1e-6)
+
+
+def test_normalise_by_hand() -> None:
+    half, root = 0.5, np.sqrt(0.5)
+    assert normalise(NAMED["star"]).toarray()[0].tolist() == [0, half, half, half, half]
+    np.testing.assert_allclose(
+        normalise(adjacency(3, [(0, 1), (1, 2)])).toarray(),
+        [[0, root, 0], [root, 0, root], [0, root, 0]],
+        rtol=1e-6,
+    )
+
+
+def test_empty_rows_stay_zero_and_self_loops_keep_themselves() -> None:
+    isolated = NAMED["isolated last node"]
+    assert normalise(isolated).toarray()[3].tolist() == [0, 0, 0, 0]
+    assert np.isfinite(normalise(isolated).data).all()
+    assert normalise(isolated, self_loops=True).toarray()[3].tolist() == [0, 0, 0, 1]
+    assert normalise(NAMED["no edges"]).nnz == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(adjacencies(), st.booleans())
+def test_a_normalized_ring_is_symmetric_with_spectrum_in_one(
+    adj: sp.csr_array, self_loops: bool
+) -> None:
+    dense = normalise(adj, self_loops=self_loops).toarray().astype(float)
+    np.testing.assert_array_equal(dense, dense.T)
+    assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
+
+
+def test_threads_and_blocks_do_not_change_a_bit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ring = exact_rings(random_adjacency(3))[1]
+    alone = normalise(ring)
+    share_rows_among_threads(monkeypatch, 3)
+    monkeypatch.setattr(rings, "SCALED_ENTRIES", 5)
+    assert np.array_equal(normalise(ring).data, alone.data)

@@ -27,6 +27,7 @@ from h2gcn.graph import EdgeColumns, Graph
 from h2gcn.io import write_store
 from h2gcn.training import Epoch
 from support.clusters import fewer_workers
+from support.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 """Of Ray to itself."""
@@ -230,7 +231,7 @@ def test_fits_that_workers_do_not_take_are_refused(
     ones = np.ones((len(rows), 1), dtype=np.float32)
     weights = EdgeColumns(rows, columns, ones, ("amount",))
     weighted = replace(graph, edge_columns=weights, edge_weight="amount")
-    with pytest.raises(InputError, match="its edges weigh what 'amount' says"):
+    with refused(param="edge_weight", words="workers count all alike"):
         fit_over_workers(*asked(weighted), local_cluster)
     with pytest.raises(InputError, match="'resume' needs 'checkpoint'"):
         fit_over_workers(*asked(graph), local_cluster, resume=True)

@@ -166,7 +166,7 @@ def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
 
 FORKS = """
 import os, time, torch
-from h2gcn.sparse import Operator
+from h2gcn import NodeClassifier
 
 torch.set_num_threads(2)
 x = torch.ones(2000, 2000)

@@ -6,7 +6,6 @@ of our training, the references those of torch, whose Adam is the fused one too.
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +27,7 @@ from h2gcn.datasets import PRESETS, generate_graph
 from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import H2GCN, build_model, find_model
+from h2gcn.sparse import StepCache
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training.batches import FullBatch, Subgraph
 from h2gcn.training.loop import OPTIMIZERS
@@ -75,11 +75,13 @@ class Case:
             build_operators(plan_operators(graph, model, CPU)),
         )
         renumber = module.renumbers
-        batches = FullBatch(x, operators, self.split, CPU, renumber=renumber)
+        self._cache: StepCache = {}
+        batches = FullBatch(
+            x, operators, self.split, CPU, renumber=renumber, cache=self._cache
+        )
         self._train, self._val = next(batches.steps(1)), next(batches.validation())
         self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
         self._theirs = torch.optim.Adam(module.parameters(), fused=True)
-        self._remembering = ExitStack()
 
     @cached_property
     def literal(self) -> LiteralH2GCN:
@@ -118,13 +120,13 @@ class Case:
 
     def difference(self, reference: LiteralH2GCN) -> float:
         """Return how far a logit that an epoch computes is from the reference's."""
-        self._forget()
+        self._cache.clear()
         self.module.eval()
         reference.eval()
         with torch.no_grad():
             theirs = reference(self._plain_x)
             found = [
-                self.module(piece.x, piece.operators, piece.target)
+                self.module(piece.x, piece.graph)
                 - theirs[torch.from_numpy(piece.nodes)]
                 for piece in (self._train, self._val)
             ]
@@ -134,16 +136,11 @@ class Case:
         """Run an epoch of ours."""
 
         def logits(piece: Subgraph) -> Tensor:
-            out: Tensor = self.module(piece.x, piece.operators, piece.target)
+            out: Tensor = self.module(piece.x, piece.graph)
             return out
 
-        with threads_for([self._train.x, *self._train.operators]):
+        with threads_for([self._train.x, *self._train.graph.matrices]):
             self._epoch(self.module, logits, self._ours, functional.cross_entropy)
-
-    def _forget(self) -> None:
-        """Have our module remember nothing of weights that others have changed."""
-        self._remembering.close()
-        self._remembering.enter_context(self.module.remembering())
 
     def literal_epoch(self) -> None:
         """Run an epoch of the literal algorithm."""
@@ -155,7 +152,6 @@ class Case:
 
     def _whole_epoch(self, module: LiteralH2GCN) -> None:
         x = self._plain_x
-        self._forget()
 
         def logits(piece: Subgraph) -> Tensor:
             out: Tensor = module(x)[torch.from_numpy(piece.nodes)]
@@ -180,6 +176,7 @@ class Case:
         optimiser.zero_grad(set_to_none=True)
         loss(logits(train), y[train.nodes]).backward()
         optimiser.step()
+        self._cache.clear()
         module.eval()
         with torch.no_grad():
             out, wanted = logits(val), y[val.nodes]

@@ -22,7 +22,7 @@ from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.estimator import KnownLabels, build_operators, plan_operators
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import MODELS, build_model
-from h2gcn.sparse import Target
+from h2gcn.sparse import Propagation
 from h2gcn.sparse.operator import to_tensor
 
 VARIANTS = "h2gcn-"
@@ -176,13 +176,14 @@ def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     width = graph.n_features if spec.trained else graph.n_classes
     torch.manual_seed(0)
     module = build_model(model, width, graph.n_classes, options)
-    train, val = (Target.of(operators, i) for i in (split.train, split.val))
+    train, val = (
+        Propagation(operators, torch.from_numpy(i)) for i in (split.train, split.val)
+    )
     labels = torch.from_numpy(graph.y[split.train])
     if not spec.trained:
         seeds = KnownLabels.of(graph, split.train, model).one_hot(graph, CPU)
-        if hasattr(module, "initialise"):
-            module.initialise(seeds, operators, labels, train.index)
-        return lambda: module(seeds, operators, val)
+        module.initialise(seeds, train.whole, labels, train.index)
+        return lambda: module(seeds, val)
     scaler = fit_scaler(NodeClassifier().scaling, graph.x, split.train)
     x = to_tensor(scaler(graph.x))
     optimiser = torch.optim.Adam(module.parameters(), fused=True)
@@ -190,11 +191,11 @@ def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     def epoch() -> None:
         module.train()
         optimiser.zero_grad()
-        functional.cross_entropy(module(x, operators, train), labels).backward()
+        functional.cross_entropy(module(x, train), labels).backward()
         optimiser.step()
         module.eval()
         with torch.no_grad():
-            module(x, operators, val)
+            module(x, val)
 
     return epoch
 

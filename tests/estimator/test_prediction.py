@@ -19,7 +19,7 @@ from h2gcn.estimator.prediction import check_nodes
 from h2gcn.exceptions import InputError
 from h2gcn.io import write_prediction_blocks, write_predictions, writing
 from h2gcn.models import MODELS
-from h2gcn.sparse import Target
+from h2gcn.sparse import Propagation
 from h2gcn.training import brier, log_loss
 from support.cases import each
 from support.refusals import refused
@@ -140,10 +140,10 @@ def test_without_batches_the_logits_are_those_of_one_forward(
 ) -> None:
     clf = NodeClassifier("h2gcn-1", epochs=2, random_state=0).fit(graph)
     operators = build_operators(plan_operators(graph, "h2gcn-1", clf.device_))
-    target = None if nodes is None else Target.of(operators, np.array(nodes))
+    target = None if nodes is None else torch.tensor(nodes)
     x = torch.from_numpy(clf.scaler_(graph.x))
     with torch.no_grad():
-        expected = clf.module_(x, operators, target).numpy()
+        expected = clf.module_(x, Propagation(operators, target)).numpy()
     found = clf.predict_logits(graph, nodes)
     if nodes is None:
         assert found.tobytes() == expected.tobytes()

@@ -15,7 +15,7 @@ from torch import Tensor
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models.belief_propagation import BeliefPropagation
 from h2gcn.models.cpgnn import plain_adjacency
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -64,7 +64,7 @@ def psi_of(module: BeliefPropagation) -> Matrix:
 
 
 def beliefs_of(module: BeliefPropagation, x: Tensor, adj: sp.csr_array) -> Matrix:
-    return module(x, operators_of(adj)).double().exp().numpy()
+    return module(x, Propagation(operators_of(adj))).double().exp().numpy()
 
 
 def marginals(adj: sp.csr_array, x: Tensor, module: BeliefPropagation) -> Matrix:
@@ -139,7 +139,7 @@ def test_messages_that_never_converge_are_told() -> None:
     with pytest.warns(
         H2GCNWarning, match=r"has not converged: after 30 steps messages still change"
     ):
-        logits = module(one_hot(5, {4: 0}, 2), operators_of(graph))
+        logits = module(one_hot(5, {4: 0}, 2), Propagation(operators_of(graph)))
     assert torch.isfinite(logits).all()
 
 
@@ -148,7 +148,7 @@ def test_a_hub_of_two_thousand_does_not_underflow() -> None:
     star = adjacency(n, [(0, v) for v in range(1, n)])
     known = {v: v % 2 for v in range(1, n - 100)}
     module = made(MIXED)
-    logits = module(one_hot(n, known), operators_of(star)).double().numpy()
+    logits = module(one_hot(n, known), Propagation(operators_of(star))).double().numpy()
     # Exact on a star: leaves without a label say nothing, the others their row.
     joint = np.bincount(list(known.values()), minlength=3) @ np.log(psi_of(module))
     expected = joint - np.logaddexp.reduce(joint)
@@ -159,7 +159,7 @@ def test_a_hub_of_two_thousand_does_not_underflow() -> None:
     )
     # And all leaves of one class, with a compatibility of zeros and ones.
     x = one_hot(n, dict.fromkeys(range(1, 1900), 1), 2)
-    logits = made(np.eye(2))(x, operators_of(star))
+    logits = made(np.eye(2))(x, Propagation(operators_of(star)))
     assert torch.isfinite(logits).all()
     assert (logits[1900:].argmax(dim=1) == 1).all()
 
@@ -193,24 +193,26 @@ def test_a_hub_hears_the_majority_in_any_order(h: float, held: int, order: int) 
 def test_a_training_node_keeps_its_label() -> None:
     star = adjacency(6, [(0, v) for v in range(1, 6)])
     x = one_hot(6, {0: 0, **dict.fromkeys(range(1, 6), 1)}, 2)
-    logits = made(ALIKE)(x, operators_of(star))
+    logits = made(ALIKE)(x, Propagation(operators_of(star)))
     assert logits[0].exp().tolist() == pytest.approx([1, 1e-12], rel=1e-3)
 
 
 def test_ties_and_unreached_nodes_are_equal() -> None:
     alike = np.array([[3, 1, 1], [1, 3, 1], [1, 1, 3]]) / 5
-    logits = made(alike)(one_hot(5, {1: 0, 3: 1}), operators_of(NAMED["path"]))
+    logits = made(alike)(
+        one_hot(5, {1: 0, 3: 1}), Propagation(operators_of(NAMED["path"]))
+    )
     assert float(logits[2, 0]) == float(logits[2, 1]) > float(logits[2, 2])
     x, operators, module = one_hot(6, {0: 1}), operators_of(SIX), made(MIXED)
-    logits = module(x, operators)
+    logits = module(x, Propagation(operators))
     assert len(set(logits[5].tolist())) == 1
     assert (logits[:5].std(dim=1) > 1e-3).all()
-    assert module.reached(x, operators).tolist() == [True] * 5 + [False]
+    assert module.reached(x, Propagation(operators)).tolist() == [True] * 5 + [False]
     # Where H is uniform, or there is no edge, nothing is heard.
     uniform, empty = made(np.full((3, 3), 1 / 3)), operators_of(NAMED["no edges"])
-    logits = uniform(x, operators)
-    assert uniform.reached(x, operators).tolist() == [True] + [False] * 5
-    for rest in (logits[1:], module(one_hot(3, {0: 1}), empty)[1:]):
+    logits = uniform(x, Propagation(operators))
+    assert uniform.reached(x, Propagation(operators)).tolist() == [True] + [False] * 5
+    for rest in (logits[1:], module(one_hot(3, {0: 1}), Propagation(empty))[1:]):
         assert len(set(rest.reshape(-1).tolist())) == 1
 
 
@@ -225,10 +227,12 @@ def test_where_edges_say_nothing_the_common_class_is_predicted(uniform: bool) ->
     x = one_hot(n, dict(zip(known.tolist(), y[known].tolist(), strict=True)))
     for class_prior, low, high in ((1.0, 0.9, 1.0), (0.0, 0.0, 0.5)):
         module = BeliefPropagation(3, 3, class_prior=class_prior)
-        module.initialise(x, graph, y[known], known)
+        module.initialise(x, Propagation(graph), y[known], known)
         if uniform:
             module.compatibility.fill_(1 / 3)
-        common = (module(x, graph)[unknown].argmax(dim=1) == 1).float().mean()
+        common = (
+            (module(x, Propagation(graph))[unknown].argmax(dim=1) == 1).float().mean()
+        )
         assert low <= float(common) <= high
 
 
@@ -238,8 +242,8 @@ def test_neighbors_that_differ_are_predicted() -> None:
     known = torch.tensor([0, 1, 10, 11, 20, 21, 31, 32])
     x = one_hot(n, dict(zip(known.tolist(), y[known].tolist(), strict=True)), 2)
     module = BeliefPropagation(2, 2)
-    module.initialise(x, operators_of(cycle(n)), y[known], known)
-    assert (module(x, operators_of(cycle(n))).argmax(dim=1) == y).all()
+    module.initialise(x, Propagation(operators_of(cycle(n))), y[known], known)
+    assert (module(x, Propagation(operators_of(cycle(n)))).argmax(dim=1) == y).all()
 
 
 def test_renumbering_the_nodes_renumbers_the_logits() -> None:
@@ -247,13 +251,13 @@ def test_renumbering_the_nodes_renumbers_the_logits() -> None:
     upper = np.triu(rng.random((60, 60)) < 0.05, 1)
     graph, order = sp.csr_array((upper | upper.T).astype(float)), rng.permutation(60)
     x, module = one_hot(60, {v: v % 3 for v in range(0, 60, 4)}), made(MIXED)
-    logits = module(x, operators_of(graph))
-    permuted = module(x[order], operators_of(sp.csr_array(graph[order][:, order])))
-    torch.testing.assert_close(permuted, logits[order], rtol=1e-4, atol=1e-4)
-    target = Target.of(operators_of(graph), np.array([7, 0, 7]))
-    torch.testing.assert_close(
-        module(x, operators_of(graph), target), logits[[7, 0, 7]]
+    logits = module(x, Propagation(operators_of(graph)))
+    permuted = module(
+        x[order], Propagation(operators_of(sp.csr_array(graph[order][:, order])))
     )
+    torch.testing.assert_close(permuted, logits[order], rtol=1e-4, atol=1e-4)
+    target = Propagation(operators_of(graph), torch.as_tensor(np.array([7, 0, 7])))
+    torch.testing.assert_close(module(x, target), logits[[7, 0, 7]])
 
 
 @each(

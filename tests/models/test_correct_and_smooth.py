@@ -20,7 +20,7 @@ from h2gcn.models.correct_and_smooth import (
 )
 from h2gcn.models.table_net import TableNet
 from h2gcn.ring_table import TableInput
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import NO_GRAPH, Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -52,9 +52,9 @@ class Given(NodeModule):
         super().__init__(1, logits.shape[1])
         self.logits = logits
 
-    def forward(self, x: object, operators: object = (), target: object = None) -> Any:
+    def forward(self, x: object, graph: Propagation) -> Any:
         """Return what was given."""
-        del x, operators, target
+        del x, graph
         return self.logits
 
 
@@ -137,7 +137,7 @@ def test_all_steps_are_those_of_the_program(seed: int, options: dict[str, Any]) 
     y = one_hot(12, {int(v): int(rng.integers(3)) for v in rng.choice(12, 5)})
     logits = torch.from_numpy(rng.normal(size=(12, 3)).astype(np.float32))
     module = with_base(logits, **options)
-    found = module(table(12, y), correcting(adj)).double().exp().numpy()
+    found = module(table(12, y), Propagation(correcting(adj))).double().exp().numpy()
     expected = correct_and_smooth(
         adj, logits.double().numpy(), y.double().numpy(), **options
     )
@@ -153,7 +153,9 @@ def test_errors_are_corrected_where_the_base_is_wrong_all_over() -> None:
     known = one_hot(12, {0: 1, 1: 1, 6: 0, 7: 0}, 2)
     assert (logits.argmax(dim=1).numpy() == y).mean() == 0.5
     for options in ({}, {"correction": "fixed"}):
-        found = with_base(logits, **options)(table(12, known), correcting(adj))
+        found = with_base(logits, **options)(
+            table(12, known), Propagation(correcting(adj))
+        )
         assert (found.argmax(dim=1).numpy() == y).all()
 
 
@@ -164,7 +166,7 @@ def test_an_error_that_is_too_small_is_not_scaled_up() -> None:
     logits = torch.tensor([[1.0, 0.0]]).repeat(13, 1)
     near, far = (
         with_base(logits, correction_alpha=alpha, smoothing_alpha=1e-6)(
-            table(13, known), correcting(adj)
+            table(13, known), Propagation(correcting(adj))
         )
         for alpha in (0.9, 0.1)
     )
@@ -175,7 +177,7 @@ def test_an_error_that_is_too_small_is_not_scaled_up() -> None:
 
 def test_without_a_known_label_the_base_is_smoothed() -> None:
     logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
-    found = with_base(logits)(table(6, torch.zeros(6, 3)), correcting(SIX))
+    found = with_base(logits)(table(6, torch.zeros(6, 3)), Propagation(correcting(SIX)))
     expected = correct_and_smooth(
         SIX, logits.double().numpy(), np.zeros((6, 3)), correction="none"
     )
@@ -187,14 +189,16 @@ def test_a_base_that_is_right_has_nothing_to_correct() -> None:
     known = one_hot(6, {0: 1, 1: 1})
     logits = torch.full((6, 3), -200.0)
     logits[:, 1] = 200
-    found = with_base(logits)(table(6, known), correcting(SIX))
+    found = with_base(logits)(table(6, known), Propagation(correcting(SIX)))
     assert torch.isfinite(found).all()
     assert (found.argmax(dim=1) == 1).all()
 
 
 def test_equal_shares_are_equal() -> None:
     known = one_hot(5, {1: 0, 3: 1}, 2)
-    found = with_base(torch.zeros(5, 2))(table(5, known), correcting(NAMED["path"]))
+    found = with_base(torch.zeros(5, 2))(
+        table(5, known), Propagation(correcting(NAMED["path"]))
+    )
     assert float(found[2, 0]) == float(found[2, 1])
 
 
@@ -219,9 +223,9 @@ def test_a_linear_base_is_one_linear_map() -> None:
     with torch.no_grad():
         module.bias.add_(torch.tensor([1.0, -1.0]))
         weight = torch.cat([*module.maps])
-        torch.testing.assert_close(module(x), rows @ weight + module.bias)
-        some = module(x, (), Target.of((), np.array([3, 1])))
-        torch.testing.assert_close(some, module(x)[[3, 1]])
+        torch.testing.assert_close(module(x, NO_GRAPH), rows @ weight + module.bias)
+        some = module(x, Propagation((), torch.tensor([3, 1])))
+        torch.testing.assert_close(some, module(x, NO_GRAPH)[[3, 1]])
 
 
 def synthetic(seed: int = 0, n: int = 200) -> Graph:
@@ -273,9 +277,10 @@ def test_a_graph_whose_labels_are_not_known_is_predicted_from_its_features() -> 
     assert not clf.seeds_.one_hot(other, torch.device("cpu"), must=False).any()
     found, known = clf.predict_logits(other), clf.predict_logits(graph)
     assert np.abs(found - known).max() > 0.1
-    base = clf.module_.base(table(200, torch.zeros(200, 3), scaled(clf, graph)))
+    rows = table(200, torch.zeros(200, 3), scaled(clf, graph))
+    base = clf.module_.base(rows, NO_GRAPH)
     module = with_base(base.detach(), correction="none")
-    expected = module(table(200, torch.zeros(200, 3)), correcting(fewer))
+    expected = module(table(200, torch.zeros(200, 3)), Propagation(correcting(fewer)))
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models.decoupled_smoothing import DecoupledSmoothing, weighted_adjacency
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -84,11 +84,11 @@ def test_shares_are_harmonic_on_the_two_hop_graph(graph: str, variance: str) -> 
     x, operators = one_hot(n, {0: 1, n - 1: 2}), spreading(adj)
     module = DecoupledSmoothing(3, 3, variance=variance)
     expected = shares_of(harmonic(two_hop_weights(adj, variance), x.double().numpy()))
-    logits = module(x, operators)
+    logits = module(x, Propagation(operators))
     assert logits.dtype == torch.float32
     np.testing.assert_allclose(logits.double().exp(), expected, atol=1e-5)
     index = np.array([n - 1, 0, 0])
-    some = module(x, operators, Target.of(operators, index))
+    some = module(x, Propagation(operators, torch.as_tensor(index)))
     assert torch.equal(some, logits[index])
 
 
@@ -105,9 +105,9 @@ def test_it_is_harmonic_on_any_graph_and_by_what_edges_weigh(
     x = one_hot(14, {int(v): int(rng.integers(3)) for v in rng.choice(14, 5)})
     expected = shares_of(harmonic(two_hop_weights(adj, variance), x.double().numpy()))
     module = DecoupledSmoothing(3, 3, variance=variance)
-    logits = module(x, spreading(adj))
+    logits = module(x, Propagation(spreading(adj)))
     np.testing.assert_allclose(logits.double().exp(), expected, atol=1e-5)
-    unreached = ~module.reached(x, spreading(adj)).numpy()
+    unreached = ~module.reached(x, Propagation(spreading(adj))).numpy()
     np.testing.assert_allclose(expected[unreached], 1 / 3)
     assert (x.any(dim=1).numpy() <= ~unreached).all()
 
@@ -118,7 +118,7 @@ def test_by_degree_a_pair_counts_for_each_node_between() -> None:
     )
     # Two steps from node 4 are 0 and 2, both by way of 3.
     x = one_hot(6, {0: 0, 2: 1})
-    logits = DecoupledSmoothing(3, 3)(x, spreading(SIX))
+    logits = DecoupledSmoothing(3, 3)(x, Propagation(spreading(SIX)))
     assert logits[4, :2].exp().tolist() == pytest.approx([0.5, 0.5], abs=1e-6)
     assert float(logits[4, 0]) == float(logits[4, 1])  # and no rounding tells
 
@@ -129,8 +129,10 @@ def test_the_two_variances_differ() -> None:
         9, [(0, 1), (1, 3), (0, 2), (2, 4)] + [(1, v) for v in (5, 6, 7, 8)]
     )
     x = one_hot(9, {3: 0, 4: 1, 5: 0, 6: 0, 7: 0, 8: 0}, 2)
-    by_degree = DecoupledSmoothing(2, 2)(x, spreading(graph))[0].exp()
-    equal = DecoupledSmoothing(2, 2, variance="equal")(x, spreading(graph))[0].exp()
+    by_degree = DecoupledSmoothing(2, 2)(x, Propagation(spreading(graph)))[0].exp()
+    equal = DecoupledSmoothing(2, 2, variance="equal")(
+        x, Propagation(spreading(graph))
+    )[0].exp()
     assert by_degree.tolist() == pytest.approx([5 / 6, 1 / 6], abs=1e-5)
     # By way of the hub, of degree six, five labels count a sixth each, the other ½.
     assert equal.tolist() == pytest.approx([5 / 8, 3 / 8], abs=1e-5)
@@ -139,8 +141,10 @@ def test_the_two_variances_differ() -> None:
 def test_the_other_side_of_a_bipartite_graph_is_not_reached() -> None:
     cycle = adjacency(6, [(v, (v + 1) % 6) for v in range(6)])
     x, module = one_hot(6, {0: 1}, 2), DecoupledSmoothing(2, 2)
-    logits = module(x, spreading(cycle))
-    assert module.reached(x, spreading(cycle)).tolist() == [True, False] * 3
+    logits = module(x, Propagation(spreading(cycle)))
+    assert (
+        module.reached(x, Propagation(spreading(cycle))).tolist() == [True, False] * 3
+    )
     assert (logits[1::2, 0] == logits[1::2, 1]).all()
     assert (logits[::2].argmax(dim=1) == 1).all()
 
@@ -150,7 +154,7 @@ def test_friends_of_friends_are_alike_where_friends_are_not() -> None:
     cycle = adjacency(n, [(v, (v + 1) % n) for v in range(n)])
     y = torch.arange(n) % 2
     x = one_hot(n, {v: int(y[v]) for v in (0, 1, 10, 11, 20, 21)}, 2)
-    logits = DecoupledSmoothing(2, 2)(x, spreading(cycle))
+    logits = DecoupledSmoothing(2, 2)(x, Propagation(spreading(cycle)))
     assert (logits.argmax(dim=1) == y).all()
 
 
@@ -162,7 +166,7 @@ def test_too_few_steps_are_said() -> None:
         r"is left; more 'steps' may help"
     )
     with pytest.warns(H2GCNWarning, match=message):
-        DecoupledSmoothing(2, 2, steps=2)(x, spreading(path))
+        DecoupledSmoothing(2, 2, steps=2)(x, Propagation(spreading(path)))
 
 
 @each(

@@ -9,7 +9,7 @@ import torch
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.models.gam import GAM, Agreement, _sampled, convolution_and_pairs
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -42,7 +42,7 @@ def prepare(
     n = adj.shape[0]
     phase = module.phases()[number]
     return module.eval().prepare(
-        phase, features(n), operators_of(adj), LABELS, INDEX, before
+        phase, features(n), Propagation(operators_of(adj)), LABELS, INDEX, before
     )
 
 
@@ -68,10 +68,10 @@ def test_the_classifier_predicts(named_adj: sp.csr_array, base: str) -> None:
     a_hat = np.eye(n) if base == "mlp" else root[:, None] * a * root
     w1, w2 = (w.detach().double().numpy() for w in module.classifier.parameters())
     expected = a_hat @ np.maximum(a_hat @ x.double().numpy() @ w1, 0) @ w2
-    logits = module(x, operators).detach()
+    logits = module(x, Propagation(operators)).detach()
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
     index = np.array([n - 1, 0])
-    some = module(x, operators, Target.of(operators, index)).detach()
+    some = module(x, Propagation(operators, torch.as_tensor(index))).detach()
     np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
     assert module.reach == (0 if base == "mlp" else 2)
 
@@ -141,9 +141,9 @@ def test_the_classifier_lowers_what_the_paper_says(base: str, weighted: bool) ->
     assert given["labels"].tolist() == known
     x, operators = features(), operators_of(adj)
     phase = module.phases()[2]
-    loss = module.train().objective(phase, x, operators, given, None)
+    loss = module.train().objective(phase, x, Propagation(operators), given, None)
     assert loss is not None
-    logits = module(x, operators).detach().double().numpy()
+    logits = module(x, Propagation(operators)).detach().double().numpy()
     dense = adj.toarray().astype(float)
     expected = loss_by_loops(module, x.double().numpy(), dense, known, logits)
     assert loss.item() == pytest.approx(expected, rel=1e-5)
@@ -157,8 +157,8 @@ def test_weights_of_classes_count_in_the_cross_entropy() -> None:
     given = prepare(module, 2, prepare(module, 1, {}))
     x, operators, phase = features(), operators_of(), module.phases()[2]
     weights = torch.tensor([1.0, 2.0, 7.0])
-    loss = module.objective(phase, x, operators, given, weights)
-    logits = module(x, operators)
+    loss = module.objective(phase, x, Propagation(operators), given, weights)
+    logits = module(x, Propagation(operators))
     f = logits.log_softmax(dim=1)
     parts = [f[0, 0], f[1, 0], 2 * f[2, 1], 7 * f[3, 2]]
     torch.testing.assert_close(loss, -torch.stack(parts).mean())
@@ -170,8 +170,8 @@ def test_where_no_pair_is_of_a_kind_it_is_left_out() -> None:
     given = prepare(module, 2, prepare(module, 1, {}, adj), adj)
     assert [given[kind].shape[1] for kind in ("ll", "lu", "uu")] == [0, 0, 2]
     x, operators = features(), operators_of(adj)
-    loss = module.objective(module.phases()[2], x, operators, given, None)
-    logits = module(x, operators).detach().double().numpy()
+    loss = module.objective(module.phases()[2], x, Propagation(operators), given, None)
+    logits = module(x, Propagation(operators)).detach().double().numpy()
     expected = loss_by_loops(
         module,
         x.double().numpy(),
@@ -189,7 +189,7 @@ def test_agreement_is_judged_on_equal_and_different_alike() -> None:
         "different": torch.tensor([[0, 2, 3], [2, 3, 1]]),
     }
     x, phase = features(), module.phases()[1]
-    loss = module.objective(phase, x, operators_of(), given, None)
+    loss = module.objective(phase, x, Propagation(operators_of()), given, None)
     p = [
         agreement(module.agreement, x.double().numpy(), u, v)
         for u, v in ((0, 1), (0, 2), (2, 3), (3, 1))
@@ -213,7 +213,12 @@ def test_pairs_of_different_labels_are_sampled_until_they_are_as_many() -> None:
     labels, index = torch.tensor([0, 0, 0, 0, 1, 1]), torch.arange(6)
     module = build()
     given = module.eval().prepare(
-        module.phases()[1], features(9), operators_of(adj), labels, index, {}
+        module.phases()[1],
+        features(9),
+        Propagation(operators_of(adj)),
+        labels,
+        index,
+        {},
     )
     assert given["equal"].shape[1] == 7  # six of one class, one of the other
     assert given["different"].shape[1] == 7
@@ -238,10 +243,12 @@ def test_no_pair_is_sampled_where_there_is_none() -> None:
     labels, index = torch.tensor([0, 1]), torch.tensor([0, 3])
     module = build()
     given = module.prepare(
-        module.phases()[1], features(), operators_of(), labels, index, {}
+        module.phases()[1], features(), Propagation(operators_of()), labels, index, {}
     )
     assert given["equal"].shape == (2, 0)
-    loss = module.objective(module.phases()[1], features(), operators_of(), given, None)
+    loss = module.objective(
+        module.phases()[1], features(), Propagation(operators_of()), given, None
+    )
     assert torch.isfinite(loss)
 
 
@@ -319,7 +326,7 @@ def test_labels_are_given_after_the_first_round_and_stay() -> None:
     first = prepare(module, 1, {})
     assert (first["labels"] >= 0).sum() == 4
     between = prepare(module, 2, first)
-    said = module(features(), operators_of()).argmax(dim=1)
+    said = module(features(), Propagation(operators_of())).argmax(dim=1)
     second = prepare(module, 3, between)
     new = torch.nonzero((second["labels"] >= 0) & (first["labels"] < 0))[:, 0]
     assert len(new)

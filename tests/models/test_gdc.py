@@ -11,7 +11,7 @@ import torch
 from h2gcn import Graph, NodeClassifier
 from h2gcn.models import Diffusion, build_model, find_model, gdc
 from h2gcn.models.gdc import DROPPED, KERNELS
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency, random_adjacency
 from support.refusals import only, refused
@@ -207,10 +207,10 @@ def test_logits_are_those_of_the_formula(seed: int) -> None:
     w1, w2 = (w.detach().double().numpy() for w in (module.first, module.second))
     expected = s @ np.maximum(s @ x.double().numpy() @ w1, 0) @ w2
     module.eval()
-    logits = module(x, operators).detach()
+    logits = module(x, Propagation(operators)).detach()
     np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-5)
     index = np.array([n - 1, 0])
-    some = module(x, operators, Target.of(operators, index)).detach()
+    some = module(x, Propagation(operators, torch.as_tensor(index))).detach()
     np.testing.assert_allclose(some, expected[index], rtol=1e-4, atol=1e-5)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from h2gcn.exceptions import InputError
 from h2gcn.models import geom_gcn as geometry
 from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.sparse import Operator, Propagation, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -183,11 +183,11 @@ def test_geom_gcn_is_its_formula(adj: sp.csr_array, activation: str) -> None:
     x, operators = features(n), operators_of(adj)
     expected = oracle(module, x.double().numpy(), divisions(adj))
     index = np.array([n - 1, 0, n - 1])
-    target = Target.of(operators, index)
+    target = Propagation(operators, torch.as_tensor(index))
     for mode in (module.eval, module.train):
         mode()
-        assert_same(module(x, operators), expected)
-        assert_same(module(x, operators, target), expected[index])
+        assert_same(module(x, Propagation(operators)), expected)
+        assert_same(module(x, target), expected[index])
 
 
 def test_one_dropout_acts_on_the_input_of_each_layer() -> None:
@@ -199,9 +199,9 @@ def test_one_dropout_acts_on_the_input_of_each_layer() -> None:
     expected = oracle(module, x.double().numpy(), divisions(SIX), *masks)
     index = np.array([5, 2])
     torch.manual_seed(4)
-    assert_same(module(x, operators), expected)
+    assert_same(module(x, Propagation(operators)), expected)
     torch.manual_seed(4)
-    some = module(x, operators, Target.of(operators, index))
+    some = module(x, Propagation(operators, torch.as_tensor(index)))
     assert_same(some, expected[index])
 
 
@@ -235,7 +235,7 @@ def test_bad_options_are_named(options: dict[str, object]) -> None:
 
 
 @each("given", [0, 8, 10])
-def test_the_number_of_operators_is_checked(given: int) -> None:
+def test_the_number_of_matrices_is_checked(given: int) -> None:
     operator = operators_of(SIX)[0]
-    with pytest.raises(ValueError, match=f"takes 9 operators, got {given}"):
-        build()(features(6), [operator] * given)
+    with pytest.raises(ValueError, match=f"takes 9 matrices, got {given}"):
+        build()(features(6), Propagation([operator] * given))

@@ -7,7 +7,7 @@ import torch
 
 from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gmnn import GMNN
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -64,7 +64,12 @@ def phase(module: GMNN, number: int):
 
 def prepare(module: GMNN, number: int, before: dict[str, torch.Tensor]):
     return module.eval().prepare(
-        phase(module, number), features(), operators_of(), LABELS, INDEX, before
+        phase(module, number),
+        features(),
+        Propagation(operators_of()),
+        LABELS,
+        INDEX,
+        before,
     )
 
 
@@ -75,9 +80,9 @@ def test_q_predicts_by_its_formula(named_adj: sp.csr_array) -> None:
     expected = network(x.double().numpy(), module.q_first, module.q_second, named_adj)
     index = np.array([n - 1, 0])
     for mode in (module.eval, module.train):
-        logits = mode()(x, operators).detach()
+        logits = mode()(x, Propagation(operators)).detach()
         np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
-        some = module(x, operators, Target.of(operators, index)).detach()
+        some = module(x, Propagation(operators, torch.as_tensor(index))).detach()
         np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
 
 
@@ -92,7 +97,10 @@ def test_q_alone_is_trained_on_labels() -> None:
     module = build()
     assert prepare(module, 0, {}) == {}
     assert (
-        module.objective(phase(module, 0), features(), operators_of(), {}, None) is None
+        module.objective(
+            phase(module, 0), features(), Propagation(operators_of()), {}, None
+        )
+        is None
     )
 
 
@@ -127,7 +135,11 @@ def test_each_part_lowers_the_cross_entropy_with_its_shares(weights) -> None:
         given = {"targets": shares}
         module.zero_grad()
         loss = module.train().objective(
-            phase(module, number), features(), operators_of(), given, classes
+            phase(module, number),
+            features(),
+            Propagation(operators_of()),
+            given,
+            classes,
         )
         assert loss is not None
         given_in = shares if number == 1 else features()

@@ -18,6 +18,7 @@ from h2gcn.models.iterative import (
 )
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.ring_table import TableInput, TableMaker
+from h2gcn.sparse import NO_GRAPH, Propagation
 from support.cases import each
 from support.graphs import adjacency
 from support.refusals import only, refused
@@ -74,7 +75,7 @@ def module_of(graph: Graph, split: Split, x: TableInput, **options: Any) -> Any:
     y = torch.from_numpy(graph.y)
     train, val = torch.from_numpy(split.train), torch.from_numpy(split.val)
     module.set_validation(y[val], val)
-    module.initialise(x, (), y[train], train)
+    module.initialise(x, NO_GRAPH, y[train], train)
     return module.eval()
 
 
@@ -105,14 +106,14 @@ def test_it_is_the_plain_loop(base: str, table: str) -> None:
             rows = torch.from_numpy(columns.astype(np.float32))
             widths = [block.shape[1] for block in x.blocks.values()]
             parts = dict(zip(x.blocks, rows.split(widths, dim=1), strict=True))
-            logits = module.base(TableInput(parts, {}, x.known)).numpy()
+            logits = module.base(TableInput(parts, {}, x.known), NO_GRAPH).numpy()
             guessed = logits.argmax(axis=1)
             before, labels = labels, np.where(known >= 0, known, guessed)
             turns += 1
             if (before == labels).all():
                 break
         assert turns > min(rounds, 2), "the graph is such that guesses change"
-        np.testing.assert_allclose(module(x), logits, atol=1e-4)
+        np.testing.assert_allclose(module(x, NO_GRAPH), logits, atol=1e-4)
 
 
 def test_rounds_help_where_few_neighbors_are_known() -> None:
@@ -121,7 +122,9 @@ def test_rounds_help_where_few_neighbors_are_known() -> None:
     x = made(graph, split)
     scores = []
     for rounds in (0, 10):
-        found = module_of(graph, split, x, rounds=rounds)(x).argmax(dim=1).numpy()
+        found = (
+            module_of(graph, split, x, rounds=rounds)(x, NO_GRAPH).argmax(dim=1).numpy()
+        )
         scores.append((found[split.test] == graph.y[split.test]).mean())
     assert scores[1] > scores[0] + 0.03
 
@@ -149,7 +152,7 @@ def test_a_class_that_training_has_not_is_never_predicted() -> None:
     split = Split(train, rest[:20], rest[20:])
     x = made(graph, split)
     for base in BASES:
-        found = module_of(graph, split, x, base=base)(x).softmax(dim=1)
+        found = module_of(graph, split, x, base=base)(x, NO_GRAPH).softmax(dim=1)
         assert found[:, 2].max() < 1e-6
 
 
@@ -160,11 +163,11 @@ def test_training_nodes_keep_their_labels() -> None:
     x = made(graph, split)
     seen: list[Tensor] = []
 
-    def wrong(table: TableInput) -> Tensor:
+    def wrong(table: TableInput, _: Propagation) -> Tensor:
         seen.append(table.blocks["labels.ring1"])
         return torch.eye(3)[(torch.from_numpy(graph.y) + 1) % 3]
 
-    with_base(graph, x, wrong, rounds=5)(x)
+    with_base(graph, x, wrong, rounds=5)(x, NO_GRAPH)
     assert len(seen) == 2  # predictions do not change any more
     labels = (graph.y + 1) % 3
     labels[split.train] = graph.y[split.train]
@@ -177,7 +180,7 @@ def test_labels_that_swap_for_ever_end_with_the_rounds() -> None:
     x = made(edge, Split(np.array([2]), NOTHING, NOTHING))
     calls = 0
 
-    def other_than_the_neighbor(table: TableInput) -> Tensor:
+    def other_than_the_neighbor(table: TableInput, _: Propagation) -> Tensor:
         nonlocal calls
         calls += 1
         heard = table.blocks["labels.ring1"][:, :2]
@@ -185,7 +188,7 @@ def test_labels_that_swap_for_ever_end_with_the_rounds() -> None:
             heard.any(dim=1, keepdim=True), 1 - heard, heard.new_tensor([1, 0])
         )
 
-    with_base(edge, x, other_than_the_neighbor, rounds=7)(x)
+    with_base(edge, x, other_than_the_neighbor, rounds=7)(x, NO_GRAPH)
     assert calls == 8
 
 
@@ -193,7 +196,7 @@ def test_logits_that_are_equal_up_to_rounding_are_equal() -> None:
     graph = synthetic()
     x = made(graph, some_split(graph))
     logits = torch.tensor([[3.0, 3.000001, 1.0]]).repeat(150, 1)
-    found = with_base(graph, x, lambda _: logits, rounds=1)(x)
+    found = with_base(graph, x, lambda *_: logits, rounds=1)(x, NO_GRAPH)
     assert float(found[0, 0]) == float(found[0, 1]) > float(found[0, 2])
     assert (found.argmax(dim=1) == 0).all()
 
@@ -261,8 +264,8 @@ def test_a_small_block_counts_as_much_as_a_large_one() -> None:
     for learner in (LogisticTable, BlockLogistic):
         torch.manual_seed(0)
         module = learner((400, 1), 2)
-        module.initialise(x, (), torch.from_numpy(y[:80]), torch.arange(80))
-        found = module(x).argmax(dim=1).numpy()[80:]
+        module.initialise(x, NO_GRAPH, torch.from_numpy(y[:80]), torch.arange(80))
+        found = module(x, NO_GRAPH).argmax(dim=1).numpy()[80:]
         scores.append((found == y[80:]).mean())
     assert scores[1] > scores[0] + 0.03
     varies = np.array([True, False, True, True, True])

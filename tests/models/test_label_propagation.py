@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn.models.label_propagation import LabelPropagation
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, Propagation
 from models.oracles import binary, log_shares, powers, sym
 from support.graphs import GRAPHS, NAMED, adjacency, make_graph
 from support.models import known_labels, logits, propagation
@@ -76,7 +76,9 @@ def test_the_nodes_that_are_reached_have_a_score():
             (step,) = powers(binary(adj.toarray()), hops)
             (walks,) = powers(binary(step) + np.eye(len(step)), len(step))
             expected = (walks[:, 0] > 0).tolist()
-            assert module.reached(x, operators_of(adj)).tolist() == expected
+            assert (
+                module.reached(x, Propagation(operators_of(adj))).tolist() == expected
+            )
 
 
 def test_a_node_that_hears_two_classes_equally_well_is_reached():
@@ -84,7 +86,7 @@ def test_a_node_that_hears_two_classes_equally_well_is_reached():
     module = LabelPropagation(2, 2)
     found = logits(module, x, operators)
     assert found[2, 0] == found[2, 1]  # on every processor: ties are told
-    assert module.reached(x, operators).all()
+    assert module.reached(x, Propagation(operators)).all()
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -15,7 +15,7 @@ from h2gcn.models import build_model
 from h2gcn.models.compatibility import from_edges
 from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
 from h2gcn.models.linbp import LinBP, belief_operators, spectral_radius
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
 from support.refusals import only, refused
@@ -112,14 +112,14 @@ def test_logits_are_the_beliefs_after_some_steps_over_their_size(
     if n > 2:  # else every node has a label
         expected = scaled(expected, y)
     module = linbp(scale=scale, steps=steps)
-    logits = module(x, operators)
+    logits = module(x, Propagation(operators))
     assert logits.dtype == torch.float32
     np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
     index = np.array([n - 1, 0, 0])
-    target = Target.of(operators, index)
-    np.testing.assert_array_equal(module(x, operators, target), logits[index])
+    target = Propagation(operators, torch.as_tensor(index))
+    np.testing.assert_array_equal(module(x, target), logits[index])
     sparse = Operator(sp.csr_array(x.numpy()))
-    torch.testing.assert_close(module(sparse, operators), logits)
+    torch.testing.assert_close(module(sparse, Propagation(operators)), logits)
 
 
 @each("adj", GRAPHS.values(), ids=GRAPHS)
@@ -146,7 +146,9 @@ def test_zoobp_is_the_solution_of_its_linear_system(
     e = explicit(x.double().numpy(), epsilon * lead)
     b = np.linalg.solve(np.eye(3 * n) - p + q, e.reshape(-1)).reshape(n, 3)
     expected = scaled(b, x.double().numpy())
-    np.testing.assert_allclose(module(x, operators_of(adj)), expected, atol=2e-4)
+    np.testing.assert_allclose(
+        module(x, Propagation(operators_of(adj))), expected, atol=2e-4
+    )
 
 
 def test_both_converge_up_to_their_bound() -> None:
@@ -169,31 +171,35 @@ def test_zoobp_is_linbp_solved_for_the_same_epsilon(graph: str) -> None:
     adj = GRAPHS[graph]
     x, operators = one_hot(adj.shape[0], {0: 1, 2: 2}), operators_of(adj)
     same = 0.6 * graph_bound(adj) / GOLDEN
-    zoo = zoobp(scale=0.6, steps=2000, tolerance=0.0)(x, operators)
+    zoo = zoobp(scale=0.6, steps=2000, tolerance=0.0)(x, Propagation(operators))
     torch.testing.assert_close(
-        zoo, linbp(scale=same, steps=2000)(x, operators), atol=1e-4, rtol=0
+        zoo, linbp(scale=same, steps=2000)(x, Propagation(operators)), atol=1e-4, rtol=0
     )
-    other = linbp(scale=0.3 * same, steps=2000)(x, operators)
+    other = linbp(scale=0.3 * same, steps=2000)(x, Propagation(operators))
     assert (zoo - other).abs().max() > 1e-3
 
 
 def test_zoobp_is_solved_to_its_tolerance() -> None:
     x, operators = one_hot(40, {0: 0, 13: 1, 27: 2}), operators_of(cycle(40))
     for scale in (0.5, 0.9, 0.99):
-        exact = zoobp(scale=scale, steps=10_000, tolerance=0.0)(x, operators)
+        exact = zoobp(scale=scale, steps=10_000, tolerance=0.0)(
+            x, Propagation(operators)
+        )
         torch.testing.assert_close(
-            zoobp(scale=scale)(x, operators), exact, atol=2e-3, rtol=0
+            zoobp(scale=scale)(x, Propagation(operators)), exact, atol=2e-3, rtol=0
         )
     with pytest.warns(H2GCNWarning, match="beliefs have not converged: after 100 st"):
-        zoobp(scale=0.99, steps=100)(x, operators)
+        zoobp(scale=0.99, steps=100)(x, Propagation(operators))
     # Node 4 is three steps from node 1: a loose tolerance ends before it hears.
-    loose = zoobp(tolerance=0.9)(one_hot(6, {1: 1}), operators_of(SIX))
+    loose = zoobp(tolerance=0.9)(one_hot(6, {1: 1}), Propagation(operators_of(SIX)))
     assert not loose[4].any()
 
 
 def test_zoobps_epsilon_is_at_most_one() -> None:
     weak = np.array([[0.52, 0.48], [0.48, 0.52]])
-    logits = zoobp(weak, class_prior=0.0)(one_hot(2, {0: 0}, 2), operators_of(PAIR))
+    logits = zoobp(weak, class_prior=0.0)(
+        one_hot(2, {0: 0}, 2), Propagation(operators_of(PAIR))
+    )
     # Node 1 hears H − 1/2 times what node 0 is, up to the echo.
     assert float(logits[1, 0] / logits[0, 0]) == pytest.approx(0.04, rel=0.01)
 
@@ -201,25 +207,31 @@ def test_zoobps_epsilon_is_at_most_one() -> None:
 def test_unreached_nodes_have_equal_logits() -> None:
     x, operators = one_hot(6, {0: 1}), operators_of(SIX)
     for module in (linbp(), zoobp(class_prior=0.0)):
-        logits = module(x, operators)
+        logits = module(x, Propagation(operators))
         assert logits[5].tolist() == [0, 0, 0]
         assert (logits[:5].std(dim=1) > 0).all()
-        assert module.reached(x, operators).tolist() == 5 * [True] + [False]
+        assert module.reached(x, Propagation(operators)).tolist() == 5 * [True] + [
+            False
+        ]
     # A uniform H, up to rounding, passes nothing on.
     for h in (np.full((3, 3), 1 / 3), np.full((3, 3), 1 / 3) + 1e-8 * np.eye(3)):
         module = linbp(h)
-        np.testing.assert_allclose(module(x, operators)[0], [-1 / 3, 2 / 3, -1 / 3])
-        assert not module(x, operators)[1:].any()
-        assert module.reached(x, operators).tolist() == [True] + 5 * [False]
+        np.testing.assert_allclose(
+            module(x, Propagation(operators))[0], [-1 / 3, 2 / 3, -1 / 3]
+        )
+        assert not module(x, Propagation(operators))[1:].any()
+        assert module.reached(x, Propagation(operators)).tolist() == [True] + 5 * [
+            False
+        ]
 
 
 def test_ties_are_exact_and_far_nodes_are_told() -> None:
     x = one_hot(5, {1: 0, 3: 1})
     alike = np.array([[3, 1, 1], [1, 3, 1], [1, 1, 3]]) / 5
-    logits = zoobp(alike)(x, operators_of(NAMED["path"]))
+    logits = zoobp(alike)(x, Propagation(operators_of(NAMED["path"])))
     assert float(logits[2, 0]) == float(logits[2, 1]) > float(logits[2, 2])
     far = zoobp(np.array([[0.8, 0.2], [0.2, 0.8]]), tolerance=0.0)
-    logits = far(one_hot(30, {0: 1}, 2), operators_of(path(30)))
+    logits = far(one_hot(30, {0: 1}, 2), Propagation(operators_of(path(30))))
     assert (logits[:, 1] > logits[:, 0]).all()
 
 
@@ -230,10 +242,12 @@ def test_neighbors_that_differ_are_predicted_where_label_propagation_fails() -> 
     x = one_hot(n, dict(zip(known.tolist(), y[known].tolist(), strict=True)), 2)
     for model in ("linbp", "zoobp"):
         module = build_model(model, 2, 2, {})
-        module.initialise(x, operators_of(cycle(n)), y[known], known)
-        assert (module(x, operators_of(cycle(n))).argmax(dim=1) == y).all()
+        module.initialise(x, Propagation(operators_of(cycle(n))), y[known], known)
+        assert (module(x, Propagation(operators_of(cycle(n)))).argmax(dim=1) == y).all()
     smooth = tuple(Operator(s, symmetric=True) for s in normalised_adjacency(cycle(n)))
-    assert (LabelPropagation(2, 2)(x, smooth).argmax(dim=1) == y).float().mean() < 0.8
+    assert (
+        LabelPropagation(2, 2)(x, Propagation(smooth)).argmax(dim=1) == y
+    ).float().mean() < 0.8
 
 
 def test_renumbering_the_nodes_renumbers_the_logits() -> None:
@@ -245,9 +259,12 @@ def test_renumbering_the_nodes_renumbers_the_logits() -> None:
         x = one_hot(n, {v: v % 3 for v in range(0, n, 4)})
         other = operators_of(sp.csr_array(graph[order][:, order]))
         for module in (linbp(), zoobp()):
-            logits = module(x, operators_of(graph))
+            logits = module(x, Propagation(operators_of(graph)))
             torch.testing.assert_close(
-                module(x[order], other), logits[order], rtol=1e-4, atol=1e-4
+                module(x[order], Propagation(other)),
+                logits[order],
+                rtol=1e-4,
+                atol=1e-4,
             )
 
 
@@ -291,7 +308,7 @@ def test_the_state_is_estimated_from_training_nodes() -> None:
     x, operators = one_hot(6, {0: 0, 1: 1, 2: 2, 3: 1}), operators_of(SIX)
     module = LinBP(3, 3)
     assert module.compatibility.tolist() == torch.full((3, 3), 1 / 3).tolist()
-    module.initialise(x, operators, labels, index)
+    module.initialise(x, Propagation(operators), labels, index)
     expected = from_edges(Operator(SIX, symmetric=True), labels, index, 3)
     np.testing.assert_allclose(module.compatibility, expected, atol=1e-6)
     np.testing.assert_allclose(module.class_shares, [2 / 7, 3 / 7, 2 / 7])
@@ -299,7 +316,9 @@ def test_the_state_is_estimated_from_training_nodes() -> None:
     state = module.state_dict()
     assert again.state_problem(state) is None
     again.load_state_dict(state)
-    assert torch.equal(again(x, operators), module(x, operators))
+    assert torch.equal(
+        again(x, Propagation(operators)), module(x, Propagation(operators))
+    )
     state["class_shares"] = torch.tensor([1.0, 0.0, 0.0])
     problem = "class_shares has numbers that are not positive"
     assert again.state_problem(state) == problem

@@ -26,7 +26,7 @@ from h2gcn.models.closed_form import ABSENT
 from h2gcn.models.logistic_table import C_GRID, LogisticTable
 from h2gcn.models.tree_text import rebuild_trees
 from h2gcn.ring_table import TableInput
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import NO_GRAPH, Operator, Propagation
 from support.cases import each
 from support.graphs import adjacency
 from support.refusals import only, refused
@@ -73,7 +73,7 @@ def fitted(
     index = torch.arange(len(y))
     torch.manual_seed(0)
     module.set_validation(labels[last:-5], index[last:-5])
-    module.initialise(table(rows, sparse=sparse), (), labels[:last], index[:last])
+    module.initialise(table(rows, sparse=sparse), NO_GRAPH, labels[:last], index[:last])
     return module.eval()
 
 
@@ -113,7 +113,7 @@ def test_logistic_has_the_optimum_of_scikit_learn(
             z = torch.from_numpy(rows).double() - module.mean.double()
             found = (z @ weight + module.bias.double()).numpy()
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
-            logits = module(table(rows, sparse=sparse))
+            logits = module(table(rows, sparse=sparse), NO_GRAPH)
             assert logits.dtype == torch.float32
             np.testing.assert_allclose(logits, expected, rtol=1e-4, atol=1e-4)
 
@@ -121,10 +121,12 @@ def test_logistic_has_the_optimum_of_scikit_learn(
 def test_weights_of_rows_are_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic_table, "TOLERANCE", 1e-9)
     rows, y = problem(45, 90, [0, 1, 2])
-    by_row = fitted("logistic", rows, y, 3, C=10.0)(table(rows))
+    by_row = fitted("logistic", rows, y, 3, C=10.0)(table(rows), NO_GRAPH)
     monkeypatch.setattr(logistic_table, "MAX_GRAM_NODES", 0)
     for sparse in (False, True):
-        by_column = fitted("logistic", rows, y, 3, sparse=sparse, C=10.0)(table(rows))
+        by_column = fitted("logistic", rows, y, 3, sparse=sparse, C=10.0)(
+            table(rows), NO_GRAPH
+        )
         torch.testing.assert_close(by_row, by_column, rtol=1e-5, atol=1e-5)
 
 
@@ -148,8 +150,10 @@ def test_folds_choose_how_much_of_the_columns_is_followed() -> None:
         for labels in (lone, np.arange(n) % 20):
             assert choose(x, labels) in C_GRID
     chosen = choose(noise[:55], y[:55])
-    given = fitted("logistic", noise, y, 2, C=chosen)(table(noise))
-    torch.testing.assert_close(fitted("logistic", noise, y, 2)(table(noise)), given)
+    given = fitted("logistic", noise, y, 2, C=chosen)(table(noise), NO_GRAPH)
+    torch.testing.assert_close(
+        fitted("logistic", noise, y, 2)(table(noise), NO_GRAPH), given
+    )
 
 
 # --------------------------------------------------------------------- boosted trees
@@ -184,10 +188,10 @@ def test_trees_are_lightgbms(
             expected[:, classes[0]] = 0
             trees = sorted(classes)[-raw.reshape(n, -1).shape[1] :]
             expected[:, trees] = raw.reshape(n, -1)
-            logits = module(table(rows, sparse=sparse)).numpy()
+            logits = module(table(rows, sparse=sparse), NO_GRAPH).numpy()
             np.testing.assert_allclose(logits, expected, rtol=1e-6, atol=1e-6)
             index = np.array([7, 7, 0])
-            some = module(table(rows), (), Target.of((), index)).numpy()
+            some = module(table(rows), Propagation((), torch.as_tensor(index))).numpy()
             np.testing.assert_allclose(some, logits[index], rtol=1e-6)
             found.append(logits)
             contributions(module, table(rows), logits)
@@ -197,13 +201,13 @@ def test_trees_are_lightgbms(
 def contributions(module: Any, x: TableInput, logits: NDArray[np.float32]) -> None:
     """Check that contributions sum to the logits, and name the columns that count."""
     for node in (0, 11):
-        bias, *blocks = module.exact_sum(x, (), node).parts
+        bias, *blocks = module.exact_sum(x, NO_GRAPH, node).parts
         total = bias.values + sum(block.values for block in blocks)
         np.testing.assert_allclose(total, logits[node], atol=1e-5)
         for block in blocks:
             np.testing.assert_allclose(block.columns.sum(axis=0), block.values)
         assert not blocks[-1].columns[-1].any()  # it never varies
-    train = module(x.rows(np.arange(len(logits) - 5))).numpy()
+    train = module(x.rows(np.arange(len(logits) - 5)), NO_GRAPH).numpy()
     if module.best_iteration == 30:  # all but the last five were trained on
         seen = train.min(axis=0) > ABSENT
         mean = train.mean(axis=0)[seen]
@@ -253,17 +257,20 @@ def test_the_nodes_that_stop_trees_are_the_validation_part_alone() -> None:
 def test_lone_classes_and_constant_columns(model: str) -> None:
     rows, y = problem(320, 4, [0, 1])
     y[0] = 2
-    assert torch.isfinite(fitted(model, rows, y, 3)(table(rows))).all()
-    one = fitted(model, rows, np.full(320, 1), 3)(table(rows))
+    assert torch.isfinite(fitted(model, rows, y, 3)(table(rows), NO_GRAPH)).all()
+    one = fitted(model, rows, np.full(320, 1), 3)(table(rows), NO_GRAPH)
     assert (one.argmax(dim=1) == 1).all()
     rows, y = problem(205, 4, list(range(30)))
-    assert torch.isfinite(fitted(model, rows, y, 30)(table(rows))).all()
+    assert torch.isfinite(fitted(model, rows, y, 30)(table(rows), NO_GRAPH)).all()
     flat, y = np.ones((45, 4)), np.r_[np.zeros(25, int), np.ones(20, int)]
-    shares = fitted(model, flat, y, 2, held_out=5)(table(flat)).softmax(dim=1)
+    shares = fitted(model, flat, y, 2, held_out=5)(table(flat), NO_GRAPH).softmax(dim=1)
     np.testing.assert_allclose(shares, np.tile([25 / 35, 10 / 35], (45, 1)), rtol=1e-3)
     fresh = build_model(model, (2, 2), 3, {})
-    assert not fresh(table(flat)).diff(dim=1).any()
-    assert fresh(table(flat).rows(np.zeros(0, dtype=np.int64))).shape == (0, 3)
+    assert not fresh(table(flat), NO_GRAPH).diff(dim=1).any()
+    assert fresh(table(flat).rows(np.zeros(0, dtype=np.int64)), NO_GRAPH).shape == (
+        0,
+        3,
+    )
 
 
 @each("model", LEARNERS)
@@ -276,7 +283,7 @@ def test_the_time_limit_stops_a_fit(model: str) -> None:
         return lambda fraction: asked.append(fraction) or len(asked) > steps  # type: ignore[func-returns-value]
 
     def fit() -> torch.Tensor:
-        return fitted(model, rows, y, 3, held_out=50)(table(rows))
+        return fitted(model, rows, y, 3, held_out=50)(table(rows), NO_GRAPH)
 
     whole = fit()
     with stop_fits(after(10**9)):
@@ -309,8 +316,8 @@ def test_adjacency_rows_stay_sparse(model: str) -> None:
     module = build_model(model, (2, n), 2, small)
     tracemalloc.start()
     module.set_validation(y[1:n:50], torch.arange(1, n, 50))
-    module.initialise(x, (), y[index], index)
-    assert module(x).shape == (n, 2)
+    module.initialise(x, NO_GRAPH, y[index], index)
+    assert module(x, NO_GRAPH).shape == (n, 2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 300e6  # dense training rows alone are 1 GB

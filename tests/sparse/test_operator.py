@@ -7,7 +7,7 @@ from torch import Tensor
 
 from h2gcn.graph import CSR
 from h2gcn.rings import normalise
-from h2gcn.sparse import Operator, Target, to_tensor
+from h2gcn.sparse import Operator, to_tensor
 from support.cases import each
 from support.graphs import NAMED
 
@@ -139,25 +139,6 @@ def test_rows_are_an_operator_of_their_own(index: list[int]) -> None:
     # The rows of a symmetric matrix are not symmetric: their own transpose serves.
     b, outer = random_dense(5), random_dense(len(index), seed=4).detach()
     torch.testing.assert_close(gradients(rows, b, outer), gradients(expected, b, outer))
-
-
-def test_target_of_cuts_the_same_rows_out_of_each_operator() -> None:
-    operators = [
-        Operator(normalise(NAMED[name]), symmetric=True) for name in ("path", "star")
-    ]
-    index = np.array([4, 0, 2])
-    target = Target.of(operators, index)
-    assert target.index.tolist() == [4, 0, 2]
-    assert target.index.dtype == torch.int64
-    assert len(target.operators) == 2
-    for operator, rows in zip(operators, target.operators, strict=True):
-        torch.testing.assert_close(materialize(rows), dense_of(operator)[index])
-
-
-def test_target_of_no_operators_keeps_the_index() -> None:
-    target = Target.of((), np.array([1, 0]))
-    assert target.index.tolist() == [1, 0]
-    assert target.operators == ()
 
 
 # ----------------------------------------------------------------------- dropout

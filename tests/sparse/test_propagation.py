@@ -9,10 +9,9 @@ from h2gcn.graph import CSR
 from h2gcn.sparse import (
     LinearMap,
     Operator,
-    Target,
+    Propagation,
+    StepCache,
     classify_first,
-    concat_round,
-    sum_round,
 )
 from support.cases import each
 
@@ -67,16 +66,17 @@ def test_a_round_side_by_side_and_summed(
     index: list[int] | None, count: int, hidden: bool
 ) -> None:
     ops = operators(count, hidden)
-    target = None if index is None else Target.of(ops, np.array(index, dtype=np.int64))
+    target = None if index is None else torch.tensor(index, dtype=torch.int64)
+    graph = Propagation(ops, target)
     rows = slice(None) if index is None else index
     h = torch.randn(N, P, requires_grad=True)
-    ours = with_gradient(concat_round(h, ops, target), h)
+    ours = with_gradient(graph.last(h), h)
     theirs = with_gradient(torch.cat([m[rows] @ h for m in dense(count)], dim=1), h)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
     parts = torch.randn(N, (1 + count) * CLASSES, requires_grad=True)
-    ours = with_gradient(sum_round(parts, ops, target), parts)
+    ours = with_gradient(graph.sum(parts), parts)
     chunks = parts.chunk(1 + count, dim=1)
     total = sum(m[rows] @ c for m, c in zip(dense(count), chunks, strict=True))
     assert isinstance(total, Tensor)
@@ -94,19 +94,61 @@ def test_the_classifier_may_come_first(count: int, final: tuple[int, ...]) -> No
         rounds.append(torch.cat(blocks, dim=1))
     joined = torch.cat([rounds[k] for k in final], dim=1)
     weight = torch.randn(joined.shape[1], CLASSES)
-    first = sum_round(classify_first(r, weight, ops, final), ops)
+    first = Propagation(ops).sum(classify_first(r, weight, ops, final))
     for one, other in zip(
         with_gradient(first, r), with_gradient(joined @ weight, r), strict=True
     ):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
-def test_a_target_numbers_its_nodes_within_a_part_of_a_graph() -> None:
-    index, names = np.array([3, 1]), torch.tensor([30, 10])
-    ops = operators(2)
-    target = Target.of(ops, index, node_ids=names)
-    assert target.index.tolist() == [3, 1]
-    assert target.node_ids.tolist() == [30, 10]
-    assert Target.of(ops, index).node_ids.tolist() == [3, 1]
+def test_rows_are_those_of_the_target_nodes() -> None:
+    ops, index, names = operators(2), torch.tensor([3, 1]), torch.tensor([30, 10])
+    graph = Propagation(ops, index)
+    assert torch.equal(graph.node_ids, index)
+    assert Propagation(ops, index, names).node_ids.tolist() == [30, 10]
     h = torch.randn(N, P)
-    assert torch.equal(target.pick(h), h[[3, 1]])
+    assert torch.equal(graph.pick(h), h[[3, 1]])
+    for op, rows in zip(ops, graph.rows, strict=True):
+        torch.testing.assert_close(rows @ h, (op @ h)[[3, 1]])
+    whole = graph.whole
+    assert whole.index is whole.node_ids is None
+    assert whole.rows == whole.matrices == tuple(ops)
+    assert whole.pick(h) is h
+    assert Propagation(ops, index, rows=ops).rows == tuple(ops)
+    none = Propagation((), index)
+    assert none.rows == ()
+    assert torch.equal(none.pick(h), h[[3, 1]])
+    assert torch.equal(none.last(h), h[[3, 1]])
+
+
+def test_a_validation_leaves_what_it_computed_to_the_next_step() -> None:
+    calls: list[str] = []
+    weight = torch.ones(1, requires_grad=True)
+
+    def double(x: Tensor) -> Tensor:
+        calls.append("double")
+        return 2 * x * weight
+
+    def triple(x: Tensor) -> Tensor:
+        calls.append("triple")
+        return 3 * x * weight
+
+    cache: StepCache = {}
+    train, val = (Propagation((), torch.tensor([i]), cache=cache) for i in range(2))
+    one, other = torch.ones(2), torch.ones(2)
+    with torch.no_grad():
+        kept = val.cached(double, one)
+        assert val.cached(double, one) is kept
+        assert val.cached(double, other) is not kept
+        assert val.cached(triple, one) is not kept
+    assert calls == ["double", "double", "triple"]
+    assert train.cached(double, one) is kept
+    (gradient,) = torch.autograd.grad(kept.sum(), weight)
+    assert gradient.item() == 4
+    assert train.cached(double, one) is not kept, "a graph serves one backward pass"
+    with torch.no_grad():
+        again = val.cached(double, one)
+        cache.clear()
+        assert val.cached(double, one) is not again
+        without = Propagation(())
+        assert without.cached(double, one) is not without.cached(double, one)

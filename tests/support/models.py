@@ -19,7 +19,7 @@ from h2gcn import NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.models import MODELS, build_model, find_model
 from h2gcn.ring_table import TableInput, TableMaker
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import receptive_field as subgraph_of
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "model_input",
     "propagation",
     "receptive_field",
-    "remembering",
     "settings",
     "step_bytes",
     "unfitted",
@@ -120,32 +119,28 @@ def make(name, graph, *, seed=0, **options):
 
 def initialise(module, x, operators, labels, index):
     """Let a module take what it wants from the labels of training nodes."""
-    module.initialise(x, operators, torch.as_tensor(labels), torch.as_tensor(index))
+    graph = Propagation(operators)
+    module.initialise(x, graph, torch.as_tensor(labels), torch.as_tensor(index))
 
 
-def logits(module, x, operators, target=None):
+def logits(module, x, operators, target=None, cache=None):
     """Return the logits of all nodes, or of the target's, [m, C]."""
-    if target is None:
-        return module(x, operators)
-    return module(x, operators, Target.of(operators, np.asarray(target, dtype=int)))
+    if target is not None:
+        target = torch.from_numpy(np.asarray(target, dtype=int))
+    return module(x, Propagation(operators, target, cache=cache))
 
 
 def batch_logits(module, x, operators, nodes):
     """Return the logits of some nodes from the part of the graph they depend on."""
     nodes, cpu = np.asarray(nodes), torch.device("cpu")
     part = subgraph_of(x, operators, nodes, receptive_field(module), cpu)
-    return module(part.x, part.operators, part.target)
-
-
-def remembering(module):
-    """Let a module keep what an evaluation and the next step have in common."""
-    return module.remembering()
+    return module(part.x, part.graph)
 
 
 def contributions(module, x, operators, node):
     """Return the logits of a node as an exact sum, None where a model has none."""
     with torch.no_grad():
-        return module.exact_sum(x, operators, node)
+        return module.exact_sum(x, Propagation(operators), node)
 
 
 def weights_of(module):

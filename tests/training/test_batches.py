@@ -19,7 +19,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
 from h2gcn.models.h2gcn import H2GCN, ring_operators
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import receptive_field
 from h2gcn.training.batches import (
     FullBatch,
@@ -88,7 +88,7 @@ def features(n: int, seed: int = 0, *, sparse: bool = False) -> Tensor | Operato
 
 
 def logits(model: nn.Module, part: Subgraph) -> Tensor:
-    result: Tensor = model(part.x, part.operators, part.target)
+    result: Tensor = model(part.x, part.graph)
     return result
 
 
@@ -102,8 +102,8 @@ def test_a_subgraph_of_a_path_by_hand() -> None:
     part = receptive_field(x, [path], np.array([1]), 1, CPU)
     assert path.taken == [[1]]
     assert part.x.tolist() == [[0.0], [1.0], [2.0]]
-    assert part.target.index.tolist() == [1]
-    (row,), (among,) = part.target.operators, part.operators
+    assert part.graph.index.tolist() == [1]
+    (row,), (among,) = part.graph.rows, part.graph.matrices
     assert row.scipy.toarray().tolist() == [[1, 0, 1]]
     assert among.shape == (3, 3)
     assert among.scipy.nnz == 0  # never multiplied
@@ -115,14 +115,14 @@ def test_two_products_take_each_row_once_and_leave_the_last_ones_empty() -> None
     part = receptive_field(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
     assert path.taken == [[3, 4], [2]]
     assert part.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
-    (among,) = part.operators
+    (among,) = part.graph.matrices
     assert among.scipy.toarray().tolist() == [
         [0, 0, 0, 0],  # node 1 came in last
         [1, 0, 1, 0],
         [0, 1, 0, 1],
         [0, 0, 1, 0],
     ]
-    (rows,) = part.target.operators
+    (rows,) = part.graph.rows
     assert rows.scipy.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
 
 
@@ -130,8 +130,8 @@ def test_nodes_come_in_any_order_and_repeatedly() -> None:
     star = Spy(NAMED["star"])
     part = receptive_field(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
     assert star.taken == [[0, 2]]
-    assert part.target.index.tolist() == [2, 0, 2]
-    (rows,) = part.target.operators
+    assert part.graph.index.tolist() == [2, 0, 2]
+    (rows,) = part.graph.rows
     leaf, centre = [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]
     assert rows.scipy.toarray().tolist() == [leaf, centre, leaf]
 
@@ -141,7 +141,7 @@ def test_without_a_product_only_the_nodes_themselves_are_taken() -> None:
     part = receptive_field(torch.eye(4), [spy], np.array([2]), 0, CPU)
     assert spy.taken == []
     assert part.x.tolist() == [[0, 0, 1, 0]]
-    assert part.target.operators[0].shape == (1, 1)
+    assert part.graph.rows[0].shape == (1, 1)
 
 
 def test_sparse_features_stay_sparse() -> None:
@@ -170,7 +170,7 @@ def test_batches_give_the_logits_of_the_whole_graph(
     x, model = features(n, seed, sparse=sparse), build(name).eval()
     wanted = np.random.default_rng(seed).integers(n, size=n)
     with torch.no_grad():
-        whole = model(x, operators)
+        whole = model(x, Propagation(operators))
         for first in range(0, n, size):
             index = wanted[first : first + size]
             part = receptive_field(x, operators, index, model.reach, CPU)
@@ -200,7 +200,10 @@ def test_every_design_of_h2gcn(
     x, index = features(20), np.array([4, 17, 0])
     part = receptive_field(x, operators, index, model.reach, CPU)
     torch.testing.assert_close(
-        logits(model, part), model(x, operators)[index], rtol=1e-5, atol=1e-5
+        logits(model, part),
+        model(x, Propagation(operators))[index],
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 
@@ -219,7 +222,10 @@ def test_what_is_left_out_cannot_matter(name: str) -> None:
     operators = operators_of(name, adj)
     changed = receptive_field(other, operators, index, model.reach, CPU)
     torch.testing.assert_close(
-        logits(model, changed), model(x, operators)[index], rtol=1e-5, atol=1e-5
+        logits(model, changed),
+        model(x, Propagation(operators))[index],
+        rtol=1e-5,
+        atol=1e-5,
     )
 
 

@@ -19,7 +19,7 @@ from h2gcn.graph import CSR
 from h2gcn.models import H2GCN
 from h2gcn.models.h2gcn import ring_operators
 from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule
-from h2gcn.sparse import Operator, Target, to_tensor
+from h2gcn.sparse import Operator, Propagation, to_tensor
 from h2gcn.training import (
     RowParallelOperator,
     TorchGroup,
@@ -135,7 +135,7 @@ def test_processes_train_the_model_of_one_process(
         x = features(case)
         one = train(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5)
         with torch.no_grad():
-            expected = model(x, operators)
+            expected = model(x, Propagation(operators))
         for results in by_rank:
             result, logits, weights = results[case]
             assert result.best_epoch == one.best_epoch, case
@@ -161,9 +161,8 @@ def gradients(
             operators, x = own_rows(rings, group), features(case, group.own)
             nodes = index[(index >= group.own.start) & (index < group.own.stop)]
             local = nodes - group.own.start
-        rows = Target.of(operators, local).operators
-        target = Target(torch.from_numpy(local), rows, torch.from_numpy(nodes))
-        logits = model(x, operators, target)
+        target, names = torch.from_numpy(local), torch.from_numpy(nodes)
+        logits = model(x, Propagation(operators, target, names))
     labels = torch.from_numpy(GRAPH.y)[nodes]
     loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
     (loss / len(index)).backward()
@@ -210,7 +209,7 @@ def test_logits_of_any_nodes_in_any_order(tmp_path: Path) -> None:
     index = np.array([110, 3, 60, 3, 41])
     model, operators = make_model(rounds=1), [Operator(ring) for ring in EXACT]
     with torch.no_grad():
-        expected = model.eval()(features(""), operators)[index]
+        expected = model.eval()(features(""), Propagation(operators))[index]
 
     def work(group: TorchGroup) -> Any:
         own = own_rows(EXACT, group)
@@ -269,9 +268,3 @@ def test_row_bounds_balance_the_costs() -> None:
         assert max(parts) <= costs.sum() / size + 2 * costs.max()
     assert row_bounds(np.array([9.0]), 3) == [0, 1, 1, 1]
     assert row_bounds(np.array([]), 2) == [0, 0, 0]
-
-
-def test_target_keeps_the_numbers_of_nodes_in_the_whole_graph() -> None:
-    index = torch.tensor([2, 0])
-    assert torch.equal(Target(index, ()).node_ids, index)
-    assert Target(index, (), torch.tensor([9, 4])).node_ids.tolist() == [9, 4]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.models import MODELS, NodeModule, build_model, find_model
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import Epoch, TrainConfig, fit_module, loop, seeded, state
 from h2gcn.training.loop import TrainResult, class_weights, node_loss, train
 from h2gcn.training.metrics import accuracy
@@ -46,7 +46,7 @@ class Scripted(NodeModule):
         """Return no weight: the penalty would blur what each epoch did."""
         return []
 
-    def forward(self, _x: Tensor, _operators: object, _target: object) -> Tensor:
+    def forward(self, _x: Tensor, _graph: Propagation) -> Tensor:
         """Return logits of the two training nodes, or what the script says."""
         if self.training:
             self.epoch += 1
@@ -211,7 +211,7 @@ def test_the_weights_left_behind_reproduce_the_validation_score(
         weights, best = weights_of(model), seen[result.best_epoch - 1]
         assert all(torch.equal(weights[key], best[key]) for key in weights)
         x, operators = given(name, small_graph)
-        logits = model(x, operators).detach().numpy()
+        logits = model(x, Propagation(operators)).detach().numpy()
         assert accuracy(small_graph.y[SPLIT.val], logits[SPLIT.val]) == result.val_score
 
 
@@ -245,7 +245,7 @@ def test_l2_is_the_weight_of_the_squared_norm(
     for epoch in range(epochs):
         optimizer.zero_grad()
         cross_entropy = nn.functional.cross_entropy(
-            by_hand(x, operators)[SPLIT.train], labels
+            by_hand(x, Propagation(operators))[SPLIT.train], labels
         )
         penalty = sum(
             (weight**2).sum()
@@ -354,10 +354,10 @@ def test_an_interrupt_keeps_the_best_epoch_so_far() -> None:
 
 def test_an_interrupt_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
     class Impatient(Scripted):
-        def forward(self, x: Tensor, operators: object, target: object) -> Tensor:
+        def forward(self, x: Tensor, graph: Propagation) -> Tensor:
             if self.training and self.epoch == 2:
                 raise KeyboardInterrupt
-            return super().forward(x, operators, target)
+            return super().forward(x, graph)
 
     model = Impatient([hits(3), hits(2), hits(4)])
     result = fit_script(model, epochs=3)
@@ -368,7 +368,7 @@ def test_an_interrupt_in_the_middle_of_an_epoch_forgets_that_epoch() -> None:
 
 def test_an_interrupt_before_the_first_epoch_has_nothing_to_keep() -> None:
     class Interrupted(Scripted):
-        def forward(self, _x: Tensor, _operators: object, _target: object) -> Tensor:
+        def forward(self, _x: Tensor, _graph: Propagation) -> Tensor:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -398,8 +398,8 @@ def test_logits_that_diverge_are_an_error_in_the_epoch_itself(
 @each("value", [math.inf, math.nan])
 def test_a_loss_that_diverges_is_an_error(value: float) -> None:
     class Diverging(Scripted):
-        def forward(self, x: Tensor, operators: object, target: object) -> Tensor:
-            logits = super().forward(x, operators, target)
+        def forward(self, x: Tensor, graph: Propagation) -> Tensor:
+            logits = super().forward(x, graph)
             spoiled = self.training and self.epoch == 2
             return logits - value * torch.eye(2) if spoiled else logits
 

@@ -14,7 +14,7 @@ from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.models import NodeModule, Phase
 from h2gcn.models.gmnn import GMNN
-from h2gcn.sparse import Operator
+from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import Epoch, TrainConfig, TrainResult, loop, train
 from h2gcn.training.loop import make_optimizer
 from support.cases import each
@@ -52,13 +52,13 @@ class Turns(NodeModule):
         self,
         phase: Phase,
         x: Any,
-        operators: Any,
+        graph: Any,
         labels: Tensor,
         index: Tensor,
         before: Mapping[str, Tensor],
     ) -> dict[str, Tensor]:
         """Return how often it was called, and check that no gradient is taken."""
-        del x, operators
+        del x, graph
         assert not torch.is_grad_enabled()
         assert not self.training
         count = before.get("count", torch.zeros(()))
@@ -70,22 +70,21 @@ class Turns(NodeModule):
         self,
         phase: Phase,
         x: Any,
-        operators: Any,
+        graph: Any,
         given: Mapping[str, Tensor],
         weights: Tensor | None,
     ) -> Tensor | None:
         """Return a loss that moves the phase's weight by the rate in each step."""
-        del operators, weights
+        del graph, weights
         assert self.training
         assert torch.is_grad_enabled()
         self.asked.append((phase.name, given["count"].item()))
         return (x * 0).sum() + self.weights[phase.name].sum()
 
-    def forward(self, x: Tensor, operators: object, target: Any = None) -> Tensor:
+    def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return logits that all weights are in."""
-        del operators
         logits = x * sum(self.weights.values())
-        return logits if target is None else logits[target.index]
+        return graph.pick(logits)
 
 
 def run(module: NodeModule, **config: Any) -> TrainResult:
@@ -133,14 +132,13 @@ def test_epochs_are_shared_and_the_first_have_one_more() -> None:
 class Sliding(Turns):
     """One whose logits are right on validation nodes after its first epoch only."""
 
-    def forward(self, x: Tensor, operators: object, target: Any = None) -> Tensor:
+    def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return logits of two halves of nodes."""
-        del operators
         a = self.weights["a"][0, 0]
         right = torch.where((a < -0.4) & (a > -0.6), 1.0, -1.0)
         sign = torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0, 1.0])[:, None]
         logits = torch.cat([right * sign, -right * sign], dim=1) + 0 * (x * a)
-        return logits if target is None else logits[target.index]
+        return graph.pick(logits)
 
 
 def test_a_phase_begins_with_the_best_weights_so_far() -> None:

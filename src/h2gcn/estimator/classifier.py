@@ -120,7 +120,7 @@ from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
 from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
-from h2gcn.sparse import LinearMap
+from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import (
     MINUTES,
     SINGLE,
@@ -1022,7 +1022,7 @@ class NodeClassifier(Estimator):
             plan = plan_operators(graph, model, device, rings, given=given)
             operators = build_operators(plan)
             with torch.no_grad():
-                reached = self.module_.reached(x, operators)
+                reached = self.module_.reached(x, Propagation(operators))
             if reached is not None:
                 warn_of_unreached(reached if index is None else reached[index])
         blocks = logits_in_blocks(

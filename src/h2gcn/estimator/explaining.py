@@ -43,7 +43,7 @@ from h2gcn.graph import CSR, Graph
 from h2gcn.models import ExactSum, NodeModule, Summand, find_model
 from h2gcn.ring_table import Input, TableInput, block_group, block_words
 from h2gcn.rings import RingOptions
-from h2gcn.sparse import LinearMap, MappedFeatures, Operator
+from h2gcn.sparse import NO_GRAPH, LinearMap, MappedFeatures, Operator, Propagation
 from h2gcn.training import is_small, log_loss, receptive_field, score, softmax
 
 __all__ = [
@@ -557,7 +557,7 @@ def explain_node(
         if classifier.members_:
             return _of_auto(classifier, graph, node, index, logits)
         asked = Asked(classifier, graph)
-        found = asked.module.exact_sum(asked.x, asked.operators, node)
+        found = asked.module.exact_sum(asked.x, Propagation(asked.operators), node)
         if found is None:
             left_out = _LeftOut(asked, node)
             terms = left_out.terms(index)
@@ -738,8 +738,7 @@ class _LeftOut:
         beyond = np.setdiff1d(second, np.append(first, node))
         self.rings = {"ring 1": first, "ring 2": beyond}
         self._place = np.array([node])
-        self.x, self.operators = asked.x, asked.operators
-        self._target = None
+        self.x, self._graph = asked.x, Propagation(asked.operators)
         reach = asked.module.reach
         if asked.is_table:
             assert isinstance(asked.x, TableInput)
@@ -748,8 +747,7 @@ class _LeftOut:
             around = receptive_field(
                 asked.x, asked.operators, self._place, reach, asked.classifier.device_
             )
-            self.x, self.operators = around.x, tuple(around.operators)
-            self._target = around.target
+            self.x, self._graph = around.x, around.graph
             inside = self._members(reach)
             self.rings = {
                 name: np.flatnonzero(np.isin(inside, ring))
@@ -770,13 +768,9 @@ class _LeftOut:
 
     def _ask(self, x: Input) -> Numbers:
         """Return the logits of the node, [C]."""
-        target = self._target
-        logits: Tensor = self.asked.module(x, self.operators, target)
-        row = (
-            logits[0]
-            if target is not None or self.asked.is_table
-            else (logits[self.node])
-        )
+        logits: Tensor = self.asked.module(x, self._graph)
+        one = self._graph.index is not None or self.asked.is_table
+        row = logits[0 if one else self.node]
         return row.cpu().numpy().astype(np.float64)
 
     @cached_property
@@ -1269,7 +1263,7 @@ class _Shuffled:
 
     def _ask(self, x: Input, nodes: NDArray[np.int64]) -> Numbers:
         if self.asked.is_table:
-            logits: Tensor = self.asked.module(x, ())
+            logits: Tensor = self.asked.module(x, NO_GRAPH)
             return logits.cpu().numpy().astype(np.float64)
         return self.asked.logits(nodes, x)
 

@@ -47,7 +47,7 @@ from h2gcn.rings import (
     operator_bytes,
     plan_rings,
 )
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation, StepCache
 from h2gcn.training import (
     HasRows,
     RowParallelOperator,
@@ -325,15 +325,16 @@ class _ExchangedColumns:
         """Trace an epoch of a module: a step, and the validation after it."""
         module = module.to_empty(device="cpu")
         count, index = cls(), torch.zeros(1, dtype=torch.int64)
-        operators = [count] * n_operators
-        target = Target(index, tuple(operators))
+        cache: StepCache = {}
+        graph = Propagation([count] * n_operators, index, cache=cache)
         x = torch.zeros(1, module.in_channels)
-        with seeded(0), module.remembering():
+        with seeded(0):
             for _ in range(2):  # a step takes over what the validation computed
                 count.forward = count.backward = 0
-                module.train()(x, operators, target).sum().backward()
+                module.train()(x, graph).sum().backward()
+                cache.clear()
                 with torch.no_grad():
-                    module.eval()(x, operators, target)
+                    module.eval()(x, graph)
         return count
 
     def __matmul__(self, dense: Tensor) -> Tensor:

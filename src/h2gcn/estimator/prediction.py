@@ -18,7 +18,7 @@ from h2gcn.graph import Graph, slices
 from h2gcn.io import listed
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import (
     HasRows,
     ReliabilityBin,
@@ -223,7 +223,7 @@ SHOWN = 5
 """How many nodes a message names."""
 
 FEW = 4096
-"""Nodes whose rows of the operators are cut out; for more the whole graph is taken."""
+"""Nodes whose rows of the matrices are cut out; for more the whole graph is taken."""
 
 BALANCED = (
     "the classes were balanced in training: the probabilities are those of classes of "
@@ -239,7 +239,7 @@ Block = tuple[NDArray[np.int64], NDArray[np.float32]]
 def logits_of_some(
     module: NodeModule,
     x: Input | HasRows,
-    operators: Sequence[TakesRows],
+    matrices: Sequence[TakesRows],
     nodes: NDArray[np.int64],
     block_size: int | None,
     device: torch.device,
@@ -254,7 +254,7 @@ def logits_of_some(
         Trained; it says how far it looks.
     x
         Of which rows can be had, [n, F].
-    operators
+    matrices
         Of which rows can be taken, [n, n] each.
     nodes, block_size, device, small
         As of `logits_in_blocks`.
@@ -263,17 +263,14 @@ def logits_of_some(
     module.eval()
     for part in slices(len(nodes), BLOCK if block_size is None else block_size):
         with threads_for([x], small=small):
-            around = receptive_field(x, operators, nodes[part], module.reach, device)
-        yield (
-            around.nodes,
-            _forward(module, around.x, around.operators, around.target, small),
-        )
+            around = receptive_field(x, matrices, nodes[part], module.reach, device)
+        yield around.nodes, _forward(module, around.x, around.graph, small)
 
 
 def logits_in_blocks(
     module: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     nodes: NDArray[np.int64] | None,
     block_size: int | None,
     device: torch.device,
@@ -293,8 +290,8 @@ def logits_in_blocks(
         Trained.
     x
         Features, [n, F].
-    operators
-        The module's operators of the graph, [n, n] each.
+    matrices
+        The module's matrices of the graph, [n, n] each.
     nodes
         Whose logits are wanted; None is all.
     block_size
@@ -313,13 +310,13 @@ def logits_in_blocks(
     partly = isinstance(x, TableInput) and x.nodes is not None
     if partly or (block_size is not None and block_size < n and reach is not None):
         yield from logits_of_some(
-            module, x, operators, wanted, size, device, small=small
+            module, x, matrices, wanted, size, device, small=small
         )
     elif nodes is not None and len(nodes) <= min(size, FEW):
-        target = Target.of(operators, nodes, device)
-        yield nodes, _forward(module, x, operators, target, small)
+        target = torch.from_numpy(nodes).to(device)
+        yield nodes, _forward(module, x, Propagation(matrices, target), small)
     else:
-        logits = _forward(module, x, operators, None, small)
+        logits = _forward(module, x, Propagation(matrices), small)
         for part in slices(len(wanted), size):
             yield wanted[part], logits[wanted[part]]
 
@@ -327,14 +324,10 @@ def logits_in_blocks(
 # Around the module alone: what a generator sets would hold between its blocks too.
 @torch.no_grad()
 def _forward(
-    module: NodeModule,
-    x: Input,
-    operators: Sequence[LinearMap],
-    target: Target | None,
-    small: bool,
+    module: NodeModule, x: Input, graph: Propagation, small: bool
 ) -> NDArray[np.float32]:
-    with threads_for([x, *operators], small=small):
-        logits: Tensor = module(x, operators, target)
+    with threads_for([x, *graph.matrices], small=small):
+        logits: Tensor = module(x, graph)
     return logits.cpu().numpy()
 
 

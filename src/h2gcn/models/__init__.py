@@ -1,12 +1,12 @@
-"""The models of the paper, each a module and the operators it wants of a graph.
+"""The models of the paper, each a module and the matrices it wants of a graph.
 
-**A model is two things**: a pure function from an adjacency matrix to sparse
-operators, and a module `forward(x, operators, target)` that holds no graph. `target`
-names the nodes whose logits are wanted, with the operators' rows for them: training
-needs the last round only for the training nodes, validation only for the validation
-nodes.
+**A model is two things**: a pure function from an adjacency matrix to sparse matrices,
+and a module `forward(x, graph)` that holds no graph. `graph` is a `Propagation`: the
+matrices, and the nodes whose logits are wanted with the matrices' rows for them.
+Training needs the last round only for the training nodes, validation only for the
+validation nodes.
 
-**The baselines are written on operators, and PyG's layers check them.** PyG's take
+**The baselines are written on these products, and PyG's layers check them.** PyG's take
 dense features only, transpose the graph in every step and compute all rows where
 training needs a few. The tests load PyG's layer with the same weights and compare,
 beside a dense oracle of the formula in numpy; `benchmarks/models.py` times both in one

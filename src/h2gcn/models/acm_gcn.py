@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -11,9 +9,9 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import NodeModule, check_sizes, drop, pick
+from h2gcn.models.base import NodeModule, check_sizes, drop
 from h2gcn.models.graphsage import mean_adjacency
-from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator, dropout
+from h2gcn.sparse import Operator, Propagation, WeightedOperator, dropout
 
 __all__ = ["ACMGCN", "RELU", "closed_means"]
 
@@ -60,7 +58,8 @@ class ACMGCN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only operator M [n, n]
-    (see `closed_means`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    (see `closed_means`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -97,34 +96,26 @@ class ACMGCN(NodeModule):
         """How many products with operators follow one another: one per layer."""
         return 2
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (mean,) = operators
-        (last,) = operators if target is None else target.operators
-        index = slice(None) if target is None else target.index
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
         dropped = drop(x, self.dropout, self.training)
-        hidden = torch.relu_(self._layer(dropped, 0, mean, slice(None)))
+        hidden = torch.relu_(self._layer(dropped, 0, graph.whole))
         hidden = dropout(hidden, self.dropout, self.training)
-        return self._layer(hidden, 1, last, index)
+        return self._layer(hidden, 1, graph)
 
     def _layer(
         self,
         x: Tensor | Operator | WeightedOperator,
         number: int,
-        mean: LinearMap,
-        index: Tensor | slice,
+        graph: Propagation,
     ) -> Tensor:
-        """Return the mixed channels of a layer, for the rows of `mean` and `index`."""
+        """Return the mixed channels of a layer, for the target nodes."""
         low, high, own = (x @ weight for weight in self.maps[number].unbind())
         if self.relu == "before":
             low, high = torch.relu_(low), torch.relu_(high)
-        low, high = mean @ low, pick(high, index) - mean @ high
-        own = torch.relu_(pick(own, index))
+        (mean,) = graph.rows
+        low, high = mean @ low, graph.pick(high) - mean @ high
+        own = torch.relu_(graph.pick(own))
         if self.relu == "after":
             low, high = torch.relu_(low), torch.relu_(high)
         channels = low, high, own

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,7 +20,7 @@ from h2gcn._validation import check_integer
 from h2gcn.graph import CSR, Graph
 from h2gcn.ring_table import Input, Schema, TableInput
 from h2gcn.rings import RowRule, exact_rings, is_weighted
-from h2gcn.sparse import LinearMap, Operator, WeightedOperator, dropout
+from h2gcn.sparse import LinearMap, Operator, Propagation, WeightedOperator, dropout
 
 __all__ = [
     "ACTIVATIONS",
@@ -32,7 +31,6 @@ __all__ = [
     "NodeModule",
     "OperatorMaker",
     "Phase",
-    "StepCache",
     "Summand",
     "Weighted",
     "by_distance",
@@ -41,12 +39,10 @@ __all__ = [
     "drop",
     "follow",
     "input_rows",
-    "pick",
     "soft_cross_entropy",
     "tensor_problem",
 ]
 
-T = TypeVar("T")
 Numbers = NDArray[np.float64]
 Weighted = tuple[NDArray[np.int64], Numbers]
 """Some nodes and what each of them counts, [m] each."""
@@ -144,7 +140,7 @@ class Phase:
 class NodeModule(nn.Module):
     """A module that gives each node of a graph its logits, and what else it offers.
 
-    A model writes `forward(x, operators, target)`, and of what follows only what it
+    A model writes `forward(x, graph)`, and of what follows only what it
     has otherwise. Whoever trains a module, plans its memory or predicts with it asks
     for nothing that is not declared here.
 
@@ -167,7 +163,7 @@ class NodeModule(nn.Module):
         counts it, with its mask.
     renumbers
         Whether the graph may be given to it with other numbers of its nodes: nothing
-        in it depends on them, but for what a `Target` names.
+        in it depends on them, but for `Propagation.node_ids`.
     best_iteration
         Of a fit without epochs, how many iterations it kept; 0 where it has none.
     """
@@ -193,24 +189,20 @@ class NodeModule(nn.Module):
     def trained_first(self) -> NodeModule | None:
         """Return the part that is trained alone before the whole is, if there is one.
 
-        It takes the same `x`, and no operators.
+        It takes the same `x`, and no matrices.
         """
         return None
 
     def learner(self) -> NodeModule:
         """Return the part that epochs train and score; the whole, if nothing is said.
 
-        It takes the same `x` and operators and holds all weights: what the whole does
+        It takes the same arguments and holds all weights: what the whole does
         with its logits is learned from nothing.
         """
         return self
 
     def initialise(
-        self,
-        x: Input,
-        operators: Sequence[LinearMap],
-        labels: Tensor,
-        index: Tensor,
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Take from the training labels, once and before training, what is wanted.
 
@@ -218,8 +210,8 @@ class NodeModule(nn.Module):
         ----------
         x
             The input, [n, F]: a matrix, or a table, as `ModelSpec.inputs` says.
-        operators
-            Of the graph, [n, n] each.
+        graph
+            All nodes, with the matrices of the graph, [n, n] each.
         labels
             Classes of the training nodes, [m].
         index
@@ -247,7 +239,7 @@ class NodeModule(nn.Module):
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         labels: Tensor,
         index: Tensor,
         before: Mapping[str, Tensor],
@@ -260,19 +252,19 @@ class NodeModule(nn.Module):
         ----------
         phase
             One of `phases`.
-        x, operators, labels, index
+        x, graph, labels, index
             As of `initialise`.
         before
             What it returned for the phase before; nothing for the first.
         """
-        del phase, x, operators, labels, index, before
+        del phase, x, graph, labels, index, before
         return {}
 
     def objective(
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         given: Mapping[str, Tensor],
         weights: Tensor | None,
     ) -> Tensor | None:
@@ -285,14 +277,14 @@ class NodeModule(nn.Module):
         ----------
         phase
             One of `phases`.
-        x, operators
-            As of `forward`.
+        x, graph
+            As of `forward`, for all nodes.
         given
             What `prepare` returned for the phase.
         weights
             Of the classes, [C]; None where all count alike.
         """
-        del phase, x, operators, given, weights
+        del phase, x, graph, given, weights
         return None
 
     def regularised(self) -> list[nn.Parameter]:
@@ -303,24 +295,22 @@ class NodeModule(nn.Module):
         """Return what is added to the training loss as it is, None for nothing."""
         return None
 
-    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor | None:
+    def reached(self, x: Input, graph: Propagation) -> Tensor | None:
         """Return which nodes the model knows anything about, [n], None for all."""
-        del x, operators
+        del x, graph
         return None
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum | None:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
         """Return the logits of a node as a sum that is exact, None if there is none.
 
         Parameters
         ----------
-        x, operators
-            As of `forward`, of the whole graph.
+        x, graph
+            As of `forward`, for all nodes.
         node
             The node.
         """
-        del x, operators, node
+        del x, graph, node
         return None
 
     def embedding_width(self) -> int:
@@ -341,13 +331,6 @@ class NodeModule(nn.Module):
         """
         del n_targets
         return 28 * sum(_layer_widths(self)) * n_nodes
-
-    def remembering(self) -> AbstractContextManager[None]:
-        """Have the module keep, for a while, what two calls may have in common.
-
-        A training judges the weights of a step, and takes the next one from there.
-        """
-        return nullcontext()
 
     def entry_bytes(self) -> int:
         """Return the bytes a step holds for an entry of an operator that it weighs."""
@@ -423,44 +406,6 @@ def soft_cross_entropy(
     if weights is not None:
         shares = shares * weights.to(shares.dtype)
     return -(shares * logits.log_softmax(dim=1)).sum(dim=1).mean()
-
-
-class StepCache:
-    """What depends on a module's weights alone, kept from a validation to a step.
-
-    A validation comes after a step and leaves the weights as they are, so that the step
-    after it begins with what the validation computed, and with its gradient graph.
-    """
-
-    def __init__(self) -> None:
-        self._entries: dict[str, tuple[object, list[int], Any]] | None = None
-
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Keep values while the block runs."""
-        self._entries = {}
-        try:
-            yield
-        finally:
-            self._entries = None
-
-    def get(
-        self, name: str, module: nn.Module, x: object, compute: Callable[[], T]
-    ) -> T:
-        """Return compute(), or its last value for the same input and weights."""
-        if self._entries is None:
-            return compute()
-        versions = [weight._version for weight in module.parameters()]
-        before, at, value = self._entries.get(name, (None, [], None))
-        if before is not x or at != versions:
-            with torch.enable_grad():
-                value = compute()
-        if module.training:
-            self._entries.clear()  # a fused optimizer changes weights, not versions
-        else:
-            self._entries[name] = x, versions, value
-        result: T = value
-        return result
 
 
 SIZES = ("in_channels", "out_channels")
@@ -704,11 +649,6 @@ def drop(
     if isinstance(x, Tensor):
         return dropout(x, probability)
     return x.dropout(probability)
-
-
-def pick(r: Tensor, index: Tensor | slice) -> Tensor:
-    """Return the target's rows of r; its gradient is quicker than that of r[index]."""
-    return r if isinstance(index, slice) else r.index_select(0, index)
 
 
 def input_rows(x: Input, index: NDArray[np.int64]) -> Numbers | CSR:

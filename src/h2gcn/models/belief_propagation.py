@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS
 from h2gcn.models.compatibility import CompatibilityModule
 from h2gcn.models.label_propagation import FLOOR, as_labels, level_ties
-from h2gcn.sparse import Operator, Target
+from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["BeliefPropagation"]
 
@@ -65,7 +64,8 @@ class BeliefPropagation(CompatibilityModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric and binary,
-    logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There are no weights; the
+    logits [m, |Y|] of m
+    target nodes. There are no weights; the
     state is the buffers `compatibility` and `class_shares`. Computed on the CPU, in
     float64.
     """
@@ -87,24 +87,18 @@ class BeliefPropagation(CompatibilityModule):
         self.steps = check_integer("steps", steps, 1, MAX_STEPS)
         self.tolerance = check_real("tolerance", tolerance, "[0, 1)")
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the log-beliefs of all nodes, [n, |Y|], or of the target's."""
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the log-beliefs of the target nodes, [m, |Y|]."""
         labels = as_labels(x, self.out_channels).cpu().double()
         prior = (1 / self.out_channels + self._class_lead().cpu().double()).log()
         beliefs = torch.where(labels.any(dim=1, keepdim=True), labels.log(), prior)
         if self._residual_norm():
-            adj = operators[0].take(np.arange(len(labels)))
+            adj = graph.matrices[0].take(np.arange(len(labels)))
             free = np.flatnonzero(~labels.any(dim=1).numpy())
             beliefs[free] = self._propagate(CSR(adj[free]), free, labels, prior)
         logits = level_ties(beliefs).log_softmax(dim=1)
         logits = logits.nan_to_num(neginf=np.log(FLOOR))
-        logits = logits.float().to(x.device)
-        return logits if target is None else logits[target.index]
+        return graph.pick(logits.float().to(x.device))
 
     def entry_bytes(self) -> int:
         """Return the bytes per entry: six messages, two endpoints, the reverse."""

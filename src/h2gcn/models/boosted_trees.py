@@ -17,7 +17,7 @@ from h2gcn.models.closed_form import ABSENT, draw_seed, time_is_up
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.models.tree_text import rebuild_trees
 from h2gcn.ring_table import Input, TableInput, check_recipe
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import Propagation
 
 Ints = NDArray[np.int64]
 
@@ -84,12 +84,12 @@ class BoostedTrees(TableModule):
         self._validation = labels, index
 
     def initialise(
-        self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Fit them to the training nodes."""
         import lightgbm
 
-        del operators
+        del graph
         assert isinstance(x, TableInput)
         y = labels.cpu().numpy()
         classes, target = np.unique(y, return_inverse=True)
@@ -170,15 +170,9 @@ class BoostedTrees(TableModule):
         threads = torch.get_num_threads()
         return np.asarray(self._booster.predict(rows, num_threads=threads, **kwargs))
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap] = (),
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return logits, [n, C] (or of the target's nodes)."""
-        del operators
-        rows = table_rows(x, target).matrix()
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
+        rows = table_rows(x, graph).matrix()
         logits = np.full((rows.shape[0], self.out_channels), ABSENT, dtype=np.float32)
         logits[:, self._classes] = 0
         if self._text and len(logits):
@@ -186,15 +180,13 @@ class BoostedTrees(TableModule):
             logits[:, self._outputs] = raw
         return torch.from_numpy(logits).to(x.device)
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum of Shapley values, one for each column.
 
         They are exact for the game in which a split by a column that is not known goes
         both ways, in the fractions in which training nodes do.
         """
-        del operators
+        del graph
         assert isinstance(x, TableInput)
         values = np.zeros((self.in_channels + 1, self.out_channels))
         values[-1, ~self.seen.cpu().numpy()] = ABSENT

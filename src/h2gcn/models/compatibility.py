@@ -7,7 +7,7 @@ on a labeled graph. The estimates here fill every entry, for models that propaga
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from h2gcn.models.label_propagation import (
     reached_nodes,
 )
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap
+from h2gcn.sparse import LinearMap, Propagation
 
 __all__ = [
     "CompatibilityModule",
@@ -170,24 +170,20 @@ class CompatibilityModule(NodeModule):
         """Do nothing: there are no weights."""
 
     def initialise(
-        self,
-        x: Input,
-        operators: Sequence[LinearMap],
-        labels: Tensor,
-        index: Tensor,
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Estimate the compatibility and the class frequencies."""
         del x
-        estimate = from_edges(operators[0], labels, index, self.out_channels)
+        estimate = from_edges(graph.matrices[0], labels, index, self.out_channels)
         self.compatibility.copy_(estimate)
         counts = torch.bincount(labels, minlength=self.out_channels) + 1
         self.class_shares.copy_(counts / counts.sum())
 
-    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
+    def reached(self, x: Input, graph: Propagation) -> Tensor:
         """Return which nodes a label can reach, [n]; a uniform H passes none on."""
         labels = as_labels(x, self.out_channels)
         if self._residual_norm():
-            return reached_nodes(labels, operators[0])
+            return reached_nodes(labels, graph.matrices[0])
         return (labels != 0).any(dim=1)
 
     def state_problem(self, state: Mapping[str, Tensor]) -> str | None:

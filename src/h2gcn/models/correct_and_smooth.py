@@ -15,7 +15,7 @@ from h2gcn.models.label_propagation import log_shares
 from h2gcn.models.table_net import TableModule, TableNet, table_rows
 from h2gcn.ring_table import TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import NO_GRAPH, Propagation
 
 __all__ = ["CorrectAndSmooth", "LinearTable", "correction_operators"]
 
@@ -84,8 +84,8 @@ class CorrectAndSmooth(TableModule):
     Notes
     -----
     Shapes: `x` a `TableInput` with the features [n, F] and the labels `known` [n, |Y|],
-    the operators S and D⁻¹ A [n, n], logits [n, |Y|], or [m, |Y|] for a `Target` of m
-    nodes. All weights are the base's, which is what epochs train.
+    the operators S and D⁻¹ A [n, n], logits [m, |Y|] of m
+    target nodes. All weights are the base's, which is what epochs train.
     """
 
     base: TableModule
@@ -151,32 +151,28 @@ class CorrectAndSmooth(TableModule):
         spreading = 24 * self.out_channels * n_nodes
         return max(self.base.working_bytes(n_nodes, n_targets), spreading)
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the log-shares of all nodes, [n, C], or of the target's."""
-        predicted = self.base(x).softmax(dim=1)
-        start = self._corrected(predicted, x.known, operators)
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the log-shares of the target nodes, [m, C]."""
+        predicted = self.base(x, NO_GRAPH).softmax(dim=1)
+        start = self._corrected(predicted, x.known, graph)
         start = torch.where(x.known.any(dim=1, keepdim=True), x.known, start)
+        s, _ = graph.matrices
         scores = start
         for _ in range(self.steps):
-            scores = self.smoothing_alpha * (operators[0] @ scores)
+            scores = self.smoothing_alpha * (s @ scores)
             scores = (scores + (1 - self.smoothing_alpha) * start).clamp(0, 1)
         # Where clipping leaves nothing of a node, the base's prediction stands.
         scores = torch.where(scores.any(dim=1, keepdim=True), scores, predicted)
-        return log_shares(scores if target is None else scores[target.index])
+        return log_shares(graph.pick(scores))
 
     def _corrected(
-        self, predicted: Tensor, known: Tensor, operators: Sequence[LinearMap]
+        self, predicted: Tensor, known: Tensor, graph: Propagation
     ) -> Tensor:
         """Return Z + γ E, [n, C]."""
         train = known.any(dim=1, keepdim=True)
         if self.correction == "none" or not bool(train.any()):
             return predicted
-        s, means = operators
+        s, means = graph.matrices
         errors = torch.where(train, known - predicted, 0.0)
         spread = errors
         if self.correction == "fixed":
@@ -209,16 +205,10 @@ class LinearTable(TableModule):
         """Return the weights that the L2 penalty acts on: not the bias."""
         return list(self.maps)
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap] = (),
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return logits, [n, C], or of the target's nodes."""
-        del operators
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
         logits = self.bias
-        blocks = table_rows(x, target).blocks.values()
+        blocks = table_rows(x, graph).blocks.values()
         for block, weight in zip(blocks, self.maps, strict=True):
             logits = logits + block @ weight
         return logits

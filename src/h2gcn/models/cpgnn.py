@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes, pick
+from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes
 from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["CPGNN", "plain_adjacency"]
 
@@ -64,7 +62,8 @@ class CPGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator A [n, n] (see
-    `plain_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `plain_adjacency`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -119,36 +118,26 @@ class CPGNN(NodeModule):
 
     @torch.no_grad()
     def initialise(
-        self,
-        x: Input,
-        operators: Sequence[LinearMap],
-        labels: Tensor,
-        index: Tensor,
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Estimate Ĥ from the training labels and the prior of all other nodes."""
-        (a,) = operators
-        beliefs = self.prior(x, ()).softmax(dim=1)
+        (a,) = graph.matrices
+        beliefs = self.prior(x, graph.whole).softmax(dim=1)
         known = functional.one_hot(labels, self.out_channels)
         beliefs[index] = known.to(beliefs.dtype)
         estimate = from_neighbors(a, beliefs, labels, index)
         self.compatibility.copy_(estimate - 1 / self.out_channels)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (a,) = operators
-        (last,) = operators if target is None else target.operators
-        index = slice(None) if target is None else target.index
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        (a,) = graph.matrices
+        (last,) = graph.rows
         h = self.compatibility
-        prior = self.prior(x, ()).softmax(dim=1) - 1 / self.out_channels
+        prior = self.prior(x, graph.whole).softmax(dim=1) - 1 / self.out_channels
         beliefs = prior
         for _ in range(self.rounds - 1):
             beliefs = prior + a @ (beliefs @ h)
         logits: Tensor = (
-            pick(prior, index) + last @ (beliefs @ h) + 1 / self.out_channels
+            graph.pick(prior) + last @ (beliefs @ h) + 1 / self.out_channels
         )
         return logits

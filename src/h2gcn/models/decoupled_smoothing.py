@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -23,7 +22,7 @@ from h2gcn.models.label_propagation import (
     sum_of_shares,
 )
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["DecoupledSmoothing", "weighted_adjacency"]
 
@@ -81,7 +80,8 @@ class DecoupledSmoothing(NodeModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric (see
-    `weighted_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There
+    `weighted_adjacency`), logits [m, |Y|] of m
+    target nodes. There
     are no weights. Computed on the CPU, in float64.
     """
 
@@ -103,44 +103,37 @@ class DecoupledSmoothing(NodeModule):
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""
 
-    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
+    def reached(self, x: Input, graph: Propagation) -> Tensor:
         """Return which nodes a label reaches, two steps at a time, [n]."""
         labels = as_labels(x, self.out_channels)
-        return reached_nodes(labels, operators[0], hops=2)
+        return reached_nodes(labels, graph.matrices[0], hops=2)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the log-shares of all nodes, [n, |Y|], or of the target's."""
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the log-shares of the target nodes, [m, |Y|]."""
         labels = as_labels(x, self.out_channels).cpu().double().numpy()
-        shares, system = labels.copy(), self._system(x, operators)
+        shares, system = labels.copy(), self._system(x, graph)
         shares[system.free] = self._solve(system, system.spread(labels)[system.free])
         logits = log_shares(torch.from_numpy(shares.clip(min=0))).float().to(x.device)
-        return logits if target is None else logits[target.index]
+        return graph.pick(logits)
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the shares of the classes as a sum over the labeled nodes.
 
         The system is symmetric: what the node hears from each label is what they would
         hear from it.
         """
         labels = as_labels(x, self.out_channels).cpu().double().numpy()
-        received, system = np.zeros((len(labels), 1)), self._system(x, operators)
+        received, system = np.zeros((len(labels), 1)), self._system(x, graph)
         received[node] = 1
         if node in system.free:
             received[system.free] = self._solve(system, received[system.free])
             received = system.spread(received)
         return sum_of_shares(received * labels, node)
 
-    def _system(self, x: Input, operators: Sequence[LinearMap]) -> _TwoHopGraph:
+    def _system(self, x: Input, graph: Propagation) -> _TwoHopGraph:
         labels = as_labels(x, self.out_channels)
-        free = self.reached(x, operators) & ~labels.any(dim=1)
-        adj = operators[0].take(np.arange(len(labels))).astype(np.float64)
+        free = self.reached(x, graph) & ~labels.any(dim=1)
+        adj = graph.matrices[0].take(np.arange(len(labels))).astype(np.float64)
         return _TwoHopGraph(CSR(adj), np.flatnonzero(free.cpu().numpy()), self.variance)
 
     def _solve(self, system: _TwoHopGraph, right: Numbers) -> Numbers:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes
 from h2gcn.rings import exact_rings, is_weighted, normalise
-from h2gcn.sparse import LinearMap, Operator, Target, dropout
+from h2gcn.sparse import LinearMap, Operator, Propagation, dropout
 
 __all__ = ["JUMPING", "DirGNN", "directed_adjacency"]
 
@@ -73,8 +73,8 @@ class DirGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operators S and its
-    transpose [n, n] (see `directed_adjacency`), logits [n, |Y|], or [m, |Y|] for a
-    `Target` of m nodes. On a graph without directions both are the same matrix.
+    transpose [n, n] (see `directed_adjacency`), logits [m, |Y|] of m
+    target nodes. On a graph without directions both are the same matrix.
     """
 
     drops_input = False
@@ -131,26 +131,19 @@ class DirGNN(NodeModule):
         """Return the weights that the L2 penalty acts on: the matrices."""
         return [weight for weight in self.parameters() if weight.ndim == 2]
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[LinearMap],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        index = slice(None) if target is None else target.index
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
         h: Tensor | Operator = x
         seen: list[Tensor] = []
         for k in range(self.layers):
             last = k == self.layers - 1
-            rows = target.operators if last and target is not None else operators
-            z = self._both(h, k, rows)
+            z = self._both(h, k, graph.rows if last else graph.matrices)
             if last and self.jumping == "none":
                 return z
             z = ACTIVATIONS[self.activation](z)
             z = dropout(z, self.dropout, self.training)
             h = _unit_rows(z) if self.normalise else z
-            seen.append(h if last else pick(h, index))
+            seen.append(h if last else graph.pick(h))
         if self.jumping == "cat":
             final = torch.cat(seen, dim=1)
         else:
@@ -158,10 +151,10 @@ class DirGNN(NodeModule):
         return final @ self.classifier + self.bias
 
     def _both(
-        self, h: Tensor | Operator, k: int, operators: Sequence[LinearMap]
+        self, h: Tensor | Operator, k: int, matrices: Sequence[LinearMap]
     ) -> Tensor:
         """Return the weighted sum of both directions, and the layer's bias."""
-        along, against = operators
+        along, against = matrices
         z: Tensor = self.shifts[k]
         if self.alpha > 0:
             z = z + self.alpha * (along @ (h @ self.along[k]))

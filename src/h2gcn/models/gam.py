@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import LinearMap, Propagation
 
 __all__ = ["BASES", "GAM", "Agreement", "convolution_and_pairs", "pair_distances"]
 
@@ -148,7 +148,8 @@ class GAM(NodeModule):
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), two operators [n, n] (see
     `convolution_and_pairs`; an MLP uses the second alone, and only while training),
-    logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class GAM(NodeModule):
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         labels: Tensor,
         index: Tensor,
         before: Mapping[str, Tensor],
@@ -233,12 +234,12 @@ class GAM(NodeModule):
         """
         if phase.name == PLAIN:
             return {}
-        pairs, weights = _pairs(operators[1], labels.device)
+        pairs, weights = _pairs(graph.matrices[1], labels.device)
         if phase.name == AGREEMENT:
             known = torch.full((x.shape[0],), -1, device=labels.device)
             known[index] = labels
             if "labels" in before:  # after a round
-                known = self._labelled(before["labels"], self(x, operators), labels)
+                known = self._labelled(before["labels"], self(x, graph), labels)
             self.agreement.reset_parameters()
             return {"labels": known, **_to_learn_from(pairs, known)}
         self.classifier.reset_parameters()
@@ -266,7 +267,7 @@ class GAM(NodeModule):
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         given: Mapping[str, Tensor],
         weights: Tensor | None,
     ) -> Tensor | None:
@@ -281,7 +282,7 @@ class GAM(NodeModule):
             different = functional.softplus(z[n_equal:])
             halves = [half.mean() for half in (equal, different) if len(half)]
             return torch.stack(halves).mean()
-        logits = self(x, operators)
+        logits = self(x, graph)
         known = given["labels"]
         hot = functional.one_hot(known.clamp(min=0), self.out_channels).to(logits.dtype)
         there = known >= 0
@@ -292,15 +293,9 @@ class GAM(NodeModule):
         kinds = sum(given[kind].shape[1] > 0 for kind in ("ll", "lu", "uu"))
         return loss + (self.lu * lu + self.uu * uu) / max(kinds, 1)
 
-    def forward(
-        self,
-        x: Input,
-        operators: Sequence[LinearMap],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the classifier's logits of all nodes, [n, |Y|], or of the target's."""
-        used = operators[:1] if self.base == "gcn" else ()
-        logits: Tensor = self.classifier(x, used, target)
+    def forward(self, x: Input, graph: Propagation) -> Tensor:
+        """Return the classifier's logits of the target nodes, [m, |Y|]."""
+        logits: Tensor = self.classifier(x, graph)
         return logits
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, check_sizes, drop
-from h2gcn.sparse import Operator, Target, attend, attention_bytes
+from h2gcn.sparse import Operator, Propagation, attend, attention_bytes
 
 __all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
 
@@ -178,17 +177,9 @@ class GAT(NodeModule):
         layers = (self.first, self.second)
         return sum(attention_bytes(len(layer.bias)) for layer in layers)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (closed,) = operators
-        (last,) = operators if target is None else target.operators
-        first = self.first(x, closed)
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        first = self.first(x, graph.matrices[0])
         hidden = ACTIVATIONS[self.activation](first).flatten(1)
-        ego = None if target is None else target.index
-        logits: Tensor = self.second(hidden, last, ego).mean(dim=1)
+        logits: Tensor = self.second(hidden, graph.rows[0], graph.index).mean(dim=1)
         return logits

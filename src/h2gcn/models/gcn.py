@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -21,11 +20,10 @@ from h2gcn.models.base import (
     drop,
     follow,
     input_rows,
-    pick,
 )
 from h2gcn.ring_table import Input
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator
+from h2gcn.sparse import Operator, Propagation, WeightedOperator
 
 __all__ = [
     "GCN",
@@ -76,7 +74,7 @@ class TwoConvolutions(NodeModule, ABC):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator [n, n], logits
-    [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(
@@ -127,28 +125,20 @@ class TwoConvolutions(NodeModule, ABC):
         self,
         x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
-        operator: Operator,
-        target: Target | None = None,
+        graph: Propagation,
     ) -> Tensor:
-        """Return the filter of `x` with these weights, for all nodes or the target."""
+        """Return the filter of `x` with these weights, for the target nodes."""
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (operator,) = operators
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
         sigma = ACTIVATIONS[self.activation]
         if not self.jumping:
-            hidden = sigma(self.convolve(self._drop(x), self.first, operator))
-            return self.convolve(self._drop(hidden), self.second, operator, target)
+            hidden = sigma(self.convolve(self._drop(x), self.first, graph.whole))
+            return self.convolve(self._drop(hidden), self.second, graph)
         h0 = sigma(self._drop(x) @ self.embedding)
-        h1 = sigma(self.convolve(self._drop(h0), self.first, operator))
-        h2 = sigma(self.convolve(self._drop(h1), self.second, operator, target))
-        index = slice(None) if target is None else target.index
-        joined = torch.cat([pick(h0, index), pick(h1, index), h2], dim=1)
+        h1 = sigma(self.convolve(self._drop(h0), self.first, graph.whole))
+        h2 = sigma(self.convolve(self._drop(h1), self.second, graph))
+        joined = torch.cat([graph.pick(h0), graph.pick(h1), h2], dim=1)
         return self._drop(joined) @ self.classifier
 
     def _drop(self, x: Tensor | Operator) -> Tensor | Operator | WeightedOperator:
@@ -214,12 +204,10 @@ class GCN(TwoConvolutions):
         self,
         x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
-        operator: Operator,
-        target: Target | None = None,
+        graph: Propagation,
     ) -> Tensor:
-        """Return Â x W, or the target's rows of it."""
-        last = operator if target is None else target.operators[0]
-        return last @ (x @ weight)
+        """Return Â x W of the target nodes."""
+        return graph.rows[0] @ (x @ weight)
 
 
 MAX_POWER = 128  # of Â; by then every component is uniform
@@ -246,7 +234,8 @@ class SGC(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
-    `renormalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `renormalised_adjacency`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(self, in_channels: int, out_channels: int, *, power: int = 2) -> None:
@@ -273,30 +262,22 @@ class SGC(NodeModule):
         """Return the weights that the L2 penalty acts on."""
         return [self.weight]
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (a_hat,) = operators
-        (last,) = operators if target is None else target.operators
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        (a_hat,) = graph.matrices
         scores = x @ self.weight
         for _ in range(self.power - 1):
             scores = a_hat @ scores
-        return last @ scores + self.bias
+        return graph.rows[0] @ scores + self.bias
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum over nodes and columns, by distance."""
         weight = self.weight.detach().cpu().numpy().astype(np.float64)
         bias = self.bias.detach().cpu().numpy().astype(np.float64)
         walk = np.array([node]), np.ones(1)
         powers = [(walk[0], np.zeros(1))]
         for step in range(1, self.power + 1):
-            walk = follow(operators[0], walk)
+            walk = follow(graph.matrices[0], walk)
             powers.append((walk[0], walk[1] if step == self.power else 0 * walk[1]))
         parts = [Summand(bias, "bias")]
         for name, (nodes, shares) in by_distance(powers):
@@ -403,10 +384,9 @@ class ChebyGCN(TwoConvolutions):
         self,
         x: Tensor | Operator | WeightedOperator,
         weight: Tensor,
-        operator: Operator,
-        target: Target | None = None,
+        graph: Propagation,
     ) -> Tensor:
-        """Return the filter of `x`, or the target's rows of it.
+        """Return the filter of `x` for the target nodes.
 
         By Clenshaw's recursion from the highest degree downwards,
 
@@ -417,14 +397,12 @@ class ChebyGCN(TwoConvolutions):
         the last product is cut to the target's rows.
         """
         terms: list[Tensor] = [x @ matrix for matrix in weight]
-        last = operator if target is None else target.operators[0]
-        index = slice(None) if target is None else target.index
         if len(terms) == 1:
-            return pick(terms[0], index)
+            return graph.pick(terms[0])
         above: Tensor | None = None
         b = terms[-1]
         for term in reversed(terms[1:-1]):
             rest = term if above is None else term - above
-            b, above = rest + 2 * (operator @ b), b
+            b, above = rest + 2 * (graph.matrices[0] @ b), b
         rest = terms[0] if above is None else terms[0] - above
-        return pick(rest, index) + last @ b
+        return graph.pick(rest) + graph.rows[0] @ b

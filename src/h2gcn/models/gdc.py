@@ -204,7 +204,7 @@ class GDC(GCN):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator S̃ [n, n], logits
-    [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(

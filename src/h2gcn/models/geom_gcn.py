@@ -16,7 +16,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
 from h2gcn.rings import exact_rings
-from h2gcn.sparse import LinearMap, Operator, Target, available_memory, dropout
+from h2gcn.sparse import LinearMap, Operator, Propagation, available_memory, dropout
 
 __all__ = [
     "DIVISIONS",
@@ -270,7 +270,7 @@ class GeomGCN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), nine operators [n, n], logits
-    [n, |Y|], or [m, |Y|] for a `Target` of m nodes. `first` is W_1 ‖ … ‖ W_9 and
+    [m, |Y|] of m target nodes. `first` is W_1 ‖ … ‖ W_9 and
     `second` V_1 ‖ … ‖ V_9: all divisions' maps are one product.
     """
 
@@ -305,26 +305,20 @@ class GeomGCN(NodeModule):
         """How many products with operators follow one another: one a layer."""
         return 2
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        if len(operators) != DIVISIONS:
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        if len(graph.matrices) != DIVISIONS:
             raise ValueError(
-                f"GeomGCN takes {DIVISIONS} operators, got {len(operators)}."
+                f"GeomGCN takes {DIVISIONS} matrices, got {len(graph.matrices)}."
             )
-        last = operators if target is None else target.operators
         mapped = drop(x, self.dropout, self.training) @ self.first
-        hidden = torch.cat(_divide(operators, mapped), dim=1)
+        hidden = torch.cat(_divide(graph.matrices, mapped), dim=1)
         hidden = ACTIVATIONS[self.activation](hidden)
         hidden = dropout(hidden, self.dropout, self.training)
-        return torch.stack(_divide(last, hidden @ self.second)).mean(dim=0)
+        return torch.stack(_divide(graph.rows, hidden @ self.second)).mean(dim=0)
 
 
-def _divide(operators: Sequence[LinearMap], mapped: Tensor) -> list[Tensor]:
-    """Return the product of each operator with its block of columns."""
+def _divide(matrices: Sequence[LinearMap], mapped: Tensor) -> list[Tensor]:
+    """Return the product of each matrix with its block of columns."""
     blocks = mapped.chunk(DIVISIONS, dim=1)
-    return [op @ block for op, block in zip(operators, blocks, strict=True)]
+    return [op @ block for op, block in zip(matrices, blocks, strict=True)]

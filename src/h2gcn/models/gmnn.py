@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from h2gcn.models.base import (
     soft_cross_entropy,
 )
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["GMNN"]
 
@@ -80,7 +80,8 @@ class GMNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
-    `renormalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `renormalised_adjacency`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class GMNN(NodeModule):
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         labels: Tensor,
         index: Tensor,
         before: Mapping[str, Tensor],
@@ -140,10 +141,10 @@ class GMNN(NodeModule):
         if phase.name == ALONE:
             return {}
         if phase.name == LABELS:
-            q = (self(x, operators) / self.temperature).softmax(dim=1)
+            q = (self(x, graph) / self.temperature).softmax(dim=1)
             targets = self._one_hot(torch.multinomial(q, 1)[:, 0])
         else:
-            targets = self._p(before["targets"], operators).softmax(dim=1)
+            targets = self._p(before["targets"], graph).softmax(dim=1)
         targets[index] = self._one_hot(labels)
         return {"targets": targets}
 
@@ -151,7 +152,7 @@ class GMNN(NodeModule):
         self,
         phase: Phase,
         x: Input,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         given: Mapping[str, Tensor],
         weights: Tensor | None,
     ) -> Tensor | None:
@@ -159,39 +160,29 @@ class GMNN(NodeModule):
         if phase.name == ALONE:
             return None
         targets = given["targets"]
-        if phase.name == LABELS:
-            logits = self._p(targets, operators)
-        else:
-            logits = self(x, operators)
+        learns_labels = phase.name == LABELS
+        logits = self._p(targets, graph) if learns_labels else self(x, graph)
         return soft_cross_entropy(logits, targets, weights)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[LinearMap],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return q's logits of all nodes, [n, |Y|], or of the target's."""
-        return self._network(x, operators, self.q_first, self.q_second, target)
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return q's logits of the target nodes, [m, |Y|]."""
+        return self._network(x, graph, self.q_first, self.q_second)
 
-    def _p(self, labels: Tensor, operators: Sequence[LinearMap]) -> Tensor:
+    def _p(self, labels: Tensor, graph: Propagation) -> Tensor:
         """Return p's logits of all nodes, [n, |Y|]."""
-        return self._network(labels, operators, self.p_first, self.p_second)
+        return self._network(labels, graph, self.p_first, self.p_second)
 
     def _network(
         self,
         z: Tensor | Operator,
-        operators: Sequence[LinearMap],
+        graph: Propagation,
         first: Tensor,
         second: Tensor,
-        target: Target | None = None,
     ) -> Tensor:
-        """Return g(Z) of all nodes, or of the target's."""
-        (a_hat,) = operators
-        (last,) = operators if target is None else target.operators
+        """Return g(Z) of the target nodes."""
         dropped = drop(z, self.input_dropout, self.training)
-        hidden = ACTIVATIONS[self.activation](a_hat @ (dropped @ first))
-        return last @ (drop(hidden, self.dropout, self.training) @ second)
+        hidden = ACTIVATIONS[self.activation](graph.matrices[0] @ (dropped @ first))
+        return graph.rows[0] @ (drop(hidden, self.dropout, self.training) @ second)
 
     def _one_hot(self, labels: Tensor) -> Tensor:
         hot = functional.one_hot(labels, self.out_channels)

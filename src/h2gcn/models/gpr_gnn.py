@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -19,10 +17,9 @@ from h2gcn.models.base import (
     drop,
     follow,
     input_rows,
-    pick,
 )
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Operator, Target, dropout
+from h2gcn.sparse import Operator, Propagation, dropout
 
 __all__ = ["GPRGNN"]
 
@@ -63,7 +60,8 @@ class GPRGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
-    `renormalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `renormalised_adjacency`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -117,16 +115,9 @@ class GPRGNN(NodeModule):
         """Return the weights that the L2 penalty acts on: those of both maps."""
         return [self.first, self.second]
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (a_hat,) = operators
-        (last,) = operators if target is None else target.operators
-        index = slice(None) if target is None else target.index
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        (a_hat,) = graph.matrices
         dropped = drop(x, self.dropout, self.training)
         hidden = ACTIVATIONS[self.activation](dropped @ self.first + self.first_bias)
         hidden = dropout(hidden, self.dropout, self.training)
@@ -136,11 +127,9 @@ class GPRGNN(NodeModule):
         total = gamma[-1] * z
         for weight in reversed(gamma[1:-1]):
             total = weight * z + a_hat @ total
-        return gamma[0] * pick(z, index) + last @ total
+        return gamma[0] * graph.pick(z) + graph.rows[0] @ total
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum over nodes, by distance."""
         first, shift, second, bias = (
             weight.detach().cpu().numpy().astype(np.float64)
@@ -152,7 +141,7 @@ class GPRGNN(NodeModule):
         walk = np.array([node]), np.ones(1)
         powers = [(walk[0], gamma[0] * walk[1])]
         for weight in gamma[1:]:
-            walk = follow(operators[0], walk)
+            walk = follow(graph.matrices[0], walk)
             powers.append((walk[0], weight * walk[1]))
         parts = []
         for name, (nodes, shares) in by_distance(powers):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_real
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop, pick
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
 from h2gcn.rings import is_weighted
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.sparse import Operator, Propagation, dropout
 
 __all__ = ["GraphSAGE", "mean_adjacency"]
 
@@ -72,7 +70,8 @@ class GraphSAGE(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator M [n, n] (see
-    `mean_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `mean_adjacency`), logits [m, |Y|] of m
+    target nodes.
     """
 
     def __init__(
@@ -106,16 +105,9 @@ class GraphSAGE(NodeModule):
         """How many products with operators follow one another: one a layer."""
         return 2
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (mean,) = operators
-        (last,) = operators if target is None else target.operators
-        index = slice(None) if target is None else target.index
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        (mean,) = graph.matrices
         sigma = ACTIVATIONS[self.activation]
 
         dropped = drop(x, self.dropout, self.training)
@@ -124,7 +116,6 @@ class GraphSAGE(NodeModule):
 
         # Here the mean comes before the weights: they then meet the target's rows only.
         inner = dropout(h1, self.dropout, self.training)
-        both = torch.cat([pick(inner, index), last @ inner], dim=1)
-        h2 = sigma(both @ self.second)
-        final = torch.cat([pick(h1, index), h2], dim=1) if self.jumping else h2
+        h2 = sigma(graph.last(inner) @ self.second)
+        final = torch.cat([graph.pick(h1), h2], dim=1) if self.jumping else h2
         return final @ self.classifier

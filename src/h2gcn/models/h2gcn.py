@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -17,7 +16,6 @@ from h2gcn.models.base import (
     ACTIVATIONS,
     ExactSum,
     NodeModule,
-    StepCache,
     Summand,
     Weighted,
     check_sizes,
@@ -29,11 +27,9 @@ from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import (
     Input as Features,
     LinearMap,
-    Target,
+    Propagation,
     classify_first,
-    concat_round,
     dropout_linear,
-    sum_round,
 )
 
 __all__ = ["H2GCN", "ring_operators"]
@@ -81,7 +77,7 @@ class H2GCN(NodeModule):
     hidden_channels
         Width p of the embedding.
     hops
-        Which rings each round aggregates, in the order of the operators of `forward`.
+        Which rings each round aggregates, in the order of `Propagation.matrices`.
         No hops and no rounds are an MLP.
     rounds, final
         Number of rounds K, and which of R⁽⁰⁾ … R⁽ᴷ⁾ the classifier reads.
@@ -142,7 +138,6 @@ class H2GCN(NodeModule):
             torch.empty((1 + r) * p, p) for _ in range(rounds if nonlinear else 0)
         )
         self.classifier = nn.Parameter(torch.empty(n_blocks * p, out_channels))
-        self._cache = StepCache()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -156,97 +151,62 @@ class H2GCN(NodeModule):
         """How many products with operators follow one another: one a round."""
         return self.rounds
 
-    @contextmanager
-    def remembering(self) -> Iterator[None]:
-        """Keep what a validation computed for the training step that follows it."""
-        with self._cache.open():
-            yield
-
-    def forward(
-        self,
-        x: Features,
-        operators: Sequence[LinearMap],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, C], or of the target's, [m, C]."""
-        if self.rounds and len(operators) != len(self.hops):
+    def forward(self, x: Features, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
+        if self.rounds and len(graph.matrices) != len(self.hops):
             raise ValueError(
-                f"H2GCN with hops {self.hops} takes {len(self.hops)} operators, "
-                f"got {len(operators)}."
+                f"H2GCN with hops {self.hops} takes {len(self.hops)} matrices, "
+                f"got {len(graph.matrices)}."
             )
+        r = graph.cached(self._encode, x)
         p = self.dropout if self.training else 0.0
-        if self.rounds and not self.nonlinear and not p:
-            return sum_round(self._classify_first(x, operators), operators, target)
-        blocks = self._aggregate(x, operators, target)
-        nodes = None if target is None else target.node_ids
-        return dropout_linear(blocks, self.classifier, p, nodes)
+        if not self.rounds or self.nonlinear or p:
+            blocks = self._aggregate(r, graph)
+            return dropout_linear(blocks, self.classifier, p, graph.node_ids)
+        if self.dropout:  # training takes the other way: there is nothing to keep
+            return graph.sum(self._classify_first(r, graph.matrices))
+        return graph.sum(graph.cached(self._classify_first, r, graph.matrices))
 
     def _encode(self, x: Features) -> Tensor:
         """S1: return R⁽⁰⁾ = σ(X W_e), [n, p]."""
+        return ACTIVATIONS[self.activation](x @ self.embedding)
 
-        def encode() -> Tensor:
-            return ACTIVATIONS[self.activation](x @ self.embedding)
+    def _classify_first(self, r: Tensor, matrices: Sequence[LinearMap]) -> Tensor:
+        """Return what `Propagation.sum` turns into the logits, [n, (1 + r) C]."""
+        return classify_first(r, self.classifier, matrices, self.final)
 
-        return self._cache.get("encode", self, x, encode)
-
-    def _classify_first(self, x: Features, operators: Sequence[LinearMap]) -> Tensor:
-        """Return all but the last products of the logits, [n, (1 + r) C]."""
-
-        def classify() -> Tensor:
-            r = self._encode(x)
-            return classify_first(r, self.classifier, operators, self.final)
-
-        return (
-            classify()
-            if self.dropout
-            else self._cache.get("classify", self, x, classify)
-        )
-
-    def _aggregate(
-        self, x: Features, operators: Sequence[LinearMap], target: Target | None
-    ) -> list[Tensor]:
-        """S2: return R⁽ᵏ⁾ of the wanted nodes for each k in `final`, side by side."""
-        *before, r = self._inner_rounds(x, operators)
+    def _aggregate(self, r: Tensor, graph: Propagation) -> list[Tensor]:
+        """S2: return R⁽ᵏ⁾ of the target nodes for each k in `final`, side by side."""
         if not self.rounds:
-            return [r if target is None else r.index_select(0, target.index)]
-        blocks = [
-            block if target is None else target.pick(block)
-            for k, block in enumerate(before)
-            if k in self.final
-        ]
-        joined = concat_round(r, operators, target)  # R⁽ᴷ⁻¹⁾ ‖ Ā₁ R⁽ᴷ⁻¹⁾ ‖ Ā₂ R⁽ᴷ⁻¹⁾
+            return [graph.pick(r)]
+        if self.nonlinear:
+            *before, r = graph.cached(self._inner_rounds, r, graph.matrices)
+        else:
+            *before, r = self._inner_rounds(r, graph.matrices)
+        blocks = [graph.pick(h) for k, h in enumerate(before) if k in self.final]
+        joined = graph.last(r)  # R⁽ᴷ⁻¹⁾ ‖ Ā₁ R⁽ᴷ⁻¹⁾ ‖ Ā₂ R⁽ᴷ⁻¹⁾
         reads_ego, width = self.rounds - 1 in self.final, r.shape[1]
         if self.nonlinear:
             blocks += [joined[:, :width]] if reads_ego else []
             return [*blocks, self._embed_round(self.rounds, joined)]
         return [*blocks, joined if reads_ego else joined[:, width:]]
 
-    def _inner_rounds(
-        self, x: Features, operators: Sequence[LinearMap]
-    ) -> list[Tensor]:
+    def _inner_rounds(self, r: Tensor, matrices: Sequence[LinearMap]) -> list[Tensor]:
         """Return R⁽⁰⁾ … R⁽ᴷ⁻¹⁾ of all nodes."""
-
-        def compute() -> list[Tensor]:
-            rounds = [self._encode(x)]
-            for k in range(1, self.rounds):
-                if self.nonlinear:
-                    joined = concat_round(rounds[-1], operators)
-                    rounds.append(self._embed_round(k, joined))
-                else:
-                    blocks = [ring @ rounds[-1] for ring in operators]
-                    rounds.append(torch.cat(blocks, dim=1))
-            return rounds
-
-        return (
-            self._cache.get("rounds", self, x, compute) if self.nonlinear else compute()
-        )
+        rounds = [r]
+        for k in range(1, self.rounds):
+            products = [ring @ rounds[-1] for ring in matrices]
+            if self.nonlinear:
+                joined = torch.cat([rounds[-1], *products], dim=1)
+                rounds.append(self._embed_round(k, joined))
+            else:
+                rounds.append(torch.cat(products, dim=1))
+        return rounds
 
     def _embed_round(self, k: int, joined: Tensor) -> Tensor:
         return torch.relu(joined @ self.round_embeddings[k - 1])
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum | None:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
         """Return the logits as a sum over paths of rings and the nodes at their ends.
 
         Without an activation also by column. Where every round is embedded there is no
@@ -255,7 +215,7 @@ class H2GCN(NodeModule):
         linear = self.activation == "none"
         if self.nonlinear or not (linear or self.hops):
             return None
-        paths = self._paths(operators, node)
+        paths = self._paths(graph.matrices, node)
         ends = np.unique(np.concatenate([nodes for nodes, _ in paths.values()]))
         rows = input_rows(x, ends)
         embedding, classifier = (
@@ -284,7 +244,7 @@ class H2GCN(NodeModule):
         return ExactSum(tuple(parts), how)
 
     def _paths(
-        self, operators: Sequence[LinearMap], node: int
+        self, matrices: Sequence[LinearMap], node: int
     ) -> dict[tuple[int, ...], Weighted]:
         """Return the weights of the nodes at the end of each path of rings.
 
@@ -296,7 +256,7 @@ class H2GCN(NodeModule):
         for depth in range(self.rounds + 1):
             for path in product(range(len(self.hops)), repeat=depth):
                 if path:
-                    weights[path] = follow(operators[path[-1]], weights[path[:-1]])
+                    weights[path] = follow(matrices[path[-1]], weights[path[:-1]])
                 if depth in self.final:
                     wanted.append(path)
         return {path: weights[path] for path in wanted}
@@ -308,7 +268,7 @@ class H2GCN(NodeModule):
         return " of ".join(rings) or "own features"
 
     def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return what a training step holds beside its operators, in bytes.
+        """Return what a training step holds beside its matrices, in bytes.
 
         R⁽⁰⁾, the inner rounds and their gradients, and what the classifier reads with
         its gradient and its mask.

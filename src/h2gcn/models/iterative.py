@@ -18,7 +18,7 @@ from h2gcn.models.label_propagation import TIE
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.table_net import TableModule
 from h2gcn.ring_table import Input, TableInput, check_recipe
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import NO_GRAPH, Propagation
 
 MAX_ROUNDS = 1000
 
@@ -99,30 +99,24 @@ class IterativeClassification(TableModule):
         self.base.set_validation(labels, index)
 
     def initialise(
-        self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Fit the classifier to the training nodes."""
         assert isinstance(x, TableInput)
-        self.base.initialise(_with_labels(x, x.known), operators, labels, index)
+        self.base.initialise(_with_labels(x, x.known), graph, labels, index)
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap] = (),
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return logits, [n, C], or of the target's nodes."""
-        del operators
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
         known = x.known.any(dim=1, keepdim=True)
         labels = x.known
-        logits = _level_ties(self.base(_with_labels(x, labels)))
+        logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
         for _ in range(self.rounds):
             guessed = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
             before, labels = labels, torch.where(known, x.known, guessed.to(x.known))
             if torch.equal(before, labels):
                 break
-            logits = _level_ties(self.base(_with_labels(x, labels)))
-        return logits if target is None else logits[target.index]
+            logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
+        return graph.pick(logits)
 
     def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
         """Return why tensors of a file are not the state of its classifier, if so."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -16,7 +14,7 @@ from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
 from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Propagation
 
 __all__ = [
     "FLOOR",
@@ -133,7 +131,8 @@ class LabelPropagation(NodeModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the labels Y, the operator S [n, n] (see
-    `normalised_adjacency`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes.
+    `normalised_adjacency`), logits [m, |Y|] of m
+    target nodes.
     There are no weights.
     """
 
@@ -155,20 +154,15 @@ class LabelPropagation(NodeModule):
     def reset_parameters(self) -> None:
         """Do nothing: there are no weights."""
 
-    def reached(self, x: Input, operators: Sequence[LinearMap]) -> Tensor:
+    def reached(self, x: Input, graph: Propagation) -> Tensor:
         """Return which nodes a label can reach, [n]."""
         labels = as_labels(x, self.out_channels)
-        return reached_nodes(labels, operators[0], hops=self.hops)
+        return reached_nodes(labels, graph.matrices[0], hops=self.hops)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the log-probabilities of all nodes, [n, |Y|], or of the target's."""
-        scores = self._spread(operators[0], as_labels(x, self.out_channels))
-        return log_shares(scores if target is None else scores[target.index])
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the log-probabilities of the target nodes, [m, |Y|]."""
+        scores = self._spread(graph.matrices[0], as_labels(x, self.out_channels))
+        return log_shares(graph.pick(scores))
 
     def _spread(self, s: LinearMap, labels: Tensor) -> Tensor:
         scores = labels
@@ -178,9 +172,7 @@ class LabelPropagation(NodeModule):
             scores = self.alpha * scores + (1 - self.alpha) * labels
         return scores
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the shares of the classes as a sum over the labeled nodes.
 
         S is symmetric: what a node receives from another equals what it would send.
@@ -188,7 +180,7 @@ class LabelPropagation(NodeModule):
         labels = as_labels(x, self.out_channels)
         only = labels.new_zeros(len(labels), 1)
         only[node] = 1
-        received = self._spread(operators[0], only).double() * labels
+        received = self._spread(graph.matrices[0], only).double() * labels
         return sum_of_shares(received.cpu().numpy(), node)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +17,7 @@ from h2gcn.models.compatibility import CompatibilityModule
 from h2gcn.models.label_propagation import as_labels, contributions, level_ties
 from h2gcn.ring_table import Input
 from h2gcn.rings import is_weighted
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["LinBP", "belief_operators", "spectral_radius"]
 
@@ -125,7 +124,8 @@ class LinBP(CompatibilityModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the two operators [n, n] each (see
-    `belief_operators`), logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. There
+    `belief_operators`), logits [m, |Y|] of m
+    target nodes. There
     are no weights; the state is the buffers `compatibility` and `class_shares`.
     """
 
@@ -146,30 +146,21 @@ class LinBP(CompatibilityModule):
         self.tolerance = check_real("tolerance", tolerance, "[0, 1)")
         self.graph_bound = check_bool("graph_bound", graph_bound)
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the scaled beliefs of all nodes, [n, |Y|], or of the target's."""
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the scaled beliefs of the target nodes, [m, |Y|]."""
         labels = as_labels(x, self.out_channels)
-        coupling, explicit = self._system(labels, operators)
-        beliefs = self._spread(explicit, coupling, operators)
-        beliefs = beliefs / _size(beliefs, labels)
-        if target is not None:
-            beliefs = beliefs[target.index]
+        coupling, explicit = self._system(labels, graph)
+        beliefs = self._spread(explicit, coupling, graph)
+        beliefs = graph.pick(beliefs / _size(beliefs, labels))
         return level_ties(beliefs, beliefs.abs().amax(dim=1, keepdim=True))
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum over the labeled nodes; size(B) is a constant."""
         labels = as_labels(x, self.out_channels)
-        coupling, explicit = self._system(labels, operators)
+        coupling, explicit = self._system(labels, graph)
         with torch.enable_grad():
             start = explicit.clone().requires_grad_()
-            beliefs = self._spread(start, coupling, operators)
+            beliefs = self._spread(start, coupling, graph)
             slopes = [
                 torch.autograd.grad(belief, start, retain_graph=True)[0]
                 for belief in beliefs[node]
@@ -187,11 +178,9 @@ class LinBP(CompatibilityModule):
         )
         return ExactSum(parts, how)
 
-    def _system(
-        self, labels: Tensor, operators: Sequence[LinearMap]
-    ) -> tuple[Tensor, Tensor]:
+    def _system(self, labels: Tensor, graph: Propagation) -> tuple[Tensor, Tensor]:
         """Return ρ(A) Ĥ, [|Y|, |Y|], and E, [n, |Y|]."""
-        a, d = operators
+        a, d = graph.matrices
         ones = torch.ones(len(labels), 1, device=labels.device)
         diagonal, total = d @ ones, float((a @ ones).sum())
         edge = float(diagonal.sum()) / total if total else 1.0  # mean weight in A/ρ(A)
@@ -206,11 +195,9 @@ class LinBP(CompatibilityModule):
         known = (labels != 0).any(dim=1, keepdim=True)
         return coupling, torch.where(known, labels - 1 / self.out_channels, prior)
 
-    def _spread(
-        self, explicit: Tensor, coupling: Tensor, operators: Sequence[LinearMap]
-    ) -> Tensor:
+    def _spread(self, explicit: Tensor, coupling: Tensor, graph: Propagation) -> Tensor:
         """Return B, [n, |Y|], which is linear in E."""
-        a, d = operators
+        a, d = graph.matrices
         beliefs = explicit
         for _ in range(self.steps):
             before = beliefs

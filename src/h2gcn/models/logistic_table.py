@@ -18,7 +18,7 @@ from h2gcn.models.base import ExactSum, Summand, dense_row
 from h2gcn.models.closed_form import ABSENT, draw_seed, one_blas_thread, time_is_up
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.ring_table import Input, TableInput, check_recipe
-from h2gcn.sparse import LinearMap, Target
+from h2gcn.sparse import Propagation
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,10 +76,10 @@ class LogisticTable(TableModule):
 
     @one_blas_thread()
     def initialise(
-        self, x: Input, operators: Sequence[LinearMap], labels: Tensor, index: Tensor
+        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Fit it to the training nodes."""
-        del operators
+        del graph
         assert isinstance(x, TableInput)
         rows = x.rows(index.cpu().numpy()).matrix().astype(np.float64)
         mean, deviation = _moments(rows)
@@ -99,26 +99,18 @@ class LogisticTable(TableModule):
         """Return D for each column, [D]: how many columns share its penalty."""
         return np.full(len(varies), varies.sum(), dtype=np.int64)
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap] = (),
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return logits, [n, C] (or of the target's nodes)."""
-        del operators
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
         weight = self.scale[:, None] * self.weight
         logits = self.bias - self.mean @ weight
-        blocks = table_rows(x, target).blocks.values()
+        blocks = table_rows(x, graph).blocks.values()
         for block, part in zip(blocks, weight.split(self.widths), strict=True):
             logits = logits + block @ part
         return logits
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum over columns, each against its training mean."""
-        del operators
+        del graph
         assert isinstance(x, TableInput)
         weight, bias, mean, scale = (
             values.cpu().numpy().astype(np.float64)

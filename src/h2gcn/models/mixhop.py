@@ -17,9 +17,8 @@ from h2gcn.models.base import (
     NodeModule,
     check_sizes,
     drop,
-    pick,
 )
-from h2gcn.sparse import LinearMap, Operator, Target, WeightedOperator, dropout
+from h2gcn.sparse import LinearMap, Operator, Propagation, WeightedOperator, dropout
 
 __all__ = ["MixHop"]
 
@@ -69,7 +68,8 @@ class MixHop(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only operator Â [n, n],
-    logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. With a target, only the
+    logits [m, |Y|] of m
+    target nodes. With a target, only the
     last product is restricted to its rows.
     """
 
@@ -120,21 +120,13 @@ class MixHop(NodeModule):
         """Return what is added to the training loss for the scores of the powers."""
         return PENALTY * self.scores.square().mean()
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, or of the target's."""
-        (a_hat,) = operators
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        (a_hat,) = graph.matrices
         hidden = self._mix(drop(x, self.input_dropout, self.training), a_hat)
         hidden = ACTIVATIONS[self.activation](self._normalised(hidden))
         hidden = dropout(hidden, self.dropout, self.training)
-        (last,) = operators if target is None else target.operators
-        return self._classify(
-            hidden, a_hat, last, slice(None) if target is None else target.index
-        )
+        return self._classify(hidden, graph)
 
     def _normalised(self, hidden: Tensor) -> Tensor:
         """Return columns of mean zero and variance one, plus their shifts."""
@@ -146,7 +138,7 @@ class MixHop(NodeModule):
             near_zero, None, self.shift, None, None, True, 0.0, floor, False
         )
 
-    def _mix(self, x: Tensor | Operator | WeightedOperator, a_hat: Operator) -> Tensor:
+    def _mix(self, x: Tensor | Operator | WeightedOperator, a_hat: LinearMap) -> Tensor:
         """Return the powers' blocks side by side, [n, hidden]."""
         lengths = x.norm(dim=1) if isinstance(x, Tensor) else x.row_norms()
         product = (x @ self.first) / lengths.clamp_min(LENGTH_FLOOR)[:, None]
@@ -158,9 +150,7 @@ class MixHop(NodeModule):
                 joined = torch.cat([blocks[power], joined], dim=1)
         return joined
 
-    def _classify(
-        self, hidden: Tensor, a_hat: Operator, last: LinearMap, index: Tensor | slice
-    ) -> Tensor:
+    def _classify(self, hidden: Tensor, graph: Propagation) -> Tensor:
         """Return the weighted sum of the second layer's blocks, [m, |Y|]."""
         share = torch.softmax(self.scores, dim=0)
         weight = self.second * share[:, None]
@@ -168,13 +158,13 @@ class MixHop(NodeModule):
         blocks = dict(zip(self.powers, z.unbind(1), strict=True))
         total: Tensor = blocks[self.powers[-1]]
         if self.powers[-1] == 0:
-            return pick(total, index)
+            return graph.pick(total)
         for power in range(self.powers[-1] - 1, 0, -1):
-            total = a_hat @ total
+            total = graph.matrices[0] @ total
             if power in blocks:
                 total = total + blocks[power]
-        total = last @ total
-        return total + pick(blocks[0], index) if 0 in blocks else total
+        total = graph.rows[0] @ total
+        return total + graph.pick(blocks[0]) if 0 in blocks else total
 
 
 def _check_powers(powers: object) -> tuple[int, ...]:

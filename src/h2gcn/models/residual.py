@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, pick
-from h2gcn.sparse import Operator, Target, dropout
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes
+from h2gcn.sparse import Operator, Propagation, dropout
 
 __all__ = ["MAX_LAYERS", "NORMS", "ResidualGNN"]
 
@@ -68,7 +66,8 @@ class ResidualGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator S [n, n] without
-    negative entries, logits [n, |Y|], or [m, |Y|] for a `Target` of m nodes. The
+    negative entries, logits [m, |Y|] of m
+    target nodes. The
     running means and variances are buffers, [L, p], kept with the weights.
     """
 
@@ -128,25 +127,16 @@ class ResidualGNN(NodeModule):
         """Return the weights that the L2 penalty acts on: the matrices."""
         return [*self.neighbours, *self.own, self.classifier]
 
-    def forward(
-        self,
-        x: Tensor | Operator,
-        operators: Sequence[Operator],
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return the logits of all nodes, [n, |Y|], or of the target's."""
-        (operator,) = operators
-        counted = self._counted(operator, target)
+    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, |Y|]."""
+        counted = self._counted(graph)
         h: Tensor | Operator = x
         for k, (neighbours, own) in enumerate(
             zip(self.neighbours, self.own, strict=True)
         ):
-            around = h @ neighbours
-            if k == self.layers - 1 and target is not None:
-                mine = _rows_times(h, own, target.index)
-                z = target.operators[0] @ around + mine
-            else:
-                z = operator @ around + h @ own
+            seen = graph if k == self.layers - 1 else graph.whole
+            mine = _picked_product(h, own, seen)
+            z = seen.rows[0] @ (h @ neighbours) + mine
             z = ACTIVATIONS[self.activation](self._normalised(z, k, counted[k]))
             h = dropout(z, self.dropout, self.training)
         return h @ self.classifier + self.bias
@@ -173,22 +163,21 @@ class ResidualGNN(NodeModule):
             return result
         return torch.zeros_like(z).index_copy(0, counted, result)
 
-    def _counted(
-        self, operator: Operator, target: Target | None
-    ) -> list[Tensor | None]:
+    def _counted(self, graph: Propagation) -> list[Tensor | None]:
         """Return for each layer the nodes that its statistics are of, None for all.
 
         From the target outwards, step by step. The last layer has the target's rows
         only, and they all count.
         """
         counted: list[Tensor | None] = [None] * self.layers
-        if target is None or not self.training or self.norm != "batch":
+        if graph.index is None or not self.training or self.norm != "batch":
             return counted
-        (last,) = target.operators
+        (operator,), (last,) = graph.matrices, graph.rows
+        assert isinstance(operator, Operator)
         assert isinstance(last, Operator)
         inside = torch.zeros(operator.shape[0], 1, device=operator.device)
-        inside[target.index] = 1
-        step = last.T @ inside.new_ones(len(target.index), 1)
+        inside[graph.index] = 1
+        step = last.T @ inside.new_ones(len(graph.index), 1)
         for k in range(self.layers - 2, -1, -1):
             inside = ((inside + step) > 0).to(inside.dtype)
             if bool(inside.all()):
@@ -198,8 +187,8 @@ class ResidualGNN(NodeModule):
         return counted
 
 
-def _rows_times(h: Tensor | Operator, weight: Tensor, index: Tensor) -> Tensor:
-    """Return some rows of h times the weights."""
+def _picked_product(h: Tensor | Operator, weight: Tensor, graph: Propagation) -> Tensor:
+    """Return the target's rows of h times the weights."""
     if isinstance(h, Tensor):
-        return pick(h, index) @ weight
-    return pick(h @ weight, index)
+        return graph.pick(h) @ weight
+    return graph.pick(h @ weight)

@@ -23,7 +23,7 @@ from h2gcn.models.base import (
     drop,
 )
 from h2gcn.ring_table import Input, TableInput, check_recipe
-from h2gcn.sparse import LinearMap, Target, dropout
+from h2gcn.sparse import NO_GRAPH, Propagation, dropout
 
 __all__ = ["TableModule", "TableNet"]
 
@@ -74,11 +74,11 @@ class TableModule(NodeModule):
         return 12 * columns * n_targets
 
 
-def table_rows(x: TableInput, target: Target | None) -> TableInput:
+def table_rows(x: TableInput, graph: Propagation) -> TableInput:
     """Return the rows of a table that are wanted."""
-    if target is None:
+    if graph.index is None:
         return x
-    return x.rows(target.index.cpu().numpy())
+    return x.rows(graph.index.cpu().numpy())
 
 
 NORMS = ("none", "l2", "layer")
@@ -182,15 +182,9 @@ class TableNet(TableModule):
         sizes = [joined, *[width] * (layers - 1), out_channels]
         self.readout = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
 
-    def forward(
-        self,
-        x: TableInput,
-        operators: Sequence[LinearMap] = (),
-        target: Target | None = None,
-    ) -> Tensor:
-        """Return logits, [n, C] (or of the target's nodes)."""
-        del operators
-        rows = table_rows(x, target)
+    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+        """Return the logits of the target nodes, [m, C]."""
+        rows = table_rows(x, graph)
         if self.training:
             rows = rows.masked(self.label_masking)
         act = ACTIVATIONS[self.activation]
@@ -227,15 +221,13 @@ class TableNet(TableModule):
             parts = [shares[b] * z for b, z in enumerate(parts)]
         return parts
 
-    def exact_sum(
-        self, x: Input, operators: Sequence[LinearMap], node: int
-    ) -> ExactSum | None:
+    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
         """Return the logits as a sum over blocks, where the read-out is one map of all.
 
         Without norm and activation the whole is linear, and they are a sum over
         columns, whatever joins the blocks.
         """
-        del operators
+        del graph
         assert isinstance(x, TableInput)
         row = TableInput(
             {
@@ -272,7 +264,7 @@ class TableNet(TableModule):
             for name, block in row.blocks.items()
         }
         with torch.enable_grad():
-            logits = self(replace(row, blocks=blocks))[0]
+            logits = self(replace(row, blocks=blocks), NO_GRAPH)[0]
             slopes = [
                 torch.autograd.grad(logits[c], list(blocks.values()), retain_graph=True)
                 for c in range(self.out_channels)

@@ -20,15 +20,15 @@ from .memory import (
 from .operator import (
     LinearMap as LinearMap,
     Operator as Operator,
-    Target as Target,
     WeightedOperator as WeightedOperator,
     product as product,
     spmm as spmm,
     to_tensor as to_tensor,
 )
 from .propagation import (
+    NO_GRAPH as NO_GRAPH,
+    Propagation as Propagation,
+    StepCache as StepCache,
     classify_first as classify_first,
-    concat_round as concat_round,
-    sum_round as sum_round,
 )
 from .threads import run_in_threads as run_in_threads

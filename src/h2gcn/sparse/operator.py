@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -19,7 +17,6 @@ from h2gcn.sparse.masks import dropout
 __all__ = [
     "LinearMap",
     "Operator",
-    "Target",
     "WeightedOperator",
     "product",
     "spmm",
@@ -233,118 +230,6 @@ def _normal_form(matrix: CSR) -> CSR:
         matrix.indptr.astype(dtype, copy=False),
     )
     return CSR(parts, shape=matrix.shape)
-
-
-class Target:
-    """The nodes whose logits are wanted, and the operators' rows for them.
-
-    Parameters
-    ----------
-    index
-        The nodes, [m].
-    operators
-        The rows of each operator, [m, n], or a function that cuts them out.
-    node_ids
-        Their numbers in the whole graph, where `index` numbers those of a part of it,
-        [m].
-    """
-
-    def __init__(
-        self,
-        index: Tensor,
-        operators: Sequence[LinearMap] | Callable[[], Sequence[LinearMap]],
-        node_ids: Tensor | None = None,
-    ) -> None:
-        self.index = index
-        self.node_ids = index if node_ids is None else node_ids
-        self._operators = operators
-
-    @classmethod
-    def of(
-        cls,
-        operators: Sequence[LinearMap],
-        index: NDArray[np.int64],
-        device: torch.device | str = "cpu",
-        node_ids: Tensor | None = None,
-    ) -> Target:
-        """Return some nodes; their rows are cut out of the operators on first use."""
-
-        def cut() -> list[LinearMap]:
-            return [op.rows(index) for op in operators]
-
-        return cls(torch.from_numpy(index).to(device), cut, node_ids)
-
-    @cached_property
-    def operators(self) -> tuple[LinearMap, ...]:
-        """The rows of each operator, [m, n]."""
-        given = self._operators
-        return tuple(given() if callable(given) else given)
-
-    def pick(self, h: Tensor) -> Tensor:
-        """Return h of these nodes, [m, c]."""
-        return self._own @ h
-
-    def concat(self, h: Tensor) -> Tensor:
-        """Return h ‖ A_1 h ‖ A_2 h ‖ … of these nodes, [m, (1 + r) c]."""
-        if self._below is None:
-            blocks = [self.pick(h), *(rows @ h for rows in self.operators)]
-            return torch.cat(blocks, dim=1)
-        width = (1 + len(self.operators)) * h.shape[1]
-        return (self._below @ h).view(len(self.index), width)
-
-    def sum(self, h: Tensor) -> Tensor:
-        """Return H_0 + A_1 H_1 + A_2 H_2 + … of these nodes for h = H_0 ‖ H_1 ‖ …."""
-        n_parts = 1 + len(self.operators)
-        if self._beside is None:
-            own, *parts = h.chunk(n_parts, dim=1)
-            total = self.pick(own)
-            for rows, part in zip(self.operators, parts, strict=True):
-                total = total + rows @ part
-            return total
-        return self._beside @ h.reshape(n_parts * len(h), -1)
-
-    @cached_property
-    def _parts(self) -> list[CSR] | None:
-        """The rows of I, A_1, A_2, …, if they are in memory."""
-        rows = [op.scipy for op in self.operators if isinstance(op, Operator)]
-        if len(rows) < len(self.operators):
-            return None
-        return [self._own.scipy, *rows]
-
-    @cached_property
-    def _own(self) -> Operator:
-        """The rows of I, whose product has a quicker gradient than an index."""
-        m, n = len(self.index), self.operators[0].shape[1]
-        ones, indptr = np.ones(m, dtype=np.float32), np.arange(m + 1)
-        rows = CSR((ones, self.index.cpu().numpy(), indptr), shape=(m, n))
-        return Operator(rows, device=self.index.device)
-
-    @cached_property
-    def _below(self) -> Operator | None:
-        """The rows of I, A_1, A_2, … below each other, node by node, [(1 + r) m, n].
-
-        The product is h ‖ A_1 h ‖ …, which need not be copied together.
-        """
-        if self._parts is None:
-            return None
-        stacked = CSR(sp.vstack(self._parts, format="csr"))
-        order = np.arange(stacked.shape[0]).reshape(len(self._parts), -1).T.ravel()
-        return Operator(CSR(stacked[order]), device=self.index.device)
-
-    @cached_property
-    def _beside(self) -> Operator | None:
-        """The rows of I, A_1, … beside each other, column by column, [m, (1 + r) n].
-
-        The product is a sum of products, which need not be added up.
-        """
-        if self._parts is None:
-            return None
-        count, (m, n) = len(self._parts), self._parts[0].shape
-        spread = [
-            CSR((a.data, a.indices * np.int64(count) + i, a.indptr), (m, count * n))
-            for i, a in enumerate(self._parts)
-        ]
-        return Operator(CSR(sum(spread[1:], spread[0])), device=self.index.device)
 
 
 def to_tensor(x: Features, device: torch.device | str = "cpu") -> Tensor | Operator:

@@ -14,7 +14,7 @@ from torch import Tensor
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input, TableInput
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import NO_GRAPH, LinearMap, Operator, Propagation, StepCache
 
 __all__ = [
     "Batches",
@@ -41,7 +41,7 @@ class HasRows(Protocol):
 
 
 class TakesRows(Protocol):
-    """An operator of which some rows can be taken."""
+    """A matrix of which some rows can be taken."""
 
     def take(self, index: NDArray[np.int64], /) -> CSR:
         """Return some rows as a matrix."""
@@ -55,23 +55,20 @@ class Subgraph(NamedTuple):
     ----------
     x
         Features of the nodes of the subgraph.
-    operators
-        The operators among them.
-    target
-        Those whose logits are computed; None is all.
+    graph
+        The matrices among them, and those whose logits are computed.
     nodes
         The same by their index in the whole graph, [m].
     """
 
     x: Input
-    operators: Sequence[LinearMap]
-    target: Target | None
+    graph: Propagation
     nodes: NDArray[np.int64]
 
 
 def receptive_field(
     x: Input | HasRows,
-    operators: Sequence[TakesRows],
+    matrices: Sequence[TakesRows],
     nodes: NDArray[np.int64],
     hops: int,
     device: torch.device,
@@ -79,36 +76,37 @@ def receptive_field(
     """Return the subgraph that the logits of some nodes depend on.
 
     In each hop, the rows of the nodes that the last hop reached are taken from each
-    operator, each row once. Rows of the nodes reached last stay empty: they change only
+    matrix, each row once. Rows of the nodes reached last stay empty: they change only
     other nodes' logits.
 
     Parameters
     ----------
     x
         Features, [n, F].
-    operators
+    matrices
         Of the whole graph, [n, n] each.
     nodes
         The nodes, [m]; in any order, also repeated.
     hops
-        How many products with operators follow one another in the module.
+        How many products with matrices follow one another in the module.
     device
         Of the subgraph.
 
     Returns
     -------
     Subgraph
-        With k nodes in ascending order: x [k, F], operators [k, k], target [m, k].
+        With k nodes in ascending order: x [k, F], matrices [k, k] and the
+        target's rows [m, k].
     """
     inside = np.zeros(x.shape[0], dtype=bool)
     inside[nodes] = True
     frontier = np.flatnonzero(inside)
     expanded = [np.zeros(0, dtype=np.int64)]
-    rows: list[list[CSR]] = [[] for _ in operators]
+    rows: list[list[CSR]] = [[] for _ in matrices]
     for _ in range(hops):
         before = inside.copy()
-        for operator, chunks in zip(operators, rows, strict=True):
-            chunk = operator.take(frontier)
+        for matrix, chunks in zip(matrices, rows, strict=True):
+            chunk = matrix.take(frontier)
             inside[chunk.indices] = True
             chunks.append(chunk)
         expanded.append(frontier)
@@ -121,18 +119,18 @@ def receptive_field(
     # The stacked row of each member; the last one is empty.
     row = np.full(len(members), len(filled))
     row[position[filled]] = np.arange(len(filled))
-    # A single product is the target's: the operators among the members are not used.
+    # A single product is the target's: the matrices among the members are not used.
     inner = row if hops > 1 else np.full_like(row, len(filled))
     index = position[nodes].astype(np.int64)
     square, of_target = [], []
     for chunks in rows:
         stacked = _stack(chunks, position, len(members))
-        chunks.clear()  # no row is held in more forms than the next operator needs
+        chunks.clear()  # no row is held in more forms than the next matrix needs
         square.append(Operator(CSR(stacked[inner]), device=device))
         of_target.append(Operator(CSR(stacked[row[index]]), device=device))
     local, names = (torch.from_numpy(i).to(device) for i in (index, nodes))
-    target = Target(local, tuple(of_target), names)
-    return Subgraph(_rows(x, members), square, target, nodes)
+    graph = Propagation(square, local, names, rows=of_target)
+    return Subgraph(_rows(x, members), graph, nodes)
 
 
 def _stack(chunks: list[CSR], position: NDArray[np.int32], n_columns: int) -> CSR:
@@ -168,8 +166,8 @@ class FullBatch:
     ----------
     x
         Features, [n, F].
-    operators
-        The model's operators of the graph, [n, n] each.
+    matrices
+        The model's matrices of the graph, [n, n] each.
     split
         Its `train` and `val` parts are used.
     device
@@ -177,25 +175,29 @@ class FullBatch:
     renumber
         Whether nodes may be renumbered, so that neighbors are close in memory; see
         `reorder`.
+    cache
+        What a validation leaves to the next step, see `Propagation.cached`.
     """
 
     def __init__(
         self,
         x: Input,
-        operators: Sequence[LinearMap],
+        matrices: Sequence[LinearMap],
         split: Split,
         device: torch.device,
         *,
         renumber: bool = False,
+        cache: StepCache | None = None,
     ) -> None:
+        matrices = tuple(matrices)  # one object: the cache tells arguments by identity
         position = None
-        if renumber and reordering_helps(x, operators):
-            x, operators, position = reorder(x, operators)
+        if renumber and reordering_helps(x, matrices):
+            x, matrices, position = reorder(x, matrices)
         # Consecutive rows that are close to each other read the same neighbors.
         places = split.train if position is None else position[split.train]
         train = split.train[np.argsort(places, kind="stable")]
         self._train, self._val = (
-            _whole_graph(x, operators, index, device, position)
+            _whole_graph(x, matrices, index, device, position, cache)
             for index in (train, split.val)
         )
 
@@ -211,28 +213,30 @@ class FullBatch:
 
 def _whole_graph(
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     index: NDArray[np.int64],
     device: torch.device,
     position: NDArray[np.int64] | None,
+    cache: StepCache | None,
 ) -> Subgraph:
-    if isinstance(x, TableInput) and not operators:
-        return Subgraph(x.rows(index), operators, None, index)
-    if position is None:
-        return Subgraph(x, operators, Target.of(operators, index, device), index)
+    if isinstance(x, TableInput) and not matrices:
+        return Subgraph(x.rows(index), NO_GRAPH, index)
     node_ids = torch.from_numpy(index).to(device)
-    target = Target.of(operators, position[index], device, node_ids)
-    return Subgraph(x, operators, target, index)
+    local = node_ids
+    if position is not None:
+        local = torch.from_numpy(position[index]).to(device)
+    graph = Propagation(matrices, local, node_ids, cache=cache)
+    return Subgraph(x, graph, index)
 
 
-MAX_REORDERED_ENTRIES = 2**24  # of all operators: a second copy takes memory
+MAX_REORDERED_ENTRIES = 2**24  # of all matrices: a second copy takes memory
 MAX_REORDERED_DENSITY = 1 / 16  # above it, neighbors are everywhere in any order
 
 
-def reordering_helps(x: Input, operators: Sequence[LinearMap]) -> bool:
+def reordering_helps(x: Input, matrices: Sequence[LinearMap]) -> bool:
     """Return whether products are faster where neighbors are close in memory."""
-    symmetric = [op for op in operators if isinstance(op, Operator) and op.symmetric]
-    if not symmetric or len(symmetric) < len(operators):
+    symmetric = [op for op in matrices if isinstance(op, Operator) and op.symmetric]
+    if not symmetric or len(symmetric) < len(matrices):
         return False
     if not isinstance(x, Tensor | Operator) or x.device.type != "cpu":
         return False
@@ -242,8 +246,8 @@ def reordering_helps(x: Input, operators: Sequence[LinearMap]) -> bool:
 
 
 def reorder(
-    x: Input, operators: Sequence[LinearMap]
-) -> tuple[Input, Sequence[LinearMap], NDArray[np.int64]]:
+    x: Input, matrices: Sequence[LinearMap]
+) -> tuple[Input, tuple[LinearMap, ...], NDArray[np.int64]]:
     """Renumber the nodes by reverse Cuthill-McKee, so that neighbors are close.
 
     A product reads the rows of a node's neighbors; close by, they are still in the
@@ -252,16 +256,16 @@ def reorder(
     Returns
     -------
     tuple
-        Features and operators in the new order, and the new number of each node, [n].
+        Features and matrices in the new order, and the new number of each node, [n].
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    matrices = [op.scipy for op in operators if isinstance(op, Operator)]
-    order = reverse_cuthill_mckee(matrices[0], symmetric_mode=True).astype(np.int64)
+    plain = [op.scipy for op in matrices if isinstance(op, Operator)]
+    order = reverse_cuthill_mckee(plain[0], symmetric_mode=True).astype(np.int64)
     # A symmetric matrix: rows in the new order, transposed, have columns in that order.
-    reordered = [
-        Operator(CSR(CSR(CSR(m[order]).T)[order]), symmetric=True) for m in matrices
-    ]
+    reordered = tuple(
+        Operator(CSR(CSR(CSR(m[order]).T)[order]), symmetric=True) for m in plain
+    )
     position = np.empty_like(order)
     position[order] = np.arange(len(order))
     return _rows(x, order), reordered, position
@@ -278,8 +282,8 @@ class MiniBatches:
     ----------
     x
         Features, [n, F].
-    operators
-        The model's operators of the graph, [n, n] each.
+    matrices
+        The model's matrices of the graph, [n, n] each.
     split
         Its `train` and `val` parts are used.
     batch_size
@@ -295,14 +299,14 @@ class MiniBatches:
     def __init__(
         self,
         x: Input,
-        operators: Sequence[LinearMap],
+        matrices: Sequence[LinearMap],
         split: Split,
         batch_size: int,
         hops: int,
         device: torch.device,
         seed: int,
     ) -> None:
-        self._x, self._operators, self._split = x, operators, split
+        self._x, self._matrices, self._split = x, matrices, split
         self._batch_size, self._hops, self._device = batch_size, hops, device
         self._seed = seed
 
@@ -321,23 +325,23 @@ class MiniBatches:
             yield self._subgraph(val[part])
 
     def _subgraph(self, nodes: NDArray[np.int64]) -> Subgraph:
-        return receptive_field(
-            self._x, self._operators, nodes, self._hops, self._device
-        )
+        return receptive_field(self._x, self._matrices, nodes, self._hops, self._device)
 
 
 def make_batches(
     model: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     split: Split,
     batch_size: int | None,
     seed: int,
+    cache: StepCache | None = None,
 ) -> Batches:
     """Return the whole graph, or batches of it where a `batch_size` is given."""
     device = next(model.parameters()).device
     if batch_size is None:
-        renumber = model.renumbers
-        return FullBatch(x, operators, split, device, renumber=renumber)
+        return FullBatch(
+            x, matrices, split, device, renumber=model.renumbers, cache=cache
+        )
     assert model.reach is not None  # a model without it takes no batches
-    return MiniBatches(x, operators, split, batch_size, model.reach, device, seed)
+    return MiniBatches(x, matrices, split, batch_size, model.reach, device, seed)

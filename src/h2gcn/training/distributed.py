@@ -20,7 +20,7 @@ from torch import Tensor
 from h2gcn.graph import CSR, Split
 from h2gcn.models import NodeModule
 from h2gcn.ring_table import Input
-from h2gcn.sparse import LinearMap, Operator, Target
+from h2gcn.sparse import LinearMap, Operator, Propagation, StepCache
 from h2gcn.training.batches import Subgraph
 
 __all__ = [
@@ -205,19 +205,27 @@ class OwnRows:
     ----------
     x
         Features of the own nodes, [m, F].
-    operators
+    matrices
         Their rows of the propagation matrices.
     split
         Of the whole graph; its `train` and `val` parts are used, in ascending order.
     own
         The nodes.
+    cache
+        What a validation leaves to the next step, see `Propagation.cached`.
     """
 
     def __init__(
-        self, x: Input, operators: Sequence[LinearMap], split: Split, own: slice
+        self,
+        x: Input,
+        matrices: Sequence[LinearMap],
+        split: Split,
+        own: slice,
+        cache: StepCache | None = None,
     ) -> None:
+        matrices = tuple(matrices)  # one object: the cache tells arguments by identity
         self._train, self._val = (
-            _own_subgraph(x, operators, index, own)
+            _own_subgraph(x, matrices, index, own, cache)
             for index in (split.train, split.val)
         )
 
@@ -232,21 +240,24 @@ class OwnRows:
 
 
 def _own_subgraph(
-    x: Input, operators: Sequence[LinearMap], index: NDArray[np.int64], own: slice
+    x: Input,
+    matrices: Sequence[LinearMap],
+    index: NDArray[np.int64],
+    own: slice,
+    cache: StepCache | None = None,
 ) -> Subgraph:
     nodes = np.sort(index[(index >= own.start) & (index < own.stop)])
-    local = nodes - own.start
-    rows = tuple(operator.rows(local) for operator in operators)
+    local, node_ids = torch.from_numpy(nodes - own.start), torch.from_numpy(nodes)
     # Dropout goes by the numbers of nodes in the whole graph.
-    target = Target(torch.from_numpy(local), rows, torch.from_numpy(nodes))
-    return Subgraph(x, operators, target, nodes)
+    graph = Propagation(matrices, local, node_ids, cache=cache)
+    return Subgraph(x, graph, nodes)
 
 
 @torch.no_grad()
 def predict_rows(
     model: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     index: NDArray[np.int64],
     comm: Communicator,
 ) -> Tensor:
@@ -256,7 +267,7 @@ def predict_rows(
     ----------
     model
         The same in all processes.
-    x, operators
+    x, matrices
         The rows of this process.
     index
         Nodes of the whole graph; the same in all processes.
@@ -264,9 +275,9 @@ def predict_rows(
         Gathers the logits.
     """
     nodes, inverse = np.unique(index, return_inverse=True)
-    part = _own_subgraph(x, operators, nodes, comm.own)
+    part = _own_subgraph(x, matrices, nodes, comm.own)
     model.eval()
-    logits = comm.all_gather(model(part.x, part.operators, part.target))
+    logits = comm.all_gather(model(part.x, part.graph))
     return logits[torch.from_numpy(inverse)]
 
 

@@ -24,7 +24,8 @@ from h2gcn.models import NodeModule, Phase
 from h2gcn.ring_table import Input
 from h2gcn.sparse import (
     LinearMap,
-    Target,
+    Propagation,
+    StepCache,
     steady_memory,
 )
 from h2gcn.training.batches import Batches, Subgraph, make_batches
@@ -126,7 +127,7 @@ class TrainResult:
 def train(
     model: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     y: NDArray[np.int64],
     split: Split,
     config: TrainConfig,
@@ -150,10 +151,10 @@ def train(
     Parameters
     ----------
     model
-        `model(x, operators, target)` returns logits.
+        `model(x, graph)` returns logits.
     x
         Features, [n, F].
-    operators
+    matrices
         The model's propagation matrices, [n, n] each.
     y
         Class indices, [n].
@@ -172,20 +173,19 @@ def train(
         Seconds of earlier work, which the result includes.
     comm
         The processes that train together. Each passes its own rows of `x` and of the
-        operators, and all of `y` and of the split; rank 0 alone has the checkpoint.
+        matrices, and all of `y` and of the split; rank 0 alone has the checkpoint.
     """
     if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
         raise InputError(
             f"the metric {config.metric} needs both classes among the validation "
             "nodes; they are all of one."
         )
-    trainer = _Trainer(model, x, operators, y, split, config, seed, comm)
+    trainer = _Trainer(model, x, matrices, y, split, config, seed, comm)
     state = TrainingState(model, trainer.optimizer, trainer.rule, spent)
     interrupted = False
     with ExitStack() as stack:
         stack.enter_context(seeded(seed, trainer.labels.device))
-        stack.enter_context(threads_for([x, *operators]))
-        stack.enter_context(model.remembering())
+        stack.enter_context(threads_for([x, *matrices]))
         trainer.restore(state, checkpoint)
         first = len(state.history) + 1
         try:
@@ -239,7 +239,7 @@ class _Trainer:
         self,
         model: NodeModule,
         x: Input,
-        operators: Sequence[LinearMap],
+        matrices: Sequence[LinearMap],
         y: NDArray[np.int64],
         split: Split,
         config: TrainConfig,
@@ -247,9 +247,12 @@ class _Trainer:
         comm: Communicator,
     ) -> None:
         device = next(model.parameters()).device
-        self.model, self.x, self.operators = model, x, operators
+        self.model, self.x, self.graph = model, x, Propagation(matrices)
+        self.cache: StepCache = {}
         self.config, self.comm = config, comm
-        self.batches = _make_batches(model, x, operators, split, config, seed, comm)
+        self.batches = _make_batches(
+            model, x, matrices, split, config, seed, comm, self.cache
+        )
         self.labels = torch.from_numpy(y).to(device)
         self.train_nodes = torch.from_numpy(split.train).to(device)
         # Gathered rows are in ascending order.
@@ -281,7 +284,7 @@ class _Trainer:
             phase = self.groups[self.rule.phase].phases[-1]
             self.model.eval()
             self.model.objective(
-                phase, self.x, self.operators, state.prepared, self.class_weights
+                phase, self.x, self.graph, state.prepared, self.class_weights
             )
 
     def run_epoch(self, state: TrainingState) -> Epoch:
@@ -302,13 +305,14 @@ class _Trainer:
             self.model.load_state_dict(state.best_weights)
         labels = self.labels[self.train_nodes]
         for phase in phases:
+            self.cache.clear()
             self.optimizer.state.clear()
             self.model.eval()
             with torch.no_grad():
                 state.prepared = self.model.prepare(
                     phase,
                     self.x,
-                    self.operators,
+                    self.graph,
                     labels,
                     self.train_nodes,
                     state.prepared,
@@ -333,14 +337,15 @@ class _Trainer:
             total += self.comm.all_reduce(loss.detach()).item() * n
             n_nodes += n
             self.optimizer.step()
+            self.cache.clear()
         return total / n_nodes
 
     def _loss(self, phase: Phase, batch: Subgraph, n: int, prepared: Tensors) -> Tensor:
         loss = self.model.objective(
-            phase, batch.x, batch.operators, prepared, self.class_weights
+            phase, self.x, self.graph, prepared, self.class_weights
         )
         if loss is None:
-            logits = self.model(batch.x, batch.operators, batch.target)
+            logits = self.model(batch.x, batch.graph)
             loss = node_loss(logits, self.labels[batch.nodes], self.class_weights, n)
         penalty = self.model.penalty()
         return loss if penalty is None else loss + penalty / self.comm.size
@@ -357,21 +362,22 @@ class _Trainer:
 def _make_batches(
     model: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     split: Split,
     config: TrainConfig,
     seed: int,
     comm: Communicator,
+    cache: StepCache,
 ) -> Batches:
     if isinstance(comm, TorchGroup):
-        return OwnRows(x, operators, split, comm.own)
-    return make_batches(model, x, operators, split, config.batch_size, seed)
+        return OwnRows(x, matrices, split, comm.own, cache)
+    return make_batches(model, x, matrices, split, config.batch_size, seed, cache)
 
 
 @torch.no_grad()
 def _predict(model: NodeModule, batches: Iterable[Subgraph]) -> Tensor:
     model.eval()
-    return torch.cat([model(part.x, part.operators, part.target) for part in batches])
+    return torch.cat([model(part.x, part.graph) for part in batches])
 
 
 def _check_finite(epoch: int, loss: float, logits: Tensor | None = None) -> None:
@@ -454,7 +460,7 @@ def make_optimizer(
 def fit_module(
     module: NodeModule,
     x: Input,
-    operators: Sequence[LinearMap],
+    matrices: Sequence[LinearMap],
     y: NDArray[np.int64],
     split: Split,
     config: TrainConfig,
@@ -491,13 +497,13 @@ def fit_module(
         module.eval()
         with torch.no_grad(), seeded(seed, x.device):
             module.set_validation(*val_nodes)
-            module.initialise(x, operators, *train_nodes)
+            module.initialise(x, Propagation(matrices), *train_nodes)
     learner, result = module.learner(), TrainResult(module.best_iteration, 0.0, (), 0.0)
     if any(True for _ in module.parameters()):
         result = train(
             learner,
             x,
-            operators,
+            matrices,
             y,
             split,
             config,
@@ -512,7 +518,7 @@ def fit_module(
         start = time.perf_counter() - result.seconds
     module.eval()
     with torch.no_grad():
-        target = Target.of(operators, split.val, x.device)
-        logits = module(x, operators, target).cpu().numpy()
+        graph = Propagation(matrices, torch.from_numpy(split.val).to(x.device))
+        logits = module(x, graph).cpu().numpy()
     val_score = score(config.metric, y[split.val], logits)
     return replace(result, val_score=val_score, seconds=time.perf_counter() - start)

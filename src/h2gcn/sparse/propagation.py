@@ -120,12 +120,18 @@ class Propagation:
 
     _identity_rows: Operator | None = None
 
-    @cached_property
     def _blocks(self) -> list[CSR] | None:
-        """The target's rows of I, A_1, A_2, …, if they are in memory."""
-        rows = [op.scipy for op in self.rows if isinstance(op, Operator)]
-        if not rows or len(rows) < len(self.rows):
+        """Return the target's rows of I, A_1, A_2, …, if they are in memory."""
+        given = self.matrices if self._rows is None else self._rows
+        operators = [op for op in given if isinstance(op, Operator)]
+        if not operators or len(operators) < len(given):
             return None
+        if self._rows is not None:
+            rows = [op.scipy for op in operators]
+        else:
+            assert self.index is not None
+            index = self.index.cpu().numpy()
+            rows = [op.take(index) for op in operators]
         return [self._selection(rows[0].shape[1]).scipy, *rows]
 
     @cached_property
@@ -134,11 +140,13 @@ class Propagation:
 
         The product is h ‖ A_1 h ‖ …, which need not be copied together.
         """
-        if self._blocks is None:
+        blocks = self._blocks()
+        if blocks is None:
             return None
-        stacked = CSR(sp.vstack(self._blocks, format="csr"))
-        order = np.arange(stacked.shape[0]).reshape(len(self._blocks), -1).T.ravel()
-        return Operator(CSR(stacked[order]), device=self.matrices[0].device)
+        order = np.arange(len(blocks) * blocks[0].shape[0]).reshape(len(blocks), -1)
+        stacked = CSR(sp.vstack(blocks, format="csr"))
+        del blocks  # as large as the result
+        return Operator(CSR(stacked[order.T.ravel()]), device=self.matrices[0].device)
 
     @cached_property
     def _interleaved(self) -> Operator | None:
@@ -146,12 +154,14 @@ class Propagation:
 
         The product is a sum of products, which need not be added up.
         """
-        if self._blocks is None:
+        blocks = self._blocks()
+        if blocks is None:
             return None
-        count, (m, n) = len(self._blocks), self._blocks[0].shape
+        count, (m, n) = len(blocks), blocks[0].shape
+        dtype = np.int32 if count * n <= np.iinfo(np.int32).max else np.int64
         spread = [
-            CSR((a.data, a.indices * np.int64(count) + i, a.indptr), (m, count * n))
-            for i, a in enumerate(self._blocks)
+            CSR((a.data, a.indices.astype(dtype) * count + i, a.indptr), (m, count * n))
+            for i, a in enumerate(blocks)
         ]
         matrix = CSR(sum(spread[1:], spread[0]))
         return Operator(matrix, device=self.matrices[0].device)

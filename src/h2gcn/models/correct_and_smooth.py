@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import FeatureTable
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, MAX_WIDTH
 from h2gcn.models.graphsage import mean_adjacency
 from h2gcn.models.label_propagation import log_shares
 from h2gcn.models.table_net import TableModule, TableNet, table_rows
-from h2gcn.ring_table import TableInput
 from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Target
 
@@ -83,8 +83,8 @@ class CorrectAndSmooth(TableModule):
 
     Notes
     -----
-    Shapes: `x` a `TableInput` with the features [n, F] and the labels `known` [n, |Y|],
-    the operators S and D⁻¹ A [n, n], logits [n, |Y|], or [m, |Y|] for a `Target` of m
+    Shapes: `x` a `FeatureTable` with the features [n, F] and `labels` [n, |Y|], the
+    operators S and D⁻¹ A [n, n], logits [n, |Y|], or [m, |Y|] for a `Target` of m
     nodes. All weights are the base's, which is what epochs train.
     """
 
@@ -153,14 +153,14 @@ class CorrectAndSmooth(TableModule):
 
     def forward(
         self,
-        x: TableInput,
+        x: FeatureTable,
         operators: Sequence[LinearMap],
         target: Target | None = None,
     ) -> Tensor:
         """Return the log-shares of all nodes, [n, C], or of the target's."""
         predicted = self.base(x).softmax(dim=1)
-        start = self._corrected(predicted, x.known, operators)
-        start = torch.where(x.known.any(dim=1, keepdim=True), x.known, start)
+        start = self._corrected(predicted, x.labels, operators)
+        start = torch.where(x.labels.any(dim=1, keepdim=True), x.labels, start)
         scores = start
         for _ in range(self.steps):
             scores = self.smoothing_alpha * (operators[0] @ scores)
@@ -211,7 +211,7 @@ class LinearTable(TableModule):
 
     def forward(
         self,
-        x: TableInput,
+        x: FeatureTable,
         operators: Sequence[LinearMap] = (),
         target: Target | None = None,
     ) -> Tensor:

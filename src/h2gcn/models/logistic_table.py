@@ -13,11 +13,11 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from h2gcn._validation import check_real
+from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.graph import CSR
 from h2gcn.models.base import ExactSum, Summand, dense_row
 from h2gcn.models.closed_form import ABSENT, draw_seed, one_blas_thread, time_is_up
 from h2gcn.models.table_net import TableModule, table_rows
-from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import LinearMap, Target
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class LogisticTable(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
+        Blocks, such as ego+ring1+labels; see `h2gcn.features.parse_blocks`.
     C
         Inverse of the penalty's weight; 0 chooses it by folds of the training nodes.
     """
@@ -62,11 +62,11 @@ class LogisticTable(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "own+rings+directions+degrees+edges+labels",
+        table: str = "ego+rings+directions+degrees+edges+labels",
         C: float = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_recipe(table)
+        parse_blocks(table)
         check_real("C", C, "[0, inf)")
         self.table, self.C = table, C
         self.register_buffer("weight", torch.zeros(self.in_channels, out_channels))
@@ -80,7 +80,7 @@ class LogisticTable(TableModule):
     ) -> None:
         """Fit it to the training nodes."""
         del operators
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         rows = x.rows(index.cpu().numpy()).matrix().astype(np.float64)
         mean, deviation = _moments(rows)
         varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
@@ -101,7 +101,7 @@ class LogisticTable(TableModule):
 
     def forward(
         self,
-        x: TableInput,
+        x: FeatureTable,
         operators: Sequence[LinearMap] = (),
         target: Target | None = None,
     ) -> Tensor:
@@ -119,7 +119,7 @@ class LogisticTable(TableModule):
     ) -> ExactSum:
         """Return the logits as a sum over columns, each against its training mean."""
         del operators
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         weight, bias, mean, scale = (
             values.cpu().numpy().astype(np.float64)
             for values in (self.weight, self.bias, self.mean, self.scale)

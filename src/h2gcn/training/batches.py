@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import LinearMap, Operator, Target
 
 __all__ = [
@@ -216,7 +216,7 @@ def _whole_graph(
     device: torch.device,
     position: NDArray[np.int64] | None,
 ) -> Subgraph:
-    if isinstance(x, TableInput) and not operators:
+    if isinstance(x, FeatureTable) and not operators:
         return Subgraph(x.rows(index), operators, None, index)
     if position is None:
         return Subgraph(x, operators, Target.of(operators, index, device), index)

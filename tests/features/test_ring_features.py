@@ -1,5 +1,6 @@
 """RingFeatures: a scikit-learn transformer of node numbers that leaks no labels."""
 
+import pickle
 from copy import deepcopy
 from typing import Any
 
@@ -92,6 +93,13 @@ def test_a_clone_keeps_the_graph() -> None:
     assert twin.graph is graph
     assert twin.get_params() == features.get_params()
     assert not hasattr(twin, "schema_")
+
+
+def test_a_fitted_one_is_pickled() -> None:
+    graph = block_graph()
+    features = RingFeatures(graph, "labels+ring2").fit([0, 1, 2], graph.y[:3])
+    again = pickle.loads(pickle.dumps(features))
+    np.testing.assert_array_equal(again.transform([5]), features.transform([5]))
 
 
 def test_pandas_output_has_the_names() -> None:

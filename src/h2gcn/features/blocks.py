@@ -153,9 +153,9 @@ def _unknown_block(name: str) -> InputError:
     places = (*RINGS, *DIRECTIONS)
     known = [*_SINGLE, *places, *GROUPS, "power2", "loops2", "hop2.max"]
     return InputError(
-        f"there is no feature block {short_repr(name)}.{nearest(name, known)}",
-        hint=f"Blocks: {', '.join((*_SINGLE, *places, *GROUPS))}; "
-        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK, hopK.max",
+        f"there is no feature block {short_repr(name)}.{nearest(name, known)} "
+        f"Blocks: {', '.join((*_SINGLE, *places, *GROUPS))}; "
+        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK, hopK.max."
     )
 
 

@@ -72,11 +72,8 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.graph, Graph):
             raise InputError("must be a Graph", param="graph", value=self.graph)
         nodes = self._node_numbers(X, reset=True)
-        self.builder_ = FeatureBuilder(
-            self.graph, None, self.max_neighbors, self.random_state
-        )
         self.labels_ = np.full(self.graph.n_nodes, -1, dtype=np.int64)
-        schema = self.builder_.schema(self.blocks, labels=y is not None)
+        schema = self._builder().schema(self.blocks, labels=y is not None)
         if y is not None:
             labels = np.asarray(y)
             if labels.shape != nodes.shape:
@@ -97,8 +94,8 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the columns of some nodes, [m, width]; CSR where that is smaller."""
         check_is_fitted(self)
         nodes = self._node_numbers(X, reset=False)
-        builder, x = self.builder_, self.graph.x
-        return builder.table(self.schema_, x, self.labels_, nodes).matrix()
+        table = self._builder().table(self.schema_, self.graph.x, self.labels_, nodes)
+        return table.matrix()
 
     def get_feature_names_out(
         self,
@@ -109,6 +106,10 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(
             self.schema_.column_names(self.graph.node_ids.tolist()), dtype=object
         )
+
+    def _builder(self) -> FeatureBuilder:
+        seed = self.random_state
+        return FeatureBuilder(self.graph, None, self.max_neighbors, seed)
 
     def _node_numbers(self, X: ArrayLike, *, reset: bool) -> NDArray[np.int64]:
         column = validate_data(self, X, reset=reset, ensure_2d=False, dtype=None)

@@ -46,7 +46,7 @@ LARGEST = {"nodes": 111_059_956, "edges": 1_615_685_872}
 """ogbn-papers100M, for the forecast."""
 OBJECT_STORE = 2 * 2**30
 """Bytes of a node's object store. Nodes for tests have 150 MB, a machine has 30 %."""
-RECIPE = "own+rings+degrees+labels"
+RECIPE = "ego+rings+degrees+labels"
 
 
 def main() -> None:
@@ -154,8 +154,8 @@ def find_rings(store: Path, cap: int) -> float:
 def table(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str, Any]:
     """Return how long the table of all nodes takes, once the workers have begun.
 
-    From when rows are asked for to when the program has them all, joined; what is the
-    program's alone (checks, own features, labels of others) is not in it.
+    From when rows are asked for to when the program has them all, joined; the checks
+    of the program itself are not in it.
     """
     options = {"table": RECIPE}
     spent: list[float] = []
@@ -171,7 +171,7 @@ def table(cluster: Cluster, store: Path, chosen: argparse.Namespace) -> dict[str
         watch = Stopwatch()
         begun = time.perf_counter()
         with share_table(cluster, graph, source=store) as makes:
-            makes.rows = watch.timed(makes.rows)
+            makes.table = watch.timed(makes.table)
             model.fit(graph, 0)
         spent.append(watch.seconds)
         fit = time.perf_counter() - begun

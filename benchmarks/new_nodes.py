@@ -22,8 +22,8 @@ from memory import in_a_process, peak_gigabytes, reset_peak
 from numpy.typing import NDArray
 
 from h2gcn import Graph, NodeClassifier
+from h2gcn.features import walk_extent
 from h2gcn.models import find_model
-from h2gcn.ring_table import table_rules
 from h2gcn.rings import NeighborIndex
 from h2gcn.sparse import keep_freed_memory
 
@@ -88,7 +88,7 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
     spec = find_model(classifier.params_["model"])
     steps, hop = 0, 0
     if classifier.schema_ is not None:
-        steps, hop = table_rules(classifier.schema_)
+        steps, hop = walk_extent(classifier.schema_)
     elif spec.rows and classifier.module_ is not None:
         steps = classifier.module_.reach or 0
         hop = max(rule.hop for rule in spec.rows)

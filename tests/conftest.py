@@ -56,7 +56,7 @@ class TorchRandom:
 TORCH_RANDOM = TorchRandom()  # hypothesis itself holds no more than a weak reference
 hypothesis.register_random(TORCH_RANDOM)
 
-PORTABLE = {"sparse", "rings", "ring_table", "models", "training"}
+PORTABLE = {"sparse", "rings", "features", "models", "training"}
 """Folders of tests that compute: they also run with other instructions and threads."""
 GROUPS = {
     "browser": "browser",

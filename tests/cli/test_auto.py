@@ -22,7 +22,7 @@ from support.models import copy_of_saved
 
 NET = {"epochs": 20, "patience": 20, "stopping": "loss"}
 CHEAP = (
-    Member("logistic", "logistic", "own", {"options": {"table": "own"}}, False),
+    Member("logistic", "logistic", "own", {"options": {"table": "ego"}}, False),
     Member("label-propagation", "label-propagation", "labels of neighbours"),
     Member("h2gcn-1", "h2gcn-1", "rings", NET),
 )

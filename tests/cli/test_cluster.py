@@ -11,8 +11,8 @@ import pytest
 
 from h2gcn import NodeClassifier, read_graph
 from h2gcn.cluster import Cluster, TableOverWorkers
+from h2gcn.features import TableSchema
 from h2gcn.io import write_store, write_tables
-from h2gcn.ring_table import Blocks
 from support.commands import Run
 from support.shared_graphs import make_graph
 
@@ -125,13 +125,13 @@ def test_tune_and_auto_take_the_table_from_workers(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, make = [], TableOverWorkers.rows
+    made, make = [], TableOverWorkers._build
 
-    def count(self: TableOverWorkers, blocks: Blocks, *given: Any) -> Any:
-        made.append([block for block, _ in blocks])
-        return make(self, blocks, *given)
+    def count(self: TableOverWorkers, common: Any) -> Any:
+        made.append([*next(p for p in common if isinstance(p, TableSchema)).blocks])
+        return make(self, common)
 
-    monkeypatch.setattr(TableOverWorkers, "rows", count)
+    monkeypatch.setattr(TableOverWorkers, "_build", count)
     code, told, said = run(
         *("tune", folder, "--model", "sign", "--splits", 1, "--epochs", 2),
         *("--scaling", "none", "--out", tmp_path / "tuned", "--json"),
@@ -139,7 +139,7 @@ def test_tune_and_auto_take_the_table_from_workers(
     )
     assert code == 0, said
     assert json.loads(told)["best"]["rank"] == 1
-    assert made == [["loops1", "loops2", "loops3"]], "once for all settings"
+    assert made == [["ego", "loops1", "loops2", "loops3"]], "once for all settings"
     code, told, said = run(
         *("train", folder, "--time-limit", 4, "--json", "--cluster", cluster)
     )

@@ -157,7 +157,7 @@ def test_a_store_that_was_filled_with_medians_of_its_own_is_refused(
         assert run(*built)[0] == 0
     model = tmp_path / "model"
     trained = ("train", tmp_path / "old", "--model", "logistic", "--fill-missing")
-    assert run(*trained, "--option", "table=own+edges", "--out", model)[0] == 0
+    assert run(*trained, "--option", "table=ego+edges", "--out", model)[0] == 0
     words = (
         "new.g: was filled with medians of its own",
         "'age' it has 9, the model 3",

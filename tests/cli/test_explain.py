@@ -142,7 +142,7 @@ def test_auto_tells_of_its_members(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cheap = (
-        Member("logistic", "logistic", "own", {"options": {"table": "own"}}, False),
+        Member("logistic", "logistic", "own", {"options": {"table": "ego"}}, False),
         Member("label-propagation", "label-propagation", "labels of neighbours"),
     )
     monkeypatch.setattr(h2gcn.estimator.automatic, "find_portfolio", lambda *_: cheap)

@@ -147,12 +147,12 @@ def test_the_blocks_of_a_table_are_an_option(
     run: Run, tables: tuple[object, ...], tmp_path: Path
 ) -> None:
     saved = tmp_path / "model"
-    train(run, "logistic", (*tables, "--option", "table=own+ring1"), saved)
+    train(run, "logistic", (*tables, "--option", "table=ego+ring1"), saved)
     loaded = NodeClassifier.load(saved)
-    assert loaded.schema_.blocks == ("own", "ring1")
+    assert loaded.schema_.blocks == ("ego", "ring1")
     assert loaded.seeds_ is None, "no label is in the table, and none is remembered"
-    result = run("train", *tables, "--model", "fsgnn", "--option", "table=own+rings1")
-    fails(result, "the ring table has no block 'rings1'. Did you mean 'rings' or")
+    result = run("train", *tables, "--model", "fsgnn", "--option", "table=ego+rings1")
+    fails(result, "there is no feature block 'rings1'. Did you mean 'rings' or")
 
 
 @pytest.mark.parametrize("model", ["logistic", "boosted-trees"])
@@ -172,6 +172,6 @@ def test_the_list_of_models_shows_what_makes_a_preset(run: Run) -> None:
     assert code == 0
     flat = " ".join(said.split())
     assert (
-        "usual options, table own+loops1+loops2+loops3, early true, and others" in flat
+        "usual options, table ego+loops1+loops2+loops3, early true, and others" in flat
     )
-    assert "scikit-learn; table own+rings+directions+degrees+edges+labels" in flat
+    assert "scikit-learn; table ego+rings+directions+degrees+edges+labels" in flat

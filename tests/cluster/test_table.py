@@ -1,4 +1,4 @@
-"""The ring table over workers: to the bits of one process, whoever dies on the way."""
+"""The feature table over workers: that of one process, whoever dies on the way."""
 
 import os
 import signal
@@ -9,34 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 from h2gcn import Graph, NodeClassifier, read_graph
 from h2gcn.cluster import Cluster, TableOverWorkers, share_graph, share_table, table
-from h2gcn.estimator.inputs import build_input, fit_scaler, table_maker
+from h2gcn.estimator.inputs import build_input, feature_builder, fit_scaler
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable
 from h2gcn.io import write_store
-from h2gcn.ring_table import TableInput, column_slices
-from h2gcn.rings import ring_sizes
 from support.shared_graphs import make_graph
 
 RECIPE = (
-    "own+rings+directions+degrees+labels+adjacency+ring1.sum+ring2.max+hop2.mean+hop2.min"
+    "ego+rings+directions+degrees+labels+adjacency+ring1.sum+ring2.max+hop2.mean+hop2.min"
     "+power2+loops3"
 )
 """A block of every kind but what edges carry."""
 
 
-def rows_of(graph: Graph, cap: int | None, kind: str) -> tuple[TableInput, Any]:
+def rows_of(graph: Graph, cap: int | None, kind: str) -> tuple[FeatureTable, Any]:
     """Return the rows of labelled nodes, as a fit is given them."""
     nodes, drawn = graph.labelled, (cap, 7)
-    schema = table_maker(graph, drawn).schema(RECIPE)
+    schema = feature_builder(graph, drawn).schema(RECIPE)
     scaler = fit_scaler(kind, graph.x, nodes[:100])
     names, device = graph.feature_names, torch.device("cpu")
     given = (graph, None, scaler, names, device, schema, drawn)
     found = build_input(*given, wanted=nodes)
-    assert isinstance(found, TableInput)
+    assert isinstance(found, FeatureTable)
     return found.rows(nodes), found
 
 
@@ -46,7 +45,7 @@ def numbers(block: Any) -> NDArray[np.float32]:
     return np.asarray(dense)
 
 
-def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
+def test_a_table_is_that_of_one_process(each_cluster: Cluster) -> None:
     for sparse, cap, kind in (
         (False, None, "standard"),
         (False, 2, "rows"),
@@ -58,28 +57,29 @@ def test_a_table_has_the_bits_of_one_process(each_cluster: Cluster) -> None:
         graph = make_graph(sparse=sparse)  # another, for which nothing is kept
         told: list[int] = []
 
-        def on_slice(done: int, total: int, told: list[int] = told) -> None:
+        def on_lot(done: int, total: int, told: list[int] = told) -> None:
             told += [done, total]
 
-        with share_table(each_cluster, graph, on_slice=on_slice) as over:
+        with share_table(each_cluster, graph, on_lot=on_lot) as over:
             found, partly = rows_of(graph, cap, kind)
+            once = told.copy()
             again, _ = rows_of(graph, cap, kind)
         assert partly.nodes is over.nodes
         assert list(found.blocks) == list(expected.blocks)
         for name, block in expected.blocks.items():
             assert type(found.blocks[name]) is type(block), name
-            assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
-            assert_array_equal(numbers(again.blocks[name]), numbers(block), name)
-        count = len(told) // 2
-        assert told[::2] == list(range(1, count + 1)), "each is made once"
-        assert set(told[1::2]) == {count}
-        assert count > (10 if sparse else 20)
+            assert_close(numbers(found.blocks[name]), numbers(block), name)
+            assert_close(numbers(again.blocks[name]), numbers(block), name)
+        count = len(once) // 2
+        assert once[::2] == list(range(1, count + 1)), "each lot is built once"
+        assert set(once[1::2]) == {count}
+        assert told == 2 * once, "blocks of labels are built for each fit"
 
 
 def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
     graph = make_graph()
     for model, more in (
-        ("ring-table", {"epochs": 5, "options": {"label_masking": 0.3}}),
+        ("ring-table", {"epochs": 5}),
         ("logistic", {}),
     ):
         alone = NodeClassifier(model, random_state=1, **more).fit(make_graph())
@@ -90,40 +90,43 @@ def test_a_model_has_the_weights_of_one_process(each_cluster: Cluster) -> None:
         assert shared.module_ is not None
         weights = shared.module_.state_dict()
         for name, weight in alone.module_.state_dict().items():
-            assert_array_equal(weights[name].numpy(), weight.numpy(), name)
+            assert_close(weights[name].numpy(), weight.numpy(), name)
         assert alone.val_score_ == shared.val_score_
         assert score == alone.score(graph)
         nodes = np.arange(0, graph.n_nodes, 3)  # some of them are not labelled
-        assert_array_equal(
+        assert_close(
             shared.predict_logits(graph, nodes), alone.predict_logits(graph, nodes)
         )
 
 
-@pytest.mark.parametrize("kind", [table.Slice, table.Lot])
-def test_the_part_of_a_worker_that_dies_is_made_again(
-    kind: type, two_machines: Cluster, tmp_path: Path
+def assert_close(result: Any, expected: Any, name: str = "") -> None:
+    assert_allclose(result, expected, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_the_lot_of_a_worker_that_dies_is_built_again(
+    two_machines: Cluster, tmp_path: Path
 ) -> None:
     graph = make_graph()
     expected, _ = rows_of(graph, None, "standard")
     graph, note = make_graph(), tmp_path / "note"
-    made = table.make_part
+    build_lot = table.build_lot
 
-    def die_once(common: Any, nodes: Any, part: Any) -> Any:
-        if isinstance(part, kind) and not note.exists():
+    def die_once(common: Any, nodes: Any) -> Any:
+        if not note.exists():
             note.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGKILL)
-        return made(common, nodes, part)
+        return build_lot(common, nodes)
 
     with share_table(two_machines, graph) as over:
         over.task = die_once
         found, _ = rows_of(graph, None, "standard")
     assert note.exists()
     for name, block in expected.blocks.items():
-        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+        assert_close(numbers(found.blocks[name]), numbers(block), name)
 
 
 @pytest.mark.parametrize("columns", [5, 150])
-def test_lots_of_nodes_have_the_bits_of_one_process(
+def test_lots_of_nodes_are_those_of_one_process(
     columns: int, each_cluster: Cluster
 ) -> None:
     """From 65,536 nodes on, rings are found by lots, and rows made of them there."""
@@ -132,43 +135,19 @@ def test_lots_of_nodes_have_the_bits_of_one_process(
     for shared in (False, True):
         graph = make_graph(70_000, columns, degree=2)
         nodes = graph.labelled[::3]  # few enough, for some lots, to see few others
-        schema = table_maker(graph, drawn).schema(recipe)
+        schema = feature_builder(graph, drawn).schema(recipe)
         scaler = fit_scaler("standard", graph.x, nodes[:100])
         names, device = graph.feature_names, torch.device("cpu")
         given = (graph, None, scaler, names, device, schema, drawn)
         over = share_table(
-            each_cluster, graph, nodes, on_slice=lambda _, n: told.append(n)
+            each_cluster, graph, nodes, on_lot=lambda _, n: told.append(n)
         )
         with over if shared else nullcontext():
             tables.append(build_input(*given, wanted=nodes).rows(nodes))
-    assert told[0] > 3 * each_cluster.workers, "several lots, and slices"
+    assert told[0] == 3 * each_cluster.workers
     expected, found = tables
     for name, block in expected.blocks.items():
-        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
-
-
-def test_rings_that_only_workers_need_stay_with_them(two_machines: Cluster) -> None:
-    graph = make_graph()
-    blocks = [("ring2", 150), ("ring1", 150)]
-    scaler = fit_scaler("none", graph.x, graph.labelled)
-    over = TableOverWorkers(two_machines, graph)
-    rows = over.of(scaler, graph.feature_names, (None, 0)).rows
-    made, found = rows(blocks, {})
-    assert {name: block.shape for name, block in made.items()} == {
-        "ring2": (len(over.nodes), 150),
-        "ring1": (len(over.nodes), 150),
-    }
-    assert found == {}
-    sizes = ring_sizes(graph.adj, 2, over.nodes)
-    for counted in (True, False):
-        made, found = rows([], {"ring2": counted})
-        assert made == {}
-        assert_array_equal(found["ring2"].sizes, sizes)
-        assert (found["ring2"].rows is None) == counted
-    with_blocks, found = rows(blocks[:1], {"ring2": True})
-    assert with_blocks["ring2"].shape == (len(over.nodes), 150)
-    assert_array_equal(found["ring2"].sizes, sizes)
-    assert found["ring2"].rows is None
+        assert_close(numbers(found.blocks[name]), numbers(block), name)
 
 
 def test_what_a_worker_refuses_is_told_in_a_line(two_machines: Cluster) -> None:
@@ -184,7 +163,7 @@ def test_what_a_worker_refuses_is_told_in_a_line(two_machines: Cluster) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "what"),
-    [(1e-4, r"ring 2 of 239 nodes takes about"), (5e-4, r"128 columns of the ring")],
+    [(1e-4, r"a table of 239 nodes takes about")],
 )
 def test_memory_of_a_worker_is_forecast(
     limit: float, what: str, two_machines: Cluster
@@ -206,7 +185,7 @@ def test_a_store_is_mapped_by_the_workers(
     with share_table(two_machines, graph, source=tmp_path / "store"):
         found, _ = rows_of(graph, None, "standard")
     for name, block in expected.blocks.items():
-        assert_array_equal(numbers(found.blocks[name]), numbers(block), name)
+        assert_close(numbers(found.blocks[name]), numbers(block), name)
     other = make_graph(300)
     with (
         share_table(two_machines, other, source=tmp_path / "store"),
@@ -241,11 +220,6 @@ def test_a_store_is_known_again_as_long_as_it_is_the_same(tmp_path: Path) -> Non
     assert share_graph(nobody, make_graph(), tmp_path / "store").key != first.key
     gone = [share_graph(nobody, make_graph(), tmp_path / "gone") for _ in range(2)]
     assert gone[0].key != gone[1].key
-
-
-def test_columns_are_cut_where_one_process_cuts_them() -> None:
-    few = list(column_slices(300))
-    assert few == [slice(0, 128), slice(128, 256), slice(256, 300)]
 
 
 def test_a_table_is_let_go_with_its_graph() -> None:

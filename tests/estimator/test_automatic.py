@@ -30,7 +30,7 @@ from support.graphs import adjacency
 
 NET = {"epochs": 30, "patience": 30, "stopping": "loss"}
 CHEAP = (
-    Member("logistic", "logistic", "own", {"options": {"table": "own"}}, False),
+    Member("logistic", "logistic", "own", {"options": {"table": "ego"}}, False),
     Member("label-propagation", "label-propagation", "labels of neighbours"),
     Member("mlp", "mlp", "own", NET, False),
 )

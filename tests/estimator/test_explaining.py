@@ -70,8 +70,8 @@ EXACT = (
     ("linbp", {}),
     ("zoobp", {}),
     ("decoupled-smoothing", {}),
-    ("logistic", {"options": {"table": "own+ring1.sum+ring2+power2+loops2+hop2.mean"}}),
-    ("logistic", {"options": {"table": "own+ring1.max+adjacency+hop1.sum"}}),
+    ("logistic", {"options": {"table": "ego+ring1.sum+ring2+power2+loops2+hop2.mean"}}),
+    ("logistic", {"options": {"table": "ego+ring1.max+adjacency+hop1.sum"}}),
     ("logistic", {"ring_cap": 2}),
     ("ring-table", {"ring_cap": 2}),
 )
@@ -143,7 +143,7 @@ def by_name(terms: tuple[Term, ...]) -> dict[str, Term]:
 def test_blocks_columns_and_neighbours_of_logistic_have_names() -> None:
     graph = made(3, directed=False)
     clf = fitted(
-        "logistic", graph, scaling="none", options={"table": "own+rings+labels"}
+        "logistic", graph, scaling="none", options={"table": "ego+rings+labels"}
     )
     node = int(np.argmax(graph.degrees))
     found = clf.explain(graph, node, label="fraud")
@@ -245,7 +245,7 @@ def test_a_node_without_neighbours_has_a_rest() -> None:
     bare = graph.adj.toarray()
     bare[7] = bare[:, 7] = 0
     graph = replace(graph, adj=sp.csr_array(bare))
-    clf = fitted("logistic", graph, options={"table": "own+ring1"})
+    clf = fitted("logistic", graph, options={"table": "ego+ring1"})
     found = clf.explain(graph, 7)
     check_sums(found)
     (rest,) = by_name(found.terms)["means over ring 1"].nodes
@@ -340,7 +340,7 @@ def test_what_is_left_out_is_what_the_average_node_has() -> None:
 def test_a_table_without_its_edges_is_that_of_a_node_without_edges() -> None:
     graph = made(3, directed=False)
     node = int(np.argmax(graph.degrees))
-    table = "own+rings+degrees+labels+loops2+ring1.max"
+    table = "ego+rings+degrees+labels+loops2+ring1.max"
     clf = fitted("linkx", graph, options={"table": table})
     found = by_name(clf.explain(graph, node).terms)
     bare = graph.adj.toarray()
@@ -615,7 +615,7 @@ def test_the_column_that_tells_is_found(model: str) -> None:
 
 def test_a_column_that_is_not_looked_at_has_no_importance() -> None:
     graph, split = strong()
-    clf = NodeClassifier("logistic", random_state=0, options={"table": "own"})
+    clf = NodeClassifier("logistic", random_state=0, options={"table": "ego"})
     clf.fit(graph, split)
     weight = clf.module_.weight  # type: ignore[union-attr]
     weight[0] = 0

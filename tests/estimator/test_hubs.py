@@ -20,12 +20,12 @@ from support.tiny_benchmarks import AT_HAND
 LEAVES = 60
 CAPPED = r"8 of each node's ring are sampled instead.*\(ring_cap=8\); ring_cap='exact'"
 NET = {"epochs": 5, "patience": 5, "stopping": "loss"}
-TABLE = {"options": {"table": "own+rings+labels"}}
+TABLE = {"options": {"table": "ego+rings+labels"}}
 MEMBERS = (
     Member("mlp", "mlp", "own features", NET, False),
     Member("h2gcn-1", "h2gcn-1", "rings", NET),
     Member("logistic", "logistic", "rings", TABLE),
-    Member("near", "logistic", "neighbours", {"options": {"table": "own+ring1"}}),
+    Member("near", "logistic", "neighbours", {"options": {"table": "ego+ring1"}}),
 )
 
 
@@ -81,7 +81,7 @@ def test_exact_stays_exact(graph: Graph, model: str) -> None:
 
 def test_what_has_no_far_ring_is_not_capped(graph: Graph) -> None:
     assert fit(graph, "mlp", ring_cap="auto", epochs=2).params_["ring_cap"] is None
-    near = {"options": {"table": "own+ring1+degrees"}, "ring_cap": "auto"}
+    near = {"options": {"table": "ego+ring1+degrees"}, "ring_cap": "auto"}
     assert fit(graph, "logistic", **near).params_["ring_cap"] is None
 
 
@@ -132,7 +132,7 @@ def test_what_a_cap_cannot_be(graph: Graph, model: str, cap: object) -> None:
 
 def test_a_table_without_far_rings_has_nothing_to_cap(graph: Graph) -> None:
     with pytest.raises(InputError, match=r"^ring_cap .*2-hop ring.*'logistic' has"):
-        fit(graph, "logistic", ring_cap=4, options={"table": "own+ring1"})
+        fit(graph, "logistic", ring_cap=4, options={"table": "ego+ring1"})
 
 
 def test_a_table_that_does_not_fit_names_the_cap(graph: Graph) -> None:

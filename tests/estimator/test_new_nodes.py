@@ -24,7 +24,7 @@ CLOSE = {"atol": 1e-6, "rtol": 0}
 ALONE = [name for name, spec in MODELS.items() if spec.rows is not None]
 TABLE_OF_ALL = "+".join(
     [
-        "own+rings+ring3+directions+degrees+edges+labels+labels.ring3",
+        "ego+rings+ring3+directions+degrees+edges+labels+labels.ring3",
         "ring1.sum+ring2.max+out.min+power2+loops3+hop2.mean+hop2.sum+hop1.max+hop2.min",
     ]
 )

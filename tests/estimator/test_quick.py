@@ -38,7 +38,7 @@ def test_members_are_those_that_make_sense() -> None:
     assert names(blocks(adj=np.zeros((120, 120)))) == ["logistic-alone"]
     assert "label-propagation-2hop" not in names(graph, far=False)
     near = quick_members(graph, far=False)[-1].params["options"]["table"]
-    assert near == "own+ring1+edges+labels.ring1"
+    assert near == "ego+ring1+edges+labels.ring1"
     along = quick_members(blocks(directed=np.triu(graph.adj.toarray())))[-1]
     assert "directions" in along.params["options"]["table"].split("+")
     assert along.sees.endswith(", by directions")

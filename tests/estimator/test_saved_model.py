@@ -618,9 +618,10 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "a table of a model that has none": (
         {
             "table": {
-                "blocks": ["own"],
+                "blocks": ["ego"],
                 "widths": [4],
                 "edge_columns": [],
+                "numeric": [],
                 "nodes": None,
             }
         },

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.estimator import Scaler
-from h2gcn.estimator.inputs import scaling_key, table_maker, table_schema
+from h2gcn.estimator.inputs import feature_builder, scaling_key, table_schema
 from h2gcn.estimator.parameters import input_width
 from h2gcn.exceptions import InputError
 from support.cases import each
@@ -45,12 +45,12 @@ def test_only_models_on_tables_have_a_schema() -> None:
     assert table_schema(params("linbp"), cycle()) is None
     schema = table_schema(params("sign"), cycle())
     assert schema is not None
-    assert schema.blocks == ("own", "loops1", "loops2", "loops3")
+    assert schema.blocks == ("ego", "loops1", "loops2", "loops3")
     features = table_schema(params("correct-and-smooth"), cycle())
     assert features is not None
-    assert features.blocks == ("own",)
+    assert features.blocks == ("ego",)
     assert not features.has_labels
-    own = table_schema(params("sign", options={"table": "own+degrees"}), cycle())
+    own = table_schema(params("sign", options={"table": "ego+degrees"}), cycle())
     assert own is not None
     assert own.widths == (3, 2)
 
@@ -73,14 +73,14 @@ def test_a_table_that_does_not_fit_is_refused() -> None:
     )
     assert said.endswith(
         "the limit is 1.0 kB; options={'table': …} with fewer blocks takes less, such "
-        "as 'own+ring1+labels.ring1'"
+        "as 'ego+ring1+labels.ring1'"
     )
 
 
 def test_makers_are_kept_with_their_graph_and_no_longer() -> None:
     graph = cycle()
     clf = NodeClassifier("logistic").fit(graph)
-    assert table_maker(graph) is table_maker(graph)
+    assert feature_builder(graph) is feature_builder(graph)
     gone = weakref.ref(graph)
     assert clf.predict(graph).shape == (N,)
     del graph
@@ -118,7 +118,7 @@ def test_a_key_is_of_the_scaling_and_the_columns() -> None:
 @each("model", ["logistic", "sign", "linkx"])
 def test_a_graph_without_edges_is_a_table_of_its_features(model: str) -> None:
     clf = NodeClassifier(model, epochs=3, random_state=0).fit(cycle(edges=False))
-    assert clf.schema_.blocks == ("own",)
+    assert clf.schema_.blocks == ("ego",)
     assert clf.predict(cycle(edges=False)).shape == (N,)
 
 
@@ -133,7 +133,7 @@ def test_other_models_refuse_it_and_name_those_that_do_not() -> None:
 
 def test_a_table_of_nothing_is_told_before_training() -> None:
     clf = NodeClassifier("logistic", options={"table": "ring1+labels"})
-    with pytest.raises(InputError, match="cycle has nothing for a ring table of 'ring"):
+    with pytest.raises(InputError, match="cycle: blocks must name something"):
         clf.fit(cycle(edges=False))
 
 

@@ -195,7 +195,7 @@ def graph() -> Graph:
 
 MODELS = ("h2gcn-1", "gat", "label-propagation", "linbp", "boosted-trees", "logistic")
 CHEAP = (
-    Member("logistic", "logistic", "own", {"options": {"table": "own"}}, False),
+    Member("logistic", "logistic", "own", {"options": {"table": "ego"}}, False),
     Member("label-propagation", "label-propagation", "labels of neighbours"),
 )
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from h2gcn import Graph, NodeClassifier, Split, exact_rings
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.features import FeatureBuilder
 from h2gcn.graph import CSR, EdgeColumns, fingerprint
 from h2gcn.models import MODELS, find_model
-from h2gcn.ring_table import TableMaker
 from support.cases import each
 from support.refusals import refused
 
@@ -219,11 +219,11 @@ def test_means_of_the_ring_table_weigh(directed: bool) -> None:
     import torch
 
     graph = weighted_graph(directed=directed)
-    recipe = "own+ring1+ring2+power1+loops2+ring1.sum+ring1.max+degrees"
-    recipe += "+out+in-out" if directed else ""
-    maker = TableMaker(graph)
+    recipe = "ego+ring1+ring2+power1+loops2+ring1.sum+ring1.max+degrees"
+    recipe += "+out+in_out" if directed else ""
+    maker = FeatureBuilder(graph)
     schema = maker.schema(recipe)
-    blocks = maker.build(schema, graph.x, "x", torch.zeros(N, 2)).blocks
+    blocks = maker.table(schema, graph.x).blocks
     x = np.asarray(graph.x)
     both = dense_weights(graph, both=True)
 
@@ -243,12 +243,12 @@ def test_means_of_the_ring_table_weigh(directed: bool) -> None:
     if directed:
         along = dense_weights(graph, both=False)
         expected |= {"out": means(along) @ x}
-        expected |= {"in-out": means(along.T) @ means(along) @ x}
+        expected |= {"in_out": means(along.T) @ means(along) @ x}
     for name, values in expected.items():
         np.testing.assert_allclose(blocks[name], values, atol=1e-5, err_msg=name)
-    plain = TableMaker(replace(graph, edge_weight=None))
-    unweighted = plain.build(schema, graph.x, "x", torch.zeros(N, 2)).blocks
-    for name in ("own", "ring2", "ring1.max", "degrees"):
+    plain = FeatureBuilder(replace(graph, edge_weight=None))
+    unweighted = plain.table(schema, graph.x).blocks
+    for name in ("ego", "ring2", "ring1.max", "degrees"):
         assert torch.equal(blocks[name], unweighted[name])
 
 
@@ -291,7 +291,7 @@ def test_reasons_of_a_weighted_graph_sum_up(name: str, directed) -> None:
     if name in ("h2gcn-2", "sgc"):
         clf.set_params(epochs=5)
     if name == "logistic":
-        clf.set_params(options={"table": "own+ring1+ring2+directions+power2+loops1"})
+        clf.set_params(options={"table": "ego+ring1+ring2+directions+power2+loops1"})
     found = clf.fit(graph, split).explain(graph, 7)
     assert found.exact
     total = sum(term.value for term in found.terms)

@@ -365,8 +365,8 @@ def ring_table_blocks(g):
             mean[name], counts[name] = means(a), binary(a)
             sizes.append(counts[name])
         for a, b in product(("out", "in"), repeat=2):
-            mean[f"{a}-{b}"] = mean[a] @ mean[b]
-            counts[f"{a}-{b}"] = counts[a] @ counts[b]
+            mean[f"{a}_{b}"] = mean[a] @ mean[b]
+            counts[f"{a}_{b}"] = counts[a] @ counts[b]
     degrees = np.log1p(np.stack([a.sum(axis=1) for a in sizes], axis=1))
     labels = [label_shares(count, g.known) for count in counts.values()]
     return [g.x, *(a @ g.x for a in mean.values()), degrees, *labels]

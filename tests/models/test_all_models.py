@@ -75,7 +75,7 @@ EXCEPTIONS = {
 """Which models do not keep a promise, and why."""
 
 LINEAR = {"activation": "none"}
-RINGS = "own+rings+directions+degrees+labels"
+RINGS = "ego+rings+directions+degrees+labels"
 OPTIONS = {
     **{name: [{}, LINEAR] for name in ORACLES if name.startswith("h2gcn")},
     "mlp": [{}, {"activation": "elu"}],

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.features import FeatureTable
 from h2gcn.models.base import NodeModule
 from h2gcn.models.correct_and_smooth import (
     CorrectAndSmooth,
@@ -19,7 +20,6 @@ from h2gcn.models.correct_and_smooth import (
     correction_operators,
 )
 from h2gcn.models.table_net import TableNet
-from h2gcn.ring_table import TableInput
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -62,9 +62,9 @@ def correcting(adj: sp.csr_array) -> tuple[Operator, ...]:
     return tuple(Operator(a) for a in correction_operators(adj))
 
 
-def table(n: int, known: Tensor, features: Tensor | None = None) -> TableInput:
+def table(n: int, known: Tensor, features: Tensor | None = None) -> FeatureTable:
     x = torch.ones(n, 1) if features is None else features
-    return TableInput({"own": x}, {}, known)
+    return FeatureTable({"own": x}, known)
 
 
 def with_base(logits: Tensor, **options: Any) -> CorrectAndSmooth:
@@ -219,7 +219,7 @@ def test_a_linear_base_is_one_linear_map() -> None:
     torch.manual_seed(0)
     module = LinearTable((2, 3), 2)
     rows = torch.randn(4, 5)
-    x = TableInput({"a": rows[:, :2], "b": rows[:, 2:]}, {}, torch.zeros(4, 2))
+    x = FeatureTable({"a": rows[:, :2], "b": rows[:, 2:]}, torch.zeros(4, 2))
     with torch.no_grad():
         module.bias.add_(torch.tensor([1.0, -1.0]))
         weight = torch.cat([*module.maps])

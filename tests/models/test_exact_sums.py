@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from h2gcn.ring_table import TableInput
+from h2gcn.features import FeatureTable
 from support.cases import each
 from support.graphs import GRAPHS, NAMED, adjacency, make_graph
 from support.models import (
@@ -84,9 +84,9 @@ def test_a_node_that_no_label_reaches_has_equal_shares(name: str) -> None:
 
 
 def test_the_bias_of_logistic_is_the_logit_of_mean_columns() -> None:
-    module, x, _ = make("logistic", GRAPHS["random"], table="own+ring1")
+    module, x, _ = make("logistic", GRAPHS["random"], table="ego+ring1")
     found = contributions(module, x, (), 0)
     train = known_labels(GRAPHS["random"]).any(dim=1)
     means = {n: b[train].mean(dim=0, keepdim=True) for n, b in x.blocks.items()}
-    mean = logits(module, TableInput(means, {}, x.known), ())[0].numpy()
+    mean = logits(module, FeatureTable(means, x.labels), ())[0].numpy()
     np.testing.assert_allclose(found.parts[0].values, mean, atol=1e-5)

@@ -11,20 +11,20 @@ from torch import Tensor
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.features import FeatureBuilder, FeatureTable
 from h2gcn.models.iterative import (
     BASES,
     BlockLogistic,
     IterativeClassification,
 )
 from h2gcn.models.logistic_table import LogisticTable
-from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import NO_GRAPH, Propagation
 from support.cases import each
 from support.graphs import adjacency
 from support.refusals import only, refused
 
 Matrix = NDArray[np.float64]
-RING2 = "own+labels.ring1+labels.ring2"
+RING2 = "ego+labels.ring1+labels.ring2"
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -61,14 +61,14 @@ def columns_by_loops(
     return np.array(rows)
 
 
-def made(graph: Graph, split: Split, table: str = "own+labels.ring1") -> TableInput:
-    maker = TableMaker(graph)
-    known = torch.zeros(graph.n_nodes, graph.n_classes)
-    known[split.train, graph.y[split.train]] = 1
-    return maker.build(maker.schema(table), graph.x, "own", known, maskable=True)
+def made(graph: Graph, split: Split, table: str = "ego+labels.ring1") -> FeatureTable:
+    maker = FeatureBuilder(graph)
+    known = np.full(graph.n_nodes, -1)
+    known[split.train] = graph.y[split.train]
+    return maker.table(maker.schema(table), graph.x, known, recount=True)
 
 
-def module_of(graph: Graph, split: Split, x: TableInput, **options: Any) -> Any:
+def module_of(graph: Graph, split: Split, x: FeatureTable, **options: Any) -> Any:
     widths = [block.shape[1] for block in x.blocks.values()]
     module = IterativeClassification(widths, graph.n_classes, **options)
     torch.manual_seed(0)
@@ -79,7 +79,7 @@ def module_of(graph: Graph, split: Split, x: TableInput, **options: Any) -> Any:
     return module.eval()
 
 
-def with_base(graph: Graph, x: TableInput, predict: Any, rounds: int) -> Any:
+def with_base(graph: Graph, x: FeatureTable, predict: Any, rounds: int) -> Any:
     """Return a module whose classifier is a function of the table."""
     widths = [block.shape[1] for block in x.blocks.values()]
     module = IterativeClassification(widths, graph.n_classes, rounds=rounds)
@@ -89,7 +89,7 @@ def with_base(graph: Graph, x: TableInput, predict: Any, rounds: int) -> Any:
 
 
 @each("base", BASES)
-@each("table", ["own+labels.ring1", RING2, "labels.ring1"])
+@each("table", ["ego+labels.ring1", RING2, "labels.ring1"])
 def test_it_is_the_plain_loop(base: str, table: str) -> None:
     graph = synthetic()
     split = some_split(graph)
@@ -102,11 +102,11 @@ def test_it_is_the_plain_loop(base: str, table: str) -> None:
         labels, logits, turns = known, None, 0
         for _ in range(rounds + 1):
             columns = columns_by_loops(graph, labels, hops)
-            columns = columns if "own" in table else columns[:, graph.n_features :]
+            columns = columns if "ego" in table else columns[:, graph.n_features :]
             rows = torch.from_numpy(columns.astype(np.float32))
             widths = [block.shape[1] for block in x.blocks.values()]
             parts = dict(zip(x.blocks, rows.split(widths, dim=1), strict=True))
-            logits = module.base(TableInput(parts, {}, x.known), NO_GRAPH).numpy()
+            logits = module.base(FeatureTable(parts, x.labels), NO_GRAPH).numpy()
             guessed = logits.argmax(axis=1)
             before, labels = labels, np.where(known >= 0, known, guessed)
             turns += 1
@@ -163,7 +163,7 @@ def test_training_nodes_keep_their_labels() -> None:
     x = made(graph, split)
     seen: list[Tensor] = []
 
-    def wrong(table: TableInput, _: Propagation) -> Tensor:
+    def wrong(table: FeatureTable, _: Propagation) -> Tensor:
         seen.append(table.blocks["labels.ring1"])
         return torch.eye(3)[(torch.from_numpy(graph.y) + 1) % 3]
 
@@ -180,7 +180,7 @@ def test_labels_that_swap_for_ever_end_with_the_rounds() -> None:
     x = made(edge, Split(np.array([2]), NOTHING, NOTHING))
     calls = 0
 
-    def other_than_the_neighbor(table: TableInput, _: Propagation) -> Tensor:
+    def other_than_the_neighbor(table: FeatureTable, _: Propagation) -> Tensor:
         nonlocal calls
         calls += 1
         heard = table.blocks["labels.ring1"][:, :2]
@@ -243,7 +243,7 @@ def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
         {"base": "naive-bayes"},
         {"rounds": 1001},
         {"rounds": -1},
-        {"table": "own"},
+        {"table": "ego"},
         {"table": "labels.ring1+degrees"},
     ],
 )
@@ -259,7 +259,7 @@ def test_a_small_block_counts_as_much_as_a_large_one() -> None:
     rows = rng.normal(size=(200, 401))
     rows[:, 400] = y + 0.8 * rng.normal(size=200)
     parts = torch.from_numpy(rows.astype(np.float32)).split((400, 1), dim=1)
-    x = TableInput(dict(zip("ab", parts, strict=True)), {}, torch.zeros(200, 3))
+    x = FeatureTable(dict(zip("ab", parts, strict=True)), torch.zeros(200, 3))
     scores = []
     for learner in (LogisticTable, BlockLogistic):
         torch.manual_seed(0)

@@ -19,13 +19,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.estimator.automatic import Answering, fit_on_all
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable
 from h2gcn.graph import CSR
 from h2gcn.models import build_model, logistic_table, stop_fits
 from h2gcn.models.boosted_trees import MAX_LEAVES, PATIENCE, TEXT, BoostedTrees
 from h2gcn.models.closed_form import ABSENT
 from h2gcn.models.logistic_table import C_GRID, LogisticTable
 from h2gcn.models.tree_text import rebuild_trees
-from h2gcn.ring_table import TableInput
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
 from support.cases import each
 from support.graphs import adjacency
@@ -34,11 +34,11 @@ from support.refusals import only, refused
 LEARNERS = ("logistic", "boosted-trees")
 
 
-def table(rows: NDArray[Any], *, sparse: bool = False) -> TableInput:
+def table(rows: NDArray[Any], *, sparse: bool = False) -> FeatureTable:
     """Return numbers as a table of two blocks, the second sparse or not."""
     numbers = torch.from_numpy(rows.astype(np.float32))
     other = Operator(CSR(numbers[:, 2:].numpy())) if sparse else numbers[:, 2:]
-    return TableInput(
+    return FeatureTable(
         {"own": numbers[:, :2], "ring1": other}, {}, torch.zeros(len(rows), 1)
     )
 
@@ -198,7 +198,7 @@ def test_trees_are_lightgbms(
         np.testing.assert_array_equal(*found)
 
 
-def contributions(module: Any, x: TableInput, logits: NDArray[np.float32]) -> None:
+def contributions(module: Any, x: FeatureTable, logits: NDArray[np.float32]) -> None:
     """Check that contributions sum to the logits, and name the columns that count."""
     for node in (0, 11):
         bias, *blocks = module.exact_sum(x, NO_GRAPH, node).parts
@@ -242,7 +242,7 @@ def test_the_nodes_that_stop_trees_are_the_validation_part_alone() -> None:
     x = rng.normal(size=(60, 8))[group] + 0.01 * rng.normal(size=(n, 8))
     split = Split(np.arange(400), np.arange(400, 500), np.arange(500, n))
     graph = Graph(x=x, adj=adjacency(n, [(0, 1)]), y=y, splits=(split,))
-    options = {"table": "own"}
+    options = {"table": "ego"}
     clf = NodeClassifier("boosted-trees", options=options, random_state=0).fit(graph)
     assert clf.best_epoch_ < 20, "a tenth of the training nodes would go on to the end"
     other = Graph(x=x, adj=graph.adj, y=np.where(np.arange(n) < 500, y, 1 - y))
@@ -310,7 +310,7 @@ def test_adjacency_rows_stay_sparse(model: str) -> None:
         "own": torch.from_numpy(rng.normal(size=(n, 2)).astype(np.float32)),
         "adjacency.all": Operator(CSR(matrix)),
     }
-    x = TableInput(blocks, {}, torch.zeros(n, 1))
+    x = FeatureTable(blocks, torch.zeros(n, 1))
     y, index = torch.arange(n) % 2, torch.arange(0, n, 10)
     small = {"C": 10.0} if model == "logistic" else {"n_estimators": 2}
     module = build_model(model, (2, n), 2, small)
@@ -326,12 +326,12 @@ def test_adjacency_rows_stay_sparse(model: str) -> None:
 
 def test_trees_are_fitted_again_for_as_many_iterations_as_were_best() -> None:
     graph = ring_graph(300)
-    options: dict[str, Any] = {"table": "own"}
+    options: dict[str, Any] = {"table": "ego"}
     clf = NodeClassifier("boosted-trees", options=options, random_state=0).fit(graph)
     assert 0 < clf.best_epoch_ < 100
     (again,) = fit_on_all(graph, [Answering("trees", 1.0, 1.0, clf)], NodeClassifier)
     assert again.classifier.options == {
-        "table": "own",
+        "table": "ego",
         "n_estimators": clf.best_epoch_,
     }
     assert again.classifier.best_epoch_ == clf.best_epoch_
@@ -357,7 +357,7 @@ def test_a_saved_model_predicts_the_same(model: str, tmp_path: Path) -> None:
     assert np.ptp(after) > 0
 
 
-def trees(**options: Any) -> tuple[BoostedTrees, TableInput]:
+def trees(**options: Any) -> tuple[BoostedTrees, FeatureTable]:
     rows, y = problem(90, 6, [0, 1, 2])
     options = {"n_estimators": 4, "num_leaves": 6, **options}
     return fitted("boosted-trees", rows, y, 3, **options), table(rows)

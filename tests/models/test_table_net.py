@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
-from h2gcn import NodeClassifier
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureBuilder
 from h2gcn.models import MODELS, build_model
 from h2gcn.models.table_net import TableNet
-from h2gcn.ring_table import TableMaker
 from models.oracles import (
     ACTIVATIONS,
     layer_norm,
@@ -26,7 +24,6 @@ from support.graphs import GRAPHS
 from support.models import (
     batch_logits,
     decayed_weights,
-    known_labels,
     logits,
     make,
     weights_of,
@@ -89,13 +86,13 @@ def test_without_columns_of_edges_the_default_table_has_all_but_those():
     recipe = MODELS["ring-table"].options["table"]
     short = OPTIONS["ring-table"][0]["table"]
     for title in ("random", "directed"):
-        maker = TableMaker(GRAPHS[title])
+        maker = FeatureBuilder(GRAPHS[title])
         assert maker.schema(recipe) == maker.schema(short)
 
 
 @each("activation", ["relu", "elu", "none"])
 def test_the_activation_of_the_sum(activation):
-    options = {"join": "sum", "table": "own+ring1", "activation": activation}
+    options = {"join": "sum", "table": "ego+ring1", "activation": activation}
     module, x, operators = make("ring-table", GRAPH, norm="none", gate=False, **options)
     w = weights_of(module)
     z = sum(mapped(w, [block.double().numpy() for block in x.blocks.values()]))
@@ -117,39 +114,9 @@ def drawn(module, x):
 
 def test_dropout_acts_on_the_table_and_before_the_read_out():
     for options in ({"input_dropout": 0.5, "dropout": 0.0}, {"dropout": 0.5}):
-        module, x, _ = make("sign", GRAPH, table="own", **options)
+        module, x, _ = make("sign", GRAPH, table="ego", **options)
         assert drawn(module.train(), x) > 1
         assert drawn(module.eval(), x) == 1
-
-
-def test_labels_are_masked_anew_in_each_step_and_never_at_prediction():
-    options = {"table": "own+labels", "dropout": 0.0, "label_masking": 0.5}
-    module, _, _ = make("ring-table", GRAPH, **options)
-    maker, known = TableMaker(GRAPH), known_labels(GRAPH)
-    schema = maker.schema("own+labels")
-    x = maker.build(schema, GRAPH.x, "x", known, maskable=True)
-    assert drawn(module.train(), x) > 3
-    torch.manual_seed(7)
-    seen = x.masked(0.5)
-    torch.manual_seed(7)
-    found = logits(module, x, ())
-    module.eval()
-    torch.testing.assert_close(found, logits(module, seen, ()))
-    assert drawn(module, x) == 1
-
-
-def test_masking_is_part_of_a_fit(small_graph):
-    plain, masked = (
-        NodeClassifier(
-            "ring-table",
-            epochs=3,
-            dropout=0.0,
-            options={"label_masking": share},
-            random_state=0,
-        ).fit(small_graph)
-        for share in (0.0, 0.5)
-    )
-    assert plain.history_[0].loss != masked.history_[0].loss
 
 
 def test_maps_are_regularised_and_gates_norms_and_shifts_are_not():
@@ -170,12 +137,10 @@ def test_bad_options_are_named():
     for options in (
         {"in_channels": ()},
         {"in_channels": 4},
-        {"label_masking": -0.1},
-        {"label_masking": 1},
     ):
         with refused(**only(options)):
             TableNet(**({"in_channels": (3,), "out_channels": 2} | options))
     with refused(param="in_channels", value=0):  # a block without columns
         TableNet((3, 0), 2)
-    with pytest.raises(InputError, match="the ring table has no block 'nothing'"):
-        build_model("ring-table", (3,), 2, {"table": "own+nothing"})
+    with pytest.raises(InputError, match="there is no feature block 'nothing'"):
+        build_model("ring-table", (3,), 2, {"table": "ego+nothing"})

@@ -255,7 +255,7 @@ def test_named_columns_are_read_as_predict_reads_them(tmp_path: Path) -> None:
     assert {"id", "ratio=5"} < set(graph.feature_names)
     assert graph.edge_columns is not None
     assert graph.edge_columns.names == ("source", "target", "fee=1")
-    recipe = {"table": "own+rings+edges", "C": 100.0}
+    recipe = {"table": "ego+rings+edges", "C": 100.0}
     split = Split([0, 1, 2, 3], [4], [5])
     model = NodeClassifier("logistic", options=recipe, random_state=0)
     model.fit(graph, split)

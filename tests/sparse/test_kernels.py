@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from h2gcn.ring_table import kernels as table_kernels
 from h2gcn.rings import kernels as ring_kernels
 from h2gcn.sparse import jit, kernels
 from support.cases import each
 
 
-@each("module", [kernels, ring_kernels, table_kernels])
+@each("module", [kernels, ring_kernels])
 def test_kernels_call_no_compiled_code_of_other_files(module: ModuleType) -> None:
     """The cache would not notice a change there: it looks at the kernel's own file."""
     names = vars(module)

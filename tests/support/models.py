@@ -17,8 +17,8 @@ import torch
 
 from h2gcn import NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
+from h2gcn.features import FeatureBuilder, FeatureTable
 from h2gcn.models import MODELS, build_model, find_model
-from h2gcn.ring_table import TableInput, TableMaker
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import receptive_field as subgraph_of
 
@@ -83,9 +83,11 @@ def model_input(name, graph, known=None, **options):
     if spec.inputs == "features":
         dense = isinstance(graph.x, np.ndarray)
         return torch.from_numpy(graph.x) if dense else Operator(graph.x)
-    maker = TableMaker(graph)
+    maker = FeatureBuilder(graph)
     schema = maker.schema(spec.table or settings(name, options)["table"])
-    return maker.build(schema, graph.x, "x", known, maskable=spec.seeds)
+    seen, classes = (part.numpy() for part in known.max(dim=1))
+    labels = np.where(seen > 0, classes, -1)
+    return maker.table(schema, graph.x, labels, recount=spec.seeds)
 
 
 def make(name, graph, *, seed=0, **options):
@@ -98,7 +100,7 @@ def make(name, graph, *, seed=0, **options):
         propagation(name, graph, **options),
     )
     width = x.shape[1]
-    if isinstance(x, TableInput):
+    if isinstance(x, FeatureTable):
         width = [block.shape[1] for block in x.blocks.values()]
     given = settings(name, options)
     changed = {k: v for k, v in given.items() if v != find_model(name).options[k]}

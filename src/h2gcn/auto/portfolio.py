@@ -113,13 +113,13 @@ def _without_graph(graph: Graph, scaling: str) -> list[Member]:
                 "boosted-trees-alone",
                 "boosted-trees",
                 "own features",
-                _table("own"),
+                _table("ego"),
                 False,
             )
         )
     if not graph.adj.nnz:
         found.append(
-            Member("logistic", "logistic", "own features", _table("own"), False)
+            Member("logistic", "logistic", "own features", _table("ego"), False)
         )
     return found
 
@@ -131,7 +131,7 @@ _NEAR = "degrees+edges+labels"
 def _quick(graph: Graph) -> list[Member]:
     """Return members that are fitted in one go."""
     sees = "own features, rings, labels nearby"
-    table = _table("own+rings", _walks(graph), _NEAR)
+    table = _table("ego+rings", _walks(graph), _NEAR)
     return [
         Member("logistic", "logistic", sees, table),
         Member("boosted-trees", "boosted-trees", sees, table),
@@ -166,13 +166,13 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
             "c-ignn",
             "c-ignn",
             "neighbours",
-            {**raw, **_table("own+power1")},
+            {**raw, **_table("ego+power1")},
         ),
         Member(
             "ring-table",
             "ring-table",
             "rings, degrees, labels nearby",
-            {**own, **_table("own+rings", _NEAR)},
+            {**own, **_table("ego+rings", _NEAR)},
         ),
         Member(
             "residual-gcn",
@@ -195,7 +195,7 @@ def _slow(graph: Graph, scaling: str) -> list[Member]:
                 "ring-table-adjacency",
                 "ring-table",
                 f"{places}, labels nearby, who the neighbours are",
-                {**raw, **_table("own", places, _NEAR, "adjacency")},
+                {**raw, **_table("ego", places, _NEAR, "adjacency")},
             )
         )
     return found
@@ -239,13 +239,13 @@ def quick_members(graph: Graph, *, far: bool = True) -> tuple[Member, ...]:
     far
         Whether its 2-hop ring is small enough to be looked at.
     """
-    alone = _regression("logistic-alone", "own features", "own", graph=False)
+    alone = _regression("logistic-alone", "own features", "ego", graph=False)
     if not graph.n_edges:
         return (alone,)
     sees = "own features, neighbours' and their labels"
-    recipe = ["own", "rings", "degrees", "edges", "labels"]
+    recipe = ["ego", "rings", "degrees", "edges", "labels"]
     if not far:
-        recipe = ["own", "ring1", "edges", "labels.ring1"]
+        recipe = ["ego", "ring1", "edges", "labels.ring1"]
     if walks := _walks(graph):
         recipe += [walks, *([] if far else ["labels.out", "labels.in"])]
         sees += ", by directions"

@@ -345,9 +345,8 @@ def _predict_by_workers(
     from h2gcn.cluster import Cluster, join_parts, predict_parts
 
     folder = out.with_name(f"{out.name}.parts") if one_file else out
-    titles = ("ring table", graph.name)
-    with Cluster(place) as cluster, parts_bar(*titles, show=show) as (table, part):
-        given |= {"on_table": table, "on_part": part}
+    with Cluster(place) as cluster, parts_bar(graph.name, show=show) as (part,):
+        given |= {"on_part": part}
         try:
             made = predict_parts(cluster, classifier, graph, folder, nodes, **given)
         except KeyboardInterrupt:

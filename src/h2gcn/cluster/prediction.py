@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -28,15 +26,13 @@ from h2gcn import __version__
 from h2gcn._validation import check_integer
 from h2gcn.cluster.connection import Cluster, workers_that_fit
 from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
-from h2gcn.cluster.table_files import FOLDER, TableFiles, plan_table_files
 from h2gcn.estimator import (
     DecisionRule,
     NodeClassifier,
-    table_maker,
-    tables_by,
     translate_labels,
 )
 from h2gcn.exceptions import InputError
+from h2gcn.features import farthest_ring
 from h2gcn.graph import Graph, fingerprint, slices
 from h2gcn.io import (
     Count,
@@ -54,7 +50,6 @@ from h2gcn.io import (
     write_prediction_blocks,
 )
 from h2gcn.models import find_model
-from h2gcn.ring_table import farthest_ring
 from h2gcn.rings import forecast_rings
 
 __all__ = ["Part", "Predicted", "join_parts", "predict_parts"]
@@ -171,7 +166,6 @@ def predict_parts(
     source: str | Path | None = None,
     memory_limit: float | None = None,
     on_part: Callable[[int, int], None] | None = None,
-    on_table: Callable[[int, int], None] | None = None,
 ) -> Predicted:
     """Predict nodes of a graph over the workers of a cluster, in parts.
 
@@ -204,8 +198,6 @@ def predict_parts(
         Gigabytes that a worker may take; None is what its machine has free.
     on_part
         Called after each part, with how many are done and how many there are.
-    on_table
-        The same, before all parts, where a ring table is written first.
     """
     start = time.perf_counter()
     if decision is not None and not decision.by_rows:
@@ -217,12 +209,7 @@ def predict_parts(
         classifier = deepcopy(classifier).move("cpu")
     wanted = np.arange(graph.n_nodes) if nodes is None else nodes
     size = _part_size(classifier, len(wanted), part_size)
-    files = plan_table_files(
-        cluster, classifier, graph, wanted, usable_path(folder), memory_limit
-    )
-    alone: bool | None = False
-    if files is None:
-        alone = _check_memory(cluster, classifier, graph, memory_limit)
+    alone = _check_memory(cluster, classifier, graph, memory_limit)
     plan = _PartsPlan(
         FORMAT,
         __version__,
@@ -251,8 +238,6 @@ def predict_parts(
             on_part(done, len(cuts))
         if numbers:
             shared = share_graph(cluster, graph, source)
-            if files is not None:
-                files.write(cluster, shared, on_table)
             job = _Job(
                 shared,
                 (cluster.put(classifier),),
@@ -261,7 +246,6 @@ def predict_parts(
                 decision,
                 size,
                 alone,
-                files,
             )
             common = cluster.put(job)
             given = (
@@ -274,7 +258,6 @@ def predict_parts(
                 if on_part is not None:
                     on_part(done, len(cuts))
         parts = tuple(found[number] for number in sorted(found))
-        shutil.rmtree(target / FOLDER, ignore_errors=True)
         _finish(target, plan, parts)
     known = int(np.count_nonzero(expected >= 0))
     before = len(parts) - len(numbers)
@@ -318,7 +301,6 @@ class _Job:
     decision: DecisionRule | None
     size: int
     alone: bool | None
-    files: TableFiles | None
 
     def model(self) -> NodeClassifier:
         """Return the classifier, as this process has it."""
@@ -371,29 +353,14 @@ def make_part(
                 done += len(some)
                 yield some, said, shares
 
-        with _table_of(job, graph, nodes):
-            write_prediction_blocks(
-                file,
-                graph.node_ids,
-                classifier.classes_,
-                blocks(),
-                id_column=graph.record.id_column,
-            )
+        write_prediction_blocks(
+            file,
+            graph.node_ids,
+            classifier.classes_,
+            blocks(),
+            id_column=graph.record.id_column,
+        )
         return Part(file.name, len(nodes), _file_checksum(file), agreed)
-
-
-@contextmanager
-def _table_of(job: _Job, graph: Graph, nodes: NDArray[np.int64]) -> Iterator[None]:
-    """Have rows of a table read from its files, where there are any."""
-    if job.files is None or not len(nodes):
-        yield
-        return
-    try:
-        with tables_by(graph, job.files.rows(nodes)):
-            yield
-    finally:
-        for columns in job.files.made:  # other nodes have other rows
-            table_maker(graph, columns.drawn).forget()
 
 
 # --------------------------------------------------------------------- before and after
@@ -498,7 +465,7 @@ def _make_folder(folder: str | Path) -> Path:
 
 def _is_own(name: str) -> bool:
     part = name.startswith("part-") and name.endswith(".parquet")
-    return part or name in (MANIFEST, PLAN, FOLDER) or name.startswith(".")
+    return part or name in (MANIFEST, PLAN) or name.startswith(".")
 
 
 def _begin(

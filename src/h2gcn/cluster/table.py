@@ -1,80 +1,47 @@
-"""The ring table by lots of nodes and slices of columns, to the bits of one process."""
+"""The feature table over workers: each builds the rows of a lot of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
+import torch
 from numpy.typing import NDArray
 
 from h2gcn.cluster.connection import Cluster, workers_that_fit
 from h2gcn.cluster.graphs import SharedGraph, at_work, graph_bytes, share_graph
-from h2gcn.estimator import Drawn, Scaler, block_rows, table_maker, tables_by
-from h2gcn.graph import CSR, Features, Graph, slices
-from h2gcn.ring_table import Blocks, Made, RingRows, column_slices, far_rings
+from h2gcn.estimator import (
+    Drawn,
+    Scaler,
+    SomeFeatures,
+    feature_builder,
+    scaling_key,
+    tables_by,
+)
+from h2gcn.features import TableSchema, farthest_ring, walk_extent
+from h2gcn.graph import CSR, Features, Graph
 from h2gcn.rings import forecast_rings
 from h2gcn.training import row_bounds
 
-__all__ = ["ENTRY", "TableOverWorkers", "share_table"]
+__all__ = ["TableOverWorkers", "share_table"]
 
-ENTRY = 12
-"""Bytes for an entry of a ring while it is found, and while a block is made of it."""
-LOTS = 3
-"""Of nodes whose rings are found, for each worker: none waits long for the last."""
-FEWEST = 1024
-"""Nodes of a lot, at least."""
-WIDE = 128
-"""Columns that a lot takes together, where the features of all nodes are small."""
-SMALL = 2**28
-"""Bytes of so many columns of all nodes, at most."""
+RING_ENTRY_BYTES = 12  # while a ring is found, and while a block is made of it
+LOTS_PER_WORKER = 3  # so that none waits long for the last
+MIN_LOT_NODES = 1024
 
-Common = tuple[SharedGraph, Drawn, Scaler, tuple[str, ...]]
-"""What all tasks of a table are told."""
-
-
-@dataclass(frozen=True)
-class Slice:
-    """Some columns of a block, for all nodes."""
-
-    block: str
-    columns: slice
-
-
-@dataclass(frozen=True)
-class Lot:
-    """Some nodes, whose ring is found, and rows of blocks made of it.
-
-    Parameters
-    ----------
-    ring
-        The ring, beyond the first.
-    rows
-        Which of the nodes.
-    told
-        What the program hears of it: the "rows", or their "sizes"; else it asks for
-        blocks alone.
-    cuts
-        The columns of each block that are made together.
-    """
-
-    ring: str
-    rows: slice
-    told: str
-    cuts: tuple[Slice, ...]
+Index = NDArray[np.int64]
+Common = tuple[SharedGraph, Drawn, Scaler, tuple[str, ...], TableSchema, Index | None]
 
 
 class TableOverWorkers:
-    """Makes blocks of a graph's tables by the workers of a cluster.
+    """Builds rows of a graph's tables by the workers of a cluster, by lots of nodes.
 
-    What is made of a ring beyond the first goes by lots of nodes: a task finds who is
-    in their rings, and makes their rows. All else goes by columns, some of a block a
-    task, cut where one process may cut them. What comes back is the same to the last
-    bit, however many workers there are, and what a worker was at that dies is made
-    again. Sparse features are not cut: a block is a task.
+    Blocks of features are kept for the next model; those of labels are built anew. A
+    lot whose worker dies is built again.
 
     Parameters
     ----------
@@ -83,254 +50,148 @@ class TableOverWorkers:
     graph
         The graph.
     nodes
-        Whose rows are made, ascending, [m]; None is all labelled nodes, which are what
-        a training looks at.
+        Whose rows are built; default all labeled nodes, which a training looks at.
     source
         As of `share_graph`.
     memory_limit
-        Gigabytes that a worker may take; None is what its machine has free.
-    on_slice
-        Called after each task, with how many are done and how many there are.
+        Gigabytes that a worker may take; default what its machine has free.
+    on_lot
+        Called after each lot, with how many are done and how many there are.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         graph: Graph,
-        nodes: NDArray[np.int64] | None = None,
+        nodes: Index | None = None,
         *,
         source: str | Path | None = None,
         memory_limit: float | None = None,
-        on_slice: Callable[[int, int], None] | None = None,
+        on_lot: Callable[[int, int], None] | None = None,
     ) -> None:
         self.nodes = graph.labelled if nodes is None else np.unique(nodes)
-        self._cluster, self._limit, self._on_slice = cluster, memory_limit, on_slice
-        # Not the graph itself: what keeps makers by graph lets the graph go.
-        self._n = graph.n_nodes
-        self._dense = isinstance(graph.x, np.ndarray)
-        self._bytes = graph_bytes(graph)
-        self._adj = graph.adj
+        self._cluster, self._limit, self._on_lot = cluster, memory_limit, on_lot
+        # Not the graph itself: the tables of a graph are found by a weak key.
+        self._adj, self._bytes = graph.adj, graph_bytes(graph)
         self._shared = share_graph(cluster, graph, source)
-        self._rows = cluster.put(self.nodes)
-        self.task = make_part
+        self._kept: dict[Hashable, Features] = {}
+        self.task = build_lot
 
-    def of(self, scaler: Scaler, names: tuple[str, ...], drawn: Drawn) -> RowsOver:
-        """Return what makes rows, of these features and so drawn."""
-        return RowsOver(self, scaler, names, drawn)
-
-    def rows(
+    def table(
         self,
-        blocks: Blocks,
-        rings: Mapping[str, bool],
+        schema: TableSchema,
         scaler: Scaler,
         names: tuple[str, ...],
         drawn: Drawn,
-    ) -> Made:
-        """Return rows of blocks, and of rings; see `MakesRows`."""
-        parts = self._parts(blocks, rings, drawn[0])
-        common = self._cluster.put((self._shared, drawn, scaler, names))
-        given = [(common, self._rows, part) for part in parts]
-        done = self._cluster.each(self.task, given, "part of a table")
-        made: dict[str, Features] = {}
-        found: dict[str, dict[int, RingRows]] = {ring: {} for ring in rings}
-        widths = dict(blocks)
-        for count, (number, (pieces, ring)) in enumerate(done, 1):
-            part = parts[number]
-            for cut, values in pieces:
-                rows = part.rows if isinstance(part, Lot) else slice(None)
-                self._keep(made, widths[cut.block], cut, rows, values)
-            if isinstance(part, Lot) and ring is not None:
-                found[part.ring][number] = ring
-            if self._on_slice is not None:
-                self._on_slice(count, len(parts))
-        told = {
-            name: RingRows.joined([lots[number] for number in sorted(lots)])
-            for name, lots in found.items()
+        classes: Index | None,
+    ) -> Mapping[str, Features]:
+        """Return the rows of each block, [m, width].
+
+        Parameters
+        ----------
+        schema
+            The blocks.
+        scaler, names
+            How features are scaled, and which they are.
+        drawn
+            How rings are sampled.
+        classes
+            The class of each node whose label is known, else -1, [n].
+        """
+        features = scaling_key(scaler, names), drawn
+        keys = {name: (name, schema.numeric, features) for name in schema.blocks}
+        missing = schema.select([b for b in schema.blocks if keys[b] not in self._kept])
+        built: dict[str, Features] = {}
+        if missing.blocks:
+            labels = classes if missing.has_labels else None
+            built = self._build((self._shared, drawn, scaler, names, missing, labels))
+        for block, _ in missing.parsed():
+            if block.kind != "labels":
+                self._kept[keys[block.name]] = built[block.name]
+        return {
+            name: built[name] if name in built else self._kept[keys[name]]
+            for name in schema.blocks
         }
-        return made, told
 
-    def _keep(
-        self,
-        made: dict[str, Features],
-        width: int,
-        cut: Slice,
-        rows: slice,
-        values: Features,
-    ) -> None:
-        """Put what a worker made where it belongs: Ray's arrays are not written to."""
-        if not isinstance(values, np.ndarray):
-            matrix = CSR(values)
-            own = (matrix.data.copy(), matrix.indices.copy(), matrix.indptr.copy())
-            made[cut.block] = CSR(own, shape=matrix.shape)
-            return
-        if cut.block not in made:
-            made[cut.block] = np.empty((len(self.nodes), width), dtype=values.dtype)
-        whole = made[cut.block]
-        assert isinstance(whole, np.ndarray)
-        whole[rows, cut.columns] = values
+    def _build(self, common: Common) -> dict[str, Features]:
+        """Have workers build all rows of a schema."""
+        lots = self._lots()
+        self._check_memory(common, len(lots))
+        shared = self._cluster.put(common)
+        done = self._cluster.each(
+            self.task, [(shared, nodes) for nodes in lots], "part of a table"
+        )
+        parts: list[dict[str, Features]] = [{}] * len(lots)
+        for count, (number, rows) in enumerate(done, 1):
+            parts[number] = rows
+            if self._on_lot is not None:
+                self._on_lot(count, len(lots))
+        return {name: _stack([part[name] for part in parts]) for name in parts[0]}
 
-    def _parts(
-        self, blocks: Blocks, rings: Mapping[str, bool], cap: int | None
-    ) -> list[Lot | Slice]:
-        """Return the tasks, the shortest last, and check that workers can do them."""
-        of_rings: dict[str, list[Slice]] = {ring: [] for ring in rings}
-        others: list[Slice] = []
-        for block, width in blocks:
-            far = far_rings([block]) if self._dense else {}
-            for ring in far:
-                of_rings.setdefault(ring, []).extend(self._cut(block, width, WIDE))
-            if not far:
-                others += self._cut(block, width)
-        lots = self._lots() if of_rings else []
-        entries = [
-            self._check_ring(ring, cap, rings.get(ring), bool(cuts), len(lots))
-            for ring, cuts in of_rings.items()
-        ]
-        cuts = [cut for of_one in of_rings.values() for cut in of_one]
-        self._check_columns([*cuts, *others], max(entries, default=0))
-        told = {True: "sizes", False: "rows", None: ""}
-        return [
-            *others,
-            *(
-                Lot(ring, rows, told[rings.get(ring)], tuple(cuts))
-                for ring, cuts in of_rings.items()
-                for rows in lots
-            ),
-        ]
-
-    def _cut(self, block: str, width: int, together: int = 0) -> list[Slice]:
-        """Return how the columns of a block are cut: so many together, if they fit."""
-        if not self._dense:
-            return [Slice(block, slice(0, width))]
-        cuts = column_slices(width)
-        if together and 4 * together * self._n <= SMALL:
-            cuts = slices(width, together)
-        return [Slice(block, columns) for columns in cuts]
-
-    def _lots(self) -> list[slice]:
+    def _lots(self) -> list[Index]:
         """Return the nodes of each lot, about as many walks of two steps in each."""
-        m = len(self.nodes)
-        count = min(LOTS * self._cluster.workers, max(1, m // FEWEST))
+        count = LOTS_PER_WORKER * self._cluster.workers
+        count = min(count, max(1, len(self.nodes) // MIN_LOT_NODES))
         walks = self._adj @ np.diff(self._adj.indptr).astype(np.float64)
         bounds = row_bounds(walks[self.nodes] + 1, count)
-        return [slice(*pair) for pair in pairwise(bounds) if pair[0] < pair[1] or not m]
+        lots = [self.nodes[a:b] for a, b in pairwise(bounds) if a < b]
+        return lots or [self.nodes]
 
-    def _check_ring(
-        self,
-        ring: str,
-        cap: int | None,
-        counted: bool | None,
-        blocks: bool,
-        lots: int,
-    ) -> int:
-        """Return the bytes of a lot's ring; raise where workers have no room for it."""
-        entries, hop, m = 0, int(ring[-1]), len(self.nodes)
-        if blocks or counted is False:
-            far = forecast_rings(self._adj, hops=hop).entries[-1]
-            entries = int(far * m / max(self._n, 1))
-            entries = min(entries, m * (self._n if cap is None else cap))
-        shared = self._bytes + (ENTRY * entries if counted is False else 0)
-        each = ENTRY * (self._n + entries // lots)
-        self._check(f"ring {hop} of {m:,} nodes", shared, each)
-        return ENTRY * entries // lots
-
-    def _check_columns(self, cuts: Sequence[Slice], ring: int) -> None:
-        """Raise where workers have no room for the columns that are made together."""
-        if not cuts:
-            return
-        widest = max(cut.columns.stop - cut.columns.start for cut in cuts)
-        each = 4 * widest * (self._n + 2 * len(self.nodes)) + ring
-        if not self._dense:
-            each = max(each, self._bytes)
-        self._check(f"a slice of {widest} columns of the ring table", self._bytes, each)
-
-    def _check(self, what: str, shared: int, each: int) -> None:
-        machines = self._cluster.machines
-        workers_that_fit(machines, what, shared, each, self._limit)
+    def _check_memory(self, common: Common, lots: int) -> None:
+        """Raise where a worker has no room for a lot: its rings and its features."""
+        _, (cap, _), _, names, schema, _ = common
+        n, m = self._adj.shape[0], len(self.nodes)
+        hop, entries = farthest_ring(schema.blocks), self._adj.nnz
+        if hop > 1:
+            entries = forecast_rings(self._adj, hops=hop).entries[-1]
+            entries = min(entries, n * (n if cap is None else cap))
+        near = m if walk_extent(schema)[0] == 0 else min(n * lots, m + entries * m // n)
+        columns = sum(w for b, w in schema.parsed() if b.kind != "adjacency")
+        each = RING_ENTRY_BYTES * (n + entries * m // max(n, 1) // lots)
+        each += 4 * (len(names) * 2 * near + columns * m) // lots
+        what = f"a table of {m:,} nodes"
+        workers_that_fit(self._cluster.machines, what, self._bytes, each, self._limit)
 
 
-@dataclass(frozen=True)
-class RowsOver:
-    """Makes rows of a table of some features by workers: a `MakesRows`.
-
-    Parameters
-    ----------
-    over
-        Whose workers, and nodes.
-    scaler, names, drawn
-        As of `block_rows`.
-    """
-
-    over: TableOverWorkers
-    scaler: Scaler
-    names: tuple[str, ...]
-    drawn: Drawn
-
-    def rows(self, blocks: Blocks, rings: Mapping[str, bool]) -> Made:
-        """Return rows of blocks and of rings; see `MakesRows`."""
-        return self.over.rows(blocks, rings, self.scaler, self.names, self.drawn)
+def _stack(parts: list[Features]) -> Features:
+    dense = [part for part in parts if isinstance(part, np.ndarray)]
+    if len(dense) == len(parts):
+        return np.concatenate(dense)
+    return CSR(sp.vstack(list(map(CSR, parts)), format="csr"))
 
 
-def make_part(
-    common: Common, nodes: NDArray[np.int64], part: Lot | Slice
-) -> tuple[list[tuple[Slice, Features]], RingRows | None]:
-    """Return rows of blocks and of a ring: the task of a worker.
-
-    Parameters
-    ----------
-    common
-        The graph, and as of `block_rows`.
-    nodes
-        Whose table it is, [m].
-    part
-        What of it is made.
-    """
-    shared, drawn, scaler, names = common
+def build_lot(common: Common, nodes: Index) -> dict[str, Features]:
+    """Return the rows of each block for some nodes: the task of a worker."""
+    shared, drawn, scaler, names, schema, classes = common
     with at_work():
         graph = shared.open()
-
-        def made(cut: Slice, of: NDArray[np.int64]) -> tuple[Slice, Features]:
-            given = graph, drawn, scaler, names, cut.block, cut.columns
-            return cut, block_rows(*given, of)
-
-        if isinstance(part, Slice):
-            return [made(part, nodes)], None
-        of, maker = nodes[part.rows], table_maker(graph, drawn)
-        counted = part.told == "sizes" and not part.cuts
-        found = maker.find_rows(part.ring, of, counted=counted)
-        maker.learn(part.ring, of, found)
-        pieces = [made(cut, of) for cut in part.cuts]
-        told = {"rows": found, "sizes": RingRows(found.sizes)}
-        return pieces, told.get(part.told)
+        x = SomeFeatures(graph, scaler, names, torch.device("cpu"))
+        table = feature_builder(graph, drawn).table(schema, x, classes, nodes)
+        return table.arrays()
 
 
 @contextmanager
 def share_table(
     cluster: Cluster,
     graph: Graph,
-    nodes: NDArray[np.int64] | None = None,
+    nodes: Index | None = None,
     *,
     source: str | Path | None = None,
     memory_limit: float | None = None,
-    on_slice: Callable[[int, int], None] | None = None,
+    on_lot: Callable[[int, int], None] | None = None,
 ) -> Iterator[TableOverWorkers]:
-    """Have every fit on a graph take its ring table from the workers of a cluster.
+    """Have every fit on a graph take its feature table from the workers of a cluster.
 
     It is for models that see nothing but a node's row of the table; others are fitted
     as ever. `with Cluster("local:2") as c, share_table(c, graph): clf.fit(graph)`.
 
     Parameters
     ----------
-    cluster, graph, nodes, source, memory_limit, on_slice
+    cluster, graph, nodes, source, memory_limit, on_lot
         As of `TableOverWorkers`.
     """
-    makes = TableOverWorkers(
-        cluster,
-        graph,
-        nodes,
-        source=source,
-        memory_limit=memory_limit,
-        on_slice=on_slice,
+    builds = TableOverWorkers(
+        cluster, graph, nodes, source=source, memory_limit=memory_limit, on_lot=on_lot
     )
-    with tables_by(graph, makes):
-        yield makes
+    with tables_by(graph, builds):
+        yield builds

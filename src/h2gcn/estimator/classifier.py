@@ -115,10 +115,10 @@ from h2gcn.exceptions import (
     UndefinedMeasureWarning,
     short_repr,
 )
+from h2gcn.features import TableSchema
 from h2gcn.graph import Graph, Split, check_is_graph, html_card
 from h2gcn.io import conform, prediction_table
 from h2gcn.models import NodeModule, find_model
-from h2gcn.ring_table import Schema
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import (
@@ -382,7 +382,7 @@ class NodeClassifier(Estimator):
         self.module_: NodeModule | None = None
         self.device_ = resolve_device(params["device"])
         self.seeds_: KnownLabels | None = None
-        self.schema_: Schema | None = None
+        self.schema_: TableSchema | None = None
         self.scaler_ = Scaler("none")
         self.members_: tuple[Answering, ...] = ()
         self.offsets_ = np.zeros(graph.n_classes)
@@ -471,11 +471,10 @@ class NodeClassifier(Estimator):
             operators: Sequence[LinearMap]
             if plan is not None:
                 operators = build_operators(plan)
-                masks = spec.seeds or module.label_masking > 0
                 near = np.concatenate([split.train, split.val])
                 x = build_input(
                     *(graph, known, scaler, names, device, schema, drawn),
-                    maskable=masks,
+                    recount=spec.seeds,
                     wanted=near if spec.sees_rows_alone else None,
                 )
             else:
@@ -1016,7 +1015,7 @@ class NodeClassifier(Estimator):
                 device,
                 self.schema_,
                 drawn,
-                maskable=spec.seeds,
+                recount=spec.seeds,
                 wanted=index if ready else None,
             )
             plan = plan_operators(graph, model, device, rings, given=given)

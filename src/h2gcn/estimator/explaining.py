@@ -33,15 +33,15 @@ from h2gcn.estimator.automatic import TINY, Answering
 from h2gcn.estimator.inputs import (
     align_features,
     build_input,
+    feature_builder,
     match_labels,
-    table_maker,
 )
 from h2gcn.estimator.operators import build_operators, plan_operators
 from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
+from h2gcn.features import FeatureTable, Input, block_group, describe_block
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ExactSum, NodeModule, Summand, find_model
-from h2gcn.ring_table import Input, TableInput, block_group, block_words
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import NO_GRAPH, LinearMap, MappedFeatures, Operator, Propagation
 from h2gcn.training import is_small, log_loss, receptive_field, score, softmax
@@ -394,7 +394,7 @@ class Asked:
             fitted.device_,
             fitted.schema_,
             self.drawn,
-            maskable=self.seeds,
+            recount=self.seeds,
         )
         self.operators = self.operators_of(self.graph)
         self.module.eval()
@@ -453,13 +453,13 @@ class Asked:
         schema = self.classifier.schema_
         if schema is None:
             return self.classifier.seeds_ is not None
-        return self.seeds and "own" not in schema.blocks
+        return self.seeds and "ego" not in schema.blocks
 
     @cached_property
     def is_table(self) -> bool:
         """Whether it sees a node's row of a table alone, and no graph."""
         row = self.module.reach == 0 and not self.operators
-        return isinstance(self.x, TableInput) and row
+        return isinstance(self.x, FeatureTable) and row
 
     def input_with(self, graph: Graph) -> Input:
         """Return the input where labels are counted along other edges.
@@ -472,10 +472,12 @@ class Asked:
         schema = self.classifier.schema_
         if not self.seeds or not schema.has_labels:
             return self.x
-        assert isinstance(self.x, TableInput)
+        assert isinstance(self.x, FeatureTable)
         rows = self.scaled_rows(np.arange(graph.n_nodes))
-        maker = table_maker(graph, self.drawn)
-        return maker.build(schema, rows, "scaled", self.x.known, maskable=True)
+        known, classes = (each.cpu().numpy() for each in self.x.labels.max(dim=1))
+        labels = np.where(known > 0, classes, -1)
+        builder = feature_builder(graph, self.drawn)
+        return builder.table(schema, rows, labels, device=self.x.device, recount=True)
 
     def scaled_rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float32] | CSR:
         """Return the features of some nodes as the model takes them, [m, F]."""
@@ -501,27 +503,27 @@ def _mean_of(x: Input | Operator) -> Tensor:
 
 def features_of(x: Input) -> Tensor | Operator | MappedFeatures:
     """Return the features that go through operators, of whichever input."""
-    return x.blocks["own"] if isinstance(x, TableInput) else x
+    return x.blocks["ego"] if isinstance(x, FeatureTable) else x
 
 
 def with_features(x: Input, features: Tensor | Operator) -> Input:
     """Return an input with other features."""
-    if isinstance(x, TableInput):
-        return replace(x, blocks={**x.blocks, "own": features})
+    if isinstance(x, FeatureTable):
+        return replace(x, blocks={**x.blocks, "ego": features})
     return features
 
 
 def labels_of(x: Input) -> Tensor:
     """Return the known labels of a model that takes them, one-hot, [n, C]."""
-    if isinstance(x, TableInput):
-        return x.known
+    if isinstance(x, FeatureTable):
+        return x.labels
     assert isinstance(x, Tensor)
     return x
 
 
 def with_labels(x: Input, labels: Tensor) -> Input:
     """Return an input with other labels; those in columns stay as they are."""
-    return replace(x, known=labels) if isinstance(x, TableInput) else labels
+    return replace(x, labels=labels) if isinstance(x, FeatureTable) else labels
 
 
 def rows_of(x: Tensor | Operator | MappedFeatures, index: NDArray[np.int64]) -> Any:
@@ -638,12 +640,12 @@ def _terms(asked: Asked, node: int, index: int, found: ExactSum) -> tuple[Term, 
     for part in found.parts:
         columns = of_block.get(part.block, list(fitted.feature_names_in_))
         nodes, by_node = part.nodes, part.by_node
-        if part.weight is not None and part.block != "own":
+        if part.weight is not None and part.block != "ego":
             nodes, by_node = _by_node(asked, node, part)
         alone = nodes is not None and nodes.tolist() == [node]
         terms.append(
             Term(
-                part.name or block_words(part.block),
+                part.name or describe_block(part.block),
                 float(part.values[index]),
                 tuple(part.values.tolist()),
                 block_group(part.block) if part.block else part.name,
@@ -692,15 +694,15 @@ def _by_node(
     asked: Asked, node: int, part: Summand
 ) -> tuple[NDArray[np.int64] | None, Numbers | None]:
     """Split what a block gives linearly among the nodes that it is made of."""
-    members = table_maker(asked.graph, asked.drawn).members(part.block, node)
+    members = feature_builder(asked.graph, asked.drawn).members(part.block, node)
     if members is None:
         return None, None
     assert part.weight is not None
     assert part.mean is not None
-    assert isinstance(asked.x, TableInput)
+    assert isinstance(asked.x, FeatureTable)
     nodes, weights = members
     if part.block.startswith("labels"):
-        known = asked.x.known[torch.from_numpy(nodes)].cpu().numpy().astype(np.float64)
+        known = asked.x.labels[torch.from_numpy(nodes)].cpu().numpy().astype(np.float64)
         heard = weights[:, None] * known
         seen = heard.any(axis=1)
         nodes, heard = nodes[seen], heard[seen] / max(heard.sum(), 1)
@@ -741,7 +743,7 @@ class _LeftOut:
         self.x, self._graph = asked.x, Propagation(asked.operators)
         reach = asked.module.reach
         if asked.is_table:
-            assert isinstance(asked.x, TableInput)
+            assert isinstance(asked.x, FeatureTable)
             self.x = asked.x.rows(self._place)
         elif reach is not None:
             around = receptive_field(
@@ -780,7 +782,7 @@ class _LeftOut:
         found: dict[str, str] = {}
         if self.asked.is_table:
             found |= {
-                block_words(block): block_group(block)
+                describe_block(block): block_group(block)
                 for block in fitted.schema_.blocks
             }
         elif self.asked.takes_labels:
@@ -789,11 +791,11 @@ class _LeftOut:
             found["own features"] = "own features"
             if self.asked.module.reach != 0:
                 found |= {name: name for name, ring in self.rings.items() if len(ring)}
-        if isinstance(self.x, TableInput) and not self.asked.is_table:
+        if isinstance(self.x, FeatureTable) and not self.asked.is_table:
             found["labels"] = "labels"
         of_graph = self.asked.module.reach != 0
         if self.asked.is_table:
-            of_graph = any(block != "own" for block in fitted.schema_.blocks)
+            of_graph = any(block != "ego" for block in fitted.schema_.blocks)
         if near and of_graph:
             found[EDGES] = EDGES
         return found
@@ -807,7 +809,7 @@ class _LeftOut:
             blocks = [
                 block
                 for block in fitted.schema_.blocks
-                if name in (block_words(block), block_group(block))
+                if name in (describe_block(block), block_group(block))
             ]
             return self._ask(self._averaged(blocks)) if blocks else self.full
         if name == "labels":
@@ -817,13 +819,13 @@ class _LeftOut:
         rows = self._place if name == "own features" else self.rings[name]
         return self._ask(self._replaced(rows))
 
-    def _averaged(self, blocks: Sequence[str]) -> TableInput:
+    def _averaged(self, blocks: Sequence[str]) -> FeatureTable:
         """Return the node's row with some blocks as the average node has them."""
         whole = self.asked.x
-        assert isinstance(whole, TableInput)
-        assert isinstance(self.x, TableInput)
+        assert isinstance(whole, FeatureTable)
+        assert isinstance(self.x, FeatureTable)
         means = {name: _mean_of(whole.blocks[name])[None, :] for name in blocks}
-        return replace(self.x, blocks={**self.x.blocks, **means}, labels={})
+        return replace(self.x, blocks={**self.x.blocks, **means}, counters={})
 
     @cached_property
     def _mean(self) -> Tensor:
@@ -850,7 +852,7 @@ class _LeftOut:
 
     def _without_labels(self) -> Numbers:
         """Return the logits where no label within two steps is known."""
-        if isinstance(self.x, TableInput) and not self.asked.seeds:
+        if isinstance(self.x, FeatureTable) and not self.asked.seeds:
             near = [block for block in self.x.blocks if block.startswith("labels")]
             empty = {
                 name: torch.zeros_like(self.x.blocks[name])  # type: ignore[arg-type]
@@ -868,17 +870,17 @@ class _LeftOut:
         """Return the logits as if the node had no edge."""
         if self.asked.is_table:
             # An empty neighbourhood is zero in every block; loops keep the node itself.
-            assert isinstance(self.x, TableInput)
+            assert isinstance(self.x, FeatureTable)
             own = self.asked.scaled_rows(np.array([self.node]))
             dense = own if isinstance(own, np.ndarray) else own.toarray()
             mine = torch.from_numpy(dense.astype(np.float32)).to(self.x.device)
             blocks = {
                 name: mine
-                if name == "own" or name.startswith("loops")
+                if name == "ego" or name.startswith("loops")
                 else torch.zeros(tuple(block.shape), device=self.x.device)
                 for name, block in self.x.blocks.items()
             }
-            return self._ask(replace(self.x, blocks=blocks, labels={}))
+            return self._ask(replace(self.x, blocks=blocks, counters={}))
         if self.asked.module.reach == 0:
             return self.full
         graph = self.asked.graph
@@ -1256,7 +1258,7 @@ class _Shuffled:
         self.asked, self.nodes, self.several = asked, nodes, several
         self.x = asked.x
         if asked.is_table:
-            assert isinstance(asked.x, TableInput)
+            assert isinstance(asked.x, FeatureTable)
             self.x = asked.x.rows(nodes)
         with torch.no_grad():
             self.full = self._ask(self.x, nodes)
@@ -1281,18 +1283,18 @@ class _Shuffled:
                 kinds = {block.partition(".")[0] for block in blocks}
                 for kind, name in (
                     ("labels", KNOWN_LABELS),
-                    ("degrees", block_words("degrees")),
-                    ("edges", block_words("edges")),
+                    ("degrees", describe_block("degrees")),
+                    ("edges", describe_block("edges")),
                 ):
                     if kind in kinds:
                         yield name, "block"
             else:
-                yield from ((block_words(block), "block") for block in blocks)
-            if set(blocks) - {"own"}:
+                yield from ((describe_block(block), "block") for block in blocks)
+            if set(blocks) - {"ego"}:
                 yield WHOLE_GRAPH, "graph"
             return
         yield ALL_FEATURES, "block"
-        if isinstance(self.x, TableInput):
+        if isinstance(self.x, FeatureTable):
             yield KNOWN_LABELS, "block"
         if edges and self.asked.module.reach != 0:
             yield WHOLE_GRAPH, "graph"
@@ -1315,7 +1317,7 @@ class _Shuffled:
             for column in range(width):
                 name = names[first + column]
                 while name in found:  # a feature may be called as any other column
-                    name = f"{name} ({block_words(block)})"
+                    name = f"{name} ({describe_block(block)})"
                 found[name] = {block: np.array([column])}
             first += width
         return found
@@ -1340,7 +1342,7 @@ class _Shuffled:
             changed = known.clone()
             changed[torch.from_numpy(seeds)] = known[rng.permutation(seeds)]
             return self._ask(with_labels(self.x, changed), self.nodes)
-        if isinstance(self.x, TableInput) and name == KNOWN_LABELS:
+        if isinstance(self.x, FeatureTable) and name == KNOWN_LABELS:
             near = [block for block in self.x.blocks if block.startswith("labels")]
             moved = {block: rows_of(self.x.blocks[block], order) for block in near}
             elsewhere = replace(self.x, blocks={**self.x.blocks, **moved})
@@ -1363,17 +1365,17 @@ class _Shuffled:
         x = self.x
         if self.asked.seeds:
             x = with_labels(x, labels_of(x)[torch.from_numpy(order)])
-        if not (self.asked.takes_labels and isinstance(x, TableInput)):
+        if not (self.asked.takes_labels and isinstance(x, FeatureTable)):
             x = with_features(x, rows_of(features_of(x), order))
         return self._ask(x, place[self.nodes])
 
     def _of_table(self, name: str, kind: str, rng: np.random.Generator) -> Numbers:
-        assert isinstance(self.x, TableInput)
+        assert isinstance(self.x, FeatureTable)
         order = rng.permutation(len(self.nodes))
         blocks = self.asked.classifier.schema_.blocks
         where: Mapping[str, NDArray[np.int64] | None]
         if kind == "graph":
-            where = {block: None for block in blocks if block != "own"}
+            where = {block: None for block in blocks if block != "ego"}
         elif kind == "column":
             where = self._columns_of(name)
         elif name == ALL_FEATURES:
@@ -1382,7 +1384,7 @@ class _Shuffled:
             where = {
                 block: None
                 for block in blocks
-                if name == block_words(block)
+                if name == describe_block(block)
                 or (name == KNOWN_LABELS and block.startswith("labels"))
             }
         if not where:
@@ -1393,7 +1395,7 @@ class _Shuffled:
             else _permuted(self.x.blocks[block], columns, order)
             for block, columns in where.items()
         }
-        x = replace(self.x, blocks={**self.x.blocks, **moved}, labels={})
+        x = replace(self.x, blocks={**self.x.blocks, **moved}, counters={})
         return self._ask(x, self.nodes)
 
     def _columns_of(self, name: str) -> Mapping[str, NDArray[np.int64] | None]:
@@ -1441,7 +1443,7 @@ def _telling(
         found = _correlations(rows, logits)
         strength = {name: float(found[of].max()) for name, of in groups.items()}
     else:
-        assert isinstance(first.x, TableInput)
+        assert isinstance(first.x, FeatureTable)
         found = np.concatenate(
             [
                 _correlations(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from copy import copy
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Protocol
 from weakref import ReferenceType, WeakKeyDictionary, ref
@@ -25,6 +26,13 @@ from torch import Tensor
 from h2gcn._validation import check_choice
 from h2gcn.estimator.parameters import SCALINGS, Params, resolve_params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.features import (
+    FeatureBuilder,
+    FeatureTable,
+    Input,
+    TableSchema,
+    farthest_ring,
+)
 from h2gcn.graph import (
     CSR,
     Features,
@@ -38,8 +46,7 @@ from h2gcn.graph import (
     slices,
 )
 from h2gcn.io import Count, conform, listed
-from h2gcn.ring_table import Input, MakesRows, Schema, TableMaker, farthest_ring
-from h2gcn.rings import MAX_NEIGHBORS, forecast_rings
+from h2gcn.rings import MAX_NEIGHBORS, NeighborIndex, forecast_rings
 from h2gcn.sparse import (
     MappedFeatures,
     available_memory,
@@ -49,24 +56,22 @@ from h2gcn.sparse import (
 )
 
 __all__ = [
+    "BuildsTables",
     "Drawn",
     "KnownLabels",
     "KnownLabelsJson",
-    "MakesBlocks",
     "Scaler",
     "Seen",
     "SomeFeatures",
     "align_features",
-    "block_rows",
     "build_input",
     "choose_scaling",
+    "feature_builder",
     "fit_scaler",
     "made_elsewhere",
     "match_labels",
     "other_scalings",
-    "scaled_pieces",
     "scaling_key",
-    "table_maker",
     "table_schema",
     "tables_by",
     "translate_labels",
@@ -546,11 +551,11 @@ Drawn = tuple[int | None, int]
 """At most how many of a ring are drawn, None for all, and by which seed."""
 ALL: Drawn = None, 0
 
-_MAKERS: WeakKeyDictionary[Graph, dict[Drawn, TableMaker]] = WeakKeyDictionary()
+_MAKERS: WeakKeyDictionary[Graph, dict[Drawn, FeatureBuilder]] = WeakKeyDictionary()
 """Of each graph that is still in use: several models take the same blocks."""
 
 
-def table_maker(graph: Graph, drawn: Drawn = ALL) -> TableMaker:
+def feature_builder(graph: Graph, drawn: Drawn = ALL) -> FeatureBuilder:
     """Return the maker of a graph's tables, with the blocks it has made before.
 
     Parameters
@@ -564,29 +569,38 @@ def table_maker(graph: Graph, drawn: Drawn = ALL) -> TableMaker:
     key = ALL if cap is None else drawn
     makers = _MAKERS.setdefault(graph, {})
     if key not in makers:
-        makers[key] = TableMaker(graph, cap, seed)
+        # A copy: a builder that held the graph would keep it, the key here, in use.
+        index = NeighborIndex.from_graph(graph)
+        makers[key] = FeatureBuilder(copy(graph), index, cap, seed)
     return makers[key]
 
 
-class MakesBlocks(Protocol):
-    """Makes blocks of a graph's tables elsewhere, for some of its nodes."""
+class BuildsTables(Protocol):
+    """Builds rows of a graph's tables elsewhere, for some of its nodes."""
 
     @property
     def nodes(self) -> NDArray[np.int64]:
-        """Whose rows it makes, ascending, [m]."""
+        """Whose rows it builds, ascending, [m]."""
         ...
 
-    def of(self, scaler: Scaler, names: tuple[str, ...], drawn: Drawn) -> MakesRows:
-        """Return what makes their rows, of these features and so drawn."""
+    def table(
+        self,
+        schema: TableSchema,
+        scaler: Scaler,
+        names: tuple[str, ...],
+        drawn: Drawn,
+        classes: NDArray[np.int64] | None,
+    ) -> Mapping[str, Features]:
+        """Return the rows of each block, [m, width]; `classes` are known or -1, [n]."""
         ...
 
 
-_ELSEWHERE: WeakKeyDictionary[Graph, MakesBlocks] = WeakKeyDictionary()
+_ELSEWHERE: WeakKeyDictionary[Graph, BuildsTables] = WeakKeyDictionary()
 """Who makes the blocks of a graph's tables, if it is not this process."""
 
 
 @contextmanager
-def tables_by(graph: Graph, makes: MakesBlocks) -> Iterator[None]:
+def tables_by(graph: Graph, makes: BuildsTables) -> Iterator[None]:
     """Have the blocks of a graph's tables made elsewhere, for a while.
 
     It is for models that see nothing but rows of a table, and for nodes whose rows are
@@ -625,93 +639,9 @@ def made_elsewhere(graph: Graph, nodes: NDArray[np.int64] | None) -> bool:
     return bool(np.isin(nodes, makes.nodes).all())
 
 
-def block_rows(
-    graph: Graph,
-    drawn: Drawn,
-    scaler: Scaler,
-    names: tuple[str, ...],
-    block: str,
-    columns: slice,
-    nodes: NDArray[np.int64],
-) -> Features:
-    """Return some rows and columns of a block, as a table of the graph has them.
-
-    Parameters
-    ----------
-    graph, drawn, scaler, names
-        As of `build_input`.
-    block
-        One that is made of the features of others.
-    columns
-        Which of its columns: all, or of dense features one of `column_slices`.
-    nodes
-        Whose rows, [m].
-    """
-    maker, width = table_maker(graph, drawn), columns.stop - columns.start
-    if not isinstance(graph.x, np.ndarray):
-        given = align_features(graph, names)
-        scaled = _bounded(graph, scaler, given, names)(given)
-        return maker.some_rows(block, width, scaled, nodes)
-    key = scaling_key(scaler, names), columns.start, columns.stop
-    kept, x = _LAID_OUT.get(graph, (None, None))
-    if x is None or kept != key:
-        _LAID_OUT.pop(graph, None)  # not beside the other one
-        seen = maker.seen(block, nodes)
-        x = np.zeros((graph.n_nodes, width), dtype=np.float32)
-        for rows, values in scaled_pieces(graph, scaler, names, columns, seen):
-            x[rows if seen is None else seen[rows]] = values
-        if seen is None and x.nbytes <= KEPT_BYTES:
-            _LAID_OUT[graph] = key, x
-    return maker.some_rows(block, width, x, nodes)
-
-
-KEPT_BYTES = 2**27
-"""Of features that are laid out for the next rows too, at most."""
-_LAID_OUT: WeakKeyDictionary[Graph, tuple[Hashable, NDArray[np.float32]]] = (
-    WeakKeyDictionary()
-)
-"""Features of all nodes, as the last block of each graph needed them."""
-
-
-def scaled_pieces(
-    graph: Graph,
-    scaler: Scaler,
-    names: tuple[str, ...],
-    columns: slice,
-    index: NDArray[np.int64] | None = None,
-) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Return some columns of a graph's dense features, scaled, some rows at a time.
-
-    Parameters
-    ----------
-    graph, scaler, names
-        As of `build_input`.
-    columns
-        Which columns.
-    index
-        Of which nodes, [m]; None is all.
-    """
-    places, x = _places(graph, names), graph.x
-    assert isinstance(x, np.ndarray)
-    if scaler.kind != "rows":
-        # A column is scaled by itself: the others are not looked at.
-        if scaler.mean is not None and scaler.deviation is not None:
-            mean, deviation = scaler.mean[columns], scaler.deviation[columns]
-            scaler = replace(scaler, mean=mean, deviation=deviation)
-        names = names[columns]
-        x = x[:, columns] if places is None else x
-        places, columns = None if places is None else places[columns], slice(None)
-    count = len(x) if index is None else len(index)
-    for rows in row_slices((count, x.shape[1])):
-        nodes = np.arange(rows.start, rows.stop) if index is None else index[rows]
-        given: Features = x[rows] if index is None else x[nodes]
-        given = given if places is None else _picked(given, places)
-        scaled = _bounded(graph, scaler, given, names, nodes)(given)
-        assert isinstance(scaled, np.ndarray)
-        yield rows, scaled[:, columns]
-
-
-def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | None:
+def table_schema(
+    params: Params, graph: Graph, drawn: Drawn = ALL
+) -> TableSchema | None:
     """Return the blocks that a model takes of a graph; None if it takes no table.
 
     Raises where they do not fit into memory.
@@ -729,7 +659,7 @@ def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | N
     if spec.inputs != "table":
         return None
     recipe = spec.table or resolve_params(params)["options"]["table"]
-    schema = table_maker(graph, drawn).schema(recipe)
+    schema = feature_builder(graph, drawn).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)
     makes = _ELSEWHERE.get(graph) if spec.sees_rows_alone else None
@@ -740,7 +670,7 @@ def table_schema(params: Params, graph: Graph, drawn: Drawn = ALL) -> Schema | N
     need += rings
     if need > allowed:
         less = "options={'table': …} with fewer blocks takes less, such as "
-        less += "'own+ring1+labels.ring1'"
+        less += "'ego+ring1+labels.ring1'"
         if rings and drawn[0] is None:
             sampled = f"ring_cap={MAX_NEIGHBORS} takes a sample of each node's ring"
             less = f"{sampled}; {less}"
@@ -756,7 +686,9 @@ RING_ENTRY = 20
 """Bytes for an entry of a ring beyond the first while a block is made of it."""
 
 
-def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> int:
+def _ring_bytes(
+    schema: TableSchema, graph: Graph, cap: int | None, allowed: int
+) -> int:
     """Return about what the rings take that a table is made of."""
     hops = farthest_ring(schema.blocks)
     walks = int((graph.degrees**2).sum())  # they bound the entries of ring 2
@@ -767,7 +699,7 @@ def _ring_bytes(schema: Schema, graph: Graph, cap: int | None, allowed: int) -> 
     return RING_ENTRY * sum(min(size, most) for size in far)
 
 
-def _bytes(schema: Schema, graph: Graph, n_rows: int) -> int:
+def _bytes(schema: TableSchema, graph: Graph, n_rows: int) -> int:
     """Return about what a table of so many rows takes, and a copy of a step's."""
     total = 0
     degree = graph.adj.nnz / max(graph.n_nodes, 1)
@@ -777,7 +709,7 @@ def _bytes(schema: Schema, graph: Graph, n_rows: int) -> int:
         if block.startswith("adjacency"):
             full = int(8 * graph.adj.nnz * share)
         elif not isinstance(graph.x, np.ndarray) and width == graph.n_features:
-            filled = 8 * graph.x.nnz * share * (1 if block == "own" else degree)
+            filled = 8 * graph.x.nnz * share * (1 if block == "ego" else degree)
             full = min(full, int(filled))
         total += full
     return 2 * total
@@ -798,10 +730,10 @@ def build_input(
     scaler: Scaler,
     names: tuple[str, ...],
     device: torch.device,
-    schema: Schema | None = None,
+    schema: TableSchema | None = None,
     drawn: Drawn = ALL,
     *,
-    maskable: bool = False,
+    recount: bool = False,
     wanted: NDArray[np.int64] | None = None,
 ) -> Input:
     """Return what a module takes as `x`: scaled features, labels, or a table of both.
@@ -822,40 +754,27 @@ def build_input(
         Of the table of a model that takes one.
     drawn
         How its rings are drawn.
-    maskable
-        Whether labels in the table are masked in training, or counted anew.
+    recount
+        Whether the model counts labels in the table anew.
     wanted
         The nodes whose rows of a table are enough, if a table of these may be made
         elsewhere (see `tables_by`); None is all.
     """
     if schema is not None:
+        classes = None if known is None else known.classes_in(graph, must=False)
         if made_elsewhere(graph, wanted):
             elsewhere = _ELSEWHERE[graph]
-            nodes = elsewhere.nodes
-            classes = np.full(graph.n_nodes, -1, dtype=np.int64)
-            if known is not None:
-                classes = known.classes_in(graph, must=False)
-            return table_maker(graph, drawn).build_some(
-                schema,
-                nodes,
-                lambda: SomeFeatures(graph, scaler, names, device).of(nodes),
-                scaling_key(scaler, names),
-                classes,
-                elsewhere.of(scaler, names, drawn),
-                device,
-                maskable=maskable,
-            )
-        seen = torch.zeros(graph.n_nodes, len(schema.classes), device=device)
-        if known is not None:
-            seen = known.one_hot(graph, device, must=False)
+            rows = elsewhere.table(schema, scaler, names, drawn, classes)
+            blocks = {name: to_tensor(part, device) for name, part in rows.items()}
+            return FeatureTable(blocks, nodes=elsewhere.nodes, n_nodes=graph.n_nodes)
         given = align_features(graph, names)
-        scale = _bounded(graph, scaler, given, names)
-        return table_maker(graph, drawn).build(
+        return feature_builder(graph, drawn).table(
             schema,
-            scale(given),
-            scaling_key(scaler, names),
-            seen,
-            maskable=maskable,
+            _bounded(graph, scaler, given, names)(given),
+            classes,
+            key=scaling_key(scaler, names),
+            device=device,
+            recount=recount,
         )
     if known is not None:
         return known.one_hot(graph, device)
@@ -892,7 +811,7 @@ class SomeFeatures:
         self._places, self._device = _places(graph, names), device
         self.shape = (graph.n_nodes, len(names))
 
-    def of(self, index: NDArray[np.int64]) -> Features:
+    def __getitem__(self, index: NDArray[np.int64]) -> Features:
         """Return the rows of some nodes, scaled, [m, F]."""
         given: Features = self._graph.x[index]
         if self._places is not None:
@@ -907,9 +826,9 @@ class SomeFeatures:
         """
         x = self._graph.x
         if len(index) * x.shape[1] <= MANY or self._places is not None:
-            return to_tensor(self.of(index), self._device)
+            return to_tensor(self[index], self._device)
         if not isinstance(x, np.ndarray):
-            return to_tensor(self.of(index), self._device)
+            return to_tensor(self[index], self._device)
         scale = _bounded(self._graph, self._scaler, x, self._names)
         return MappedFeatures(x, scale, self._device, index)
 

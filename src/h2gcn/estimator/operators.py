@@ -5,7 +5,7 @@ Of a few nodes they are made for these alone, where that takes less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,8 +21,8 @@ from h2gcn.estimator.inputs import (
     KnownLabels,
     Scaler,
     SomeFeatures,
+    feature_builder,
     scaling_key,
-    table_maker,
 )
 from h2gcn.estimator.parameters import (
     CheckedFit,
@@ -30,9 +30,9 @@ from h2gcn.estimator.parameters import (
     estimate_work,
     spec_of,
 )
+from h2gcn.features import FeatureTable, LazyTable, TableSchema, walk_extent
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ModelSpec, NodeModule, find_model
-from h2gcn.ring_table import Schema, SomeRows, table_rules
 from h2gcn.rings import (
     CAPPED,
     IN_MEMORY,
@@ -392,7 +392,7 @@ def are_few(
     graph: Graph,
     spec: ModelSpec,
     module: NodeModule,
-    schema: Schema | None,
+    schema: TableSchema | None,
     nodes: NDArray[np.int64],
 ) -> bool:
     """Return whether some nodes are better computed alone than with all others.
@@ -418,7 +418,7 @@ def are_few(
     near = NeighborIndex.from_graph(graph)
     if len(nodes) > SHARE * near.n:
         return False
-    steps, hop = (0, 0) if schema is None else table_rules(schema)
+    steps, hop = (0, 0) if schema is None else walk_extent(schema)
     ways: tuple[str, ...] = ("ring",)
     if spec.rows:
         # A table beside operators is looked at for the nodes alone.
@@ -488,7 +488,7 @@ def rows_of_input(
     scaler: Scaler,
     names: tuple[str, ...],
     device: torch.device,
-    schema: Schema | None,
+    schema: TableSchema | None,
     drawn: Drawn,
     wanted: NDArray[np.int64] | None,
 ) -> HasRows:
@@ -504,29 +504,12 @@ def rows_of_input(
     features = SomeFeatures(graph, scaler, names, device)
     if schema is None:
         return features
-    return SomeRows(
-        table_maker(graph, drawn),
-        NeighborIndex.from_graph(graph),
-        schema,
-        features.of,
-        scaling_key(scaler, names),
-        _labels(graph, known, len(schema.classes), device),
-        device,
-        wanted,
-    )
+    builder, key = feature_builder(graph, drawn), scaling_key(scaler, names)
+    builder.check(schema)
 
+    def build(index: NDArray[np.int64], blocks: tuple[str, ...] | None) -> FeatureTable:
+        classes = None if known is None else known.classes_in(graph, must=False)
+        part = schema if blocks is None else schema.select(blocks)
+        return builder.table(part, features, classes, index, key=key, device=device)
 
-def _labels(
-    graph: Graph, known: KnownLabels | None, n_classes: int, device: torch.device
-) -> Callable[[NDArray[np.int64]], Tensor]:
-    """Return what gives one-hot labels of some nodes."""
-
-    def rows(index: NDArray[np.int64]) -> Tensor:
-        found = torch.zeros(len(index), n_classes, device=device)
-        if known is not None:
-            classes = known.classes_in(graph, must=False)[index]
-            there = np.flatnonzero(classes >= 0)
-            found[there, classes[there]] = 1.0
-        return found
-
-    return rows
+    return LazyTable(build, (graph.n_nodes, schema.width), wanted)

@@ -30,6 +30,7 @@ from h2gcn._validation import (
 )
 from h2gcn.diagnosis import misleading
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
+from h2gcn.features import TableSchema, farthest_ring, parse_blocks
 from h2gcn.graph import (
     Features,
     Graph,
@@ -38,7 +39,6 @@ from h2gcn.graph import (
     stratified_split,
 )
 from h2gcn.models import MODELS, ModelSpec, NodeModule, build_model, find_model
-from h2gcn.ring_table import Schema, check_recipe, farthest_ring
 from h2gcn.rings import (
     LARGE_BYTES,
     MAX_NEIGHBORS,
@@ -236,7 +236,7 @@ def _lift(params: Params) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def input_width(
-    params: Params, n_features: int, n_classes: int, schema: Schema | None
+    params: Params, n_features: int, n_classes: int, schema: TableSchema | None
 ) -> int | tuple[int, ...]:
     """Return the columns of a model's input, of each block where it is a table.
 
@@ -324,7 +324,7 @@ def far_hops(params: Params) -> int:
     hops = operator_hops(spec)
     if spec.inputs == "table":
         recipe = spec.table or resolve_params(params)["options"]["table"]
-        hops = max(hops, farthest_ring(check_recipe(recipe)))
+        hops = max(hops, farthest_ring(parse_blocks(recipe)))
     return hops
 
 

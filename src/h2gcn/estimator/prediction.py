@@ -14,10 +14,10 @@ from torch import Tensor
 
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
+from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import Graph, slices
 from h2gcn.io import listed
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import (
     HasRows,
@@ -307,7 +307,7 @@ def logits_in_blocks(
     reach = module.reach
     module.eval()
     # Of a table that has not all rows, those that it has are asked for.
-    partly = isinstance(x, TableInput) and x.nodes is not None
+    partly = isinstance(x, FeatureTable) and x.nodes is not None
     if partly or (block_size is not None and block_size < n and reach is not None):
         yield from logits_of_some(
             module, x, matrices, wanted, size, device, small=small

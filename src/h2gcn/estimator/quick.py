@@ -189,7 +189,7 @@ def _predict(
     return np.concatenate(logits), note
 
 
-_BLOCKS = {"own": 1, "rings": 2, "ring1": 1, "out": 1, "in": 1, "directions": 6}
+_BLOCKS = {"ego": 1, "rings": 2, "ring1": 1, "out": 1, "in": 1, "directions": 6}
 """How many blocks as wide as the features a part of a recipe has."""
 
 

@@ -24,6 +24,7 @@ from h2gcn.estimator.inputs import KnownLabels, KnownLabelsJson, Scaler, Seen
 from h2gcn.estimator.outputs import Calibration
 from h2gcn.estimator.parameters import SCALINGS
 from h2gcn.exceptions import InputError
+from h2gcn.features import TableSchema
 from h2gcn.io import (
     Count,
     TableOptions,
@@ -38,7 +39,6 @@ from h2gcn.io import (
     resolved,
 )
 from h2gcn.models import NodeModule, tensor_problem
-from h2gcn.ring_table import Schema
 from h2gcn.training import (
     OF_THE_MACHINE,
     Sha256,
@@ -163,7 +163,7 @@ class SavedModel:
     scaler: Scaler
     weights: dict[str, torch.Tensor]
     known_labels: KnownLabels | None
-    schema: Schema | None
+    schema: TableSchema | None
     seen: Seen | None
     calibration: Calibration | None
     best_epoch: int
@@ -490,13 +490,13 @@ def _read_member(path: Path, whole: ModelJson, entry: MemberJson) -> SavedMember
     return SavedMember(entry.name, entry.weight, entry.temperature, model)
 
 
-def _schema(manifest: ModelJson, path: Path) -> Schema | None:
+def _schema(manifest: ModelJson, path: Path) -> TableSchema | None:
     """Return the table of a saved model that has one."""
     if manifest.table is None:
         return None
     features, classes = tuple(manifest.features), tuple(map(str, manifest.classes))
     try:
-        return Schema.from_json(manifest.table, features, classes)
+        return TableSchema.from_json(manifest.table, features, classes)
     except InputError as error:
         raise error.at(str(path / MANIFEST)) from None
 

@@ -542,7 +542,7 @@ _ON_TABLES: dict[str, list[Axes]] = {
     "ica": [
         {
             "base": ("logistic", "boosted-trees"),
-            "table": ("own+labels.ring1", "own+labels.ring1+labels.ring2"),
+            "table": ("ego+labels.ring1", "ego+labels.ring1+labels.ring2"),
         }
     ],
 }

@@ -514,6 +514,10 @@ class Graph:
             data[f"{part}_mask"] = mask[:, 0] if len(self.splits) == 1 else mask
         return data
 
+    def __deepcopy__(self, memo: object) -> Graph:
+        """Return the graph itself, which nothing changes: `clone` keeps it."""
+        return self
+
     def __repr__(self) -> str:
         return (
             f"Graph({self.name!r}: {self.n_nodes} nodes, {self.n_edges} edges, "

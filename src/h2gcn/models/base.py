@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_integer
+from h2gcn.features import FeatureTable, Input, TableSchema
 from h2gcn.graph import CSR, Graph
-from h2gcn.ring_table import Input, Schema, TableInput
 from h2gcn.rings import RowRule, exact_rings, is_weighted
 from h2gcn.sparse import LinearMap, Operator, Propagation, WeightedOperator, dropout
 
@@ -155,9 +155,6 @@ class NodeModule(nn.Module):
     self_loops
         Whether a node may be in its own neighbourhoods. A forecast of memory counts
         such entries.
-    label_masking
-        The share of known labels that a training step hides, of a module that takes
-        a table.
     drops_input
         Whether a step may hold a dropped copy of the input. A forecast of memory
         counts it, with its mask.
@@ -171,7 +168,6 @@ class NodeModule(nn.Module):
     self_loops: bool = True
     drops_input: bool = True
     renumbers: bool = False
-    label_masking: float = 0.0
     best_iteration: int = 0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
@@ -460,8 +456,8 @@ class ModelSpec:
         that its option `table` names.
     seeds
         Whether a model that takes a table is given the training labels themselves too
-        (`TableInput.known`), and how blocks of labels are counted: it spreads them, or
-        counts them anew with labels that it guessed.
+        (`FeatureTable.labels`), and how blocks of labels are counted: it
+        spreads them, or counts them anew with labels that it guessed.
     defaults
         Options whose default is another than the module's.
     at_once
@@ -571,7 +567,7 @@ class ModelSpec:
             if name not in SIZES and name not in self.fixed
         }
 
-    def takes_labels(self, schema: Schema | None) -> bool:
+    def takes_labels(self, schema: TableSchema | None) -> bool:
         """Return whether training labels are part of what it sees.
 
         Parameters
@@ -653,7 +649,7 @@ def drop(
 
 def input_rows(x: Input, index: NDArray[np.int64]) -> Numbers | CSR:
     """Return some rows of an input in double precision, [m, F]; sparse ones stay so."""
-    if isinstance(x, TableInput):
+    if isinstance(x, FeatureTable):
         return x.rows(index).dense().astype(np.float64)
     if isinstance(x, Tensor):
         rows = x[torch.from_numpy(index).to(x.device)]

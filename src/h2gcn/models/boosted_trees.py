@@ -12,11 +12,11 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.models.base import ExactSum, Summand, dense_row, tensor_problem
 from h2gcn.models.closed_form import ABSENT, draw_seed, time_is_up
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.models.tree_text import rebuild_trees
-from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import Propagation
 
 Ints = NDArray[np.int64]
@@ -45,7 +45,7 @@ class BoostedTrees(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
+        Blocks, such as ego+ring1+labels; see `h2gcn.features.parse_blocks`.
     n_estimators
         Iterations, at most. Each adds one tree, with three classes and more a tree for
         each class.
@@ -62,13 +62,13 @@ class BoostedTrees(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "own+rings+directions+degrees+edges+labels",
+        table: str = "ego+rings+directions+degrees+edges+labels",
         n_estimators: int = 200,
         num_leaves: int = 15,
         learning_rate: float = 0.1,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_recipe(table)
+        parse_blocks(table)
         check_integer("n_estimators", n_estimators, 1, MAX_ITERATIONS)
         check_integer("num_leaves", num_leaves, 2, MAX_LEAVES)
         check_real("learning_rate", learning_rate, "(0, 1]")
@@ -90,7 +90,7 @@ class BoostedTrees(TableModule):
         import lightgbm
 
         del graph
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         y = labels.cpu().numpy()
         classes, target = np.unique(y, return_inverse=True)
         self.seen.zero_()
@@ -122,7 +122,7 @@ class BoostedTrees(TableModule):
         self._text = self._rebuilt(text.encode(), self.seen)
 
     def _held_out(
-        self, x: TableInput, classes: Ints, nodes: Ints, train: Any
+        self, x: FeatureTable, classes: Ints, nodes: Ints, train: Any
     ) -> list[Any]:
         """Return validation nodes of these classes as a data set, if there are any.
 
@@ -170,7 +170,7 @@ class BoostedTrees(TableModule):
         threads = torch.get_num_threads()
         return np.asarray(self._booster.predict(rows, num_threads=threads, **kwargs))
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
         rows = table_rows(x, graph).matrix()
         logits = np.full((rows.shape[0], self.out_channels), ABSENT, dtype=np.float32)
@@ -187,7 +187,7 @@ class BoostedTrees(TableModule):
         both ways, in the fractions in which training nodes do.
         """
         del graph
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         values = np.zeros((self.in_channels + 1, self.out_channels))
         values[-1, ~self.seen.cpu().numpy()] = ABSENT
         if self._text:

@@ -14,13 +14,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from h2gcn._validation import check_real
+from h2gcn.features import Input
 from h2gcn.models.base import NodeModule
 from h2gcn.models.label_propagation import (
     as_labels,
     check_label_channels,
     reached_nodes,
 )
-from h2gcn.ring_table import Input
 from h2gcn.sparse import LinearMap, Propagation
 
 __all__ = [

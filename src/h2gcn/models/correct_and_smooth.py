@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import FeatureTable
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, MAX_WIDTH
 from h2gcn.models.graphsage import mean_adjacency
 from h2gcn.models.label_propagation import log_shares
 from h2gcn.models.table_net import TableModule, TableNet, table_rows
-from h2gcn.ring_table import TableInput
 from h2gcn.rings import normalise
 from h2gcn.sparse import NO_GRAPH, Propagation
 
@@ -83,7 +83,7 @@ class CorrectAndSmooth(TableModule):
 
     Notes
     -----
-    Shapes: `x` a `TableInput` with the features [n, F] and the labels `known` [n, |Y|],
+    Shapes: `x` a `FeatureTable` with features [n, F] and `labels` [n, |Y|],
     the operators S and D⁻¹ A [n, n], logits [m, |Y|] of m
     target nodes. All weights are the base's, which is what epochs train.
     """
@@ -151,11 +151,11 @@ class CorrectAndSmooth(TableModule):
         spreading = 24 * self.out_channels * n_nodes
         return max(self.base.working_bytes(n_nodes, n_targets), spreading)
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the log-shares of the target nodes, [m, C]."""
         predicted = self.base(x, NO_GRAPH).softmax(dim=1)
-        start = self._corrected(predicted, x.known, graph)
-        start = torch.where(x.known.any(dim=1, keepdim=True), x.known, start)
+        start = self._corrected(predicted, x.labels, graph)
+        start = torch.where(x.labels.any(dim=1, keepdim=True), x.labels, start)
         s, _ = graph.matrices
         scores = start
         for _ in range(self.steps):
@@ -205,7 +205,7 @@ class LinearTable(TableModule):
         """Return the weights that the L2 penalty acts on: not the bias."""
         return list(self.maps)
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
         logits = self.bias
         blocks = table_rows(x, graph).blocks.values()

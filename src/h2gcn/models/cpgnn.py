@@ -7,11 +7,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes
 from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings
 from h2gcn.sparse import Operator, Propagation
 

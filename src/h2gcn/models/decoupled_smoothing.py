@@ -12,6 +12,7 @@ from torch import Tensor
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
+from h2gcn.features import Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule
 from h2gcn.models.label_propagation import (
@@ -21,7 +22,6 @@ from h2gcn.models.label_propagation import (
     reached_nodes,
     sum_of_shares,
 )
-from h2gcn.ring_table import Input
 from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["DecoupledSmoothing", "weighted_adjacency"]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -23,7 +24,6 @@ from h2gcn.models.base import (
 )
 from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Propagation
 
@@ -75,7 +75,7 @@ class Agreement(nn.Module):
 
     def forward(self, x: Input, pairs: Tensor) -> Tensor:
         """Return z of some pairs, [m], which are columns of node numbers, [2, m]."""
-        assert not isinstance(x, TableInput)
+        assert not isinstance(x, FeatureTable)
         hidden = ACTIVATIONS[self.activation](x @ self.embedding + self.embedding_bias)
         return (
             pair_distances(hidden, hidden, pairs) @ self.output[:, 0] + self.output_bias

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn.features import Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -21,7 +22,6 @@ from h2gcn.models.base import (
     follow,
     input_rows,
 )
-from h2gcn.ring_table import Input
 from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Propagation, WeightedOperator
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import Input
 from h2gcn.models.base import (
     ACTIVATIONS,
     MAX_STEPS,
@@ -18,7 +19,6 @@ from h2gcn.models.base import (
     drop,
     soft_cross_entropy,
 )
-from h2gcn.ring_table import Input
 from h2gcn.sparse import Operator, Propagation
 
 __all__ = ["GMNN"]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
+from h2gcn.features import Input
 from h2gcn.models.base import (
     ACTIVATIONS,
     ExactSum,
@@ -18,7 +19,6 @@ from h2gcn.models.base import (
     follow,
     input_rows,
 )
-from h2gcn.ring_table import Input
 from h2gcn.sparse import Operator, Propagation, dropout
 
 __all__ = ["GPRGNN"]

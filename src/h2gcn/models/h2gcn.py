@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.features import Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -22,7 +23,6 @@ from h2gcn.models.base import (
     follow,
     input_rows,
 )
-from h2gcn.ring_table import Input
 from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import (
     Input as Features,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,11 +12,11 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.models.boosted_trees import BoostedTrees
 from h2gcn.models.label_propagation import TIE
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.table_net import TableModule
-from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import NO_GRAPH, Propagation
 
 MAX_ROUNDS = 1000
@@ -66,8 +65,8 @@ class IterativeClassification(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Blocks of labels nearby, with own features or without: own+labels.ring1, or
-        own+labels.ring1+labels.ring2; see `h2gcn.ring_table.check_recipe`.
+        Blocks of labels nearby, with own features or without: ego+labels.ring1, or
+        ego+labels.ring1+labels.ring2; see `h2gcn.features.parse_blocks`.
     base
         f, "logistic" (`BlockLogistic`) or "boosted-trees" (`BoostedTrees`).
     rounds
@@ -79,7 +78,7 @@ class IterativeClassification(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "own+labels.ring1",
+        table: str = "ego+labels.ring1",
         base: str = "logistic",
         rounds: int = 10,
     ) -> None:
@@ -102,17 +101,17 @@ class IterativeClassification(TableModule):
         self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
     ) -> None:
         """Fit the classifier to the training nodes."""
-        assert isinstance(x, TableInput)
-        self.base.initialise(_with_labels(x, x.known), graph, labels, index)
+        assert isinstance(x, FeatureTable)
+        self.base.initialise(_with_labels(x, x.labels), graph, labels, index)
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
-        known = x.known.any(dim=1, keepdim=True)
-        labels = x.known
+        known = x.labels.any(dim=1, keepdim=True)
+        labels = x.labels
         logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
         for _ in range(self.rounds):
             guessed = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
-            before, labels = labels, torch.where(known, x.known, guessed.to(x.known))
+            before, labels = labels, torch.where(known, x.labels, guessed.to(x.labels))
             if torch.equal(before, labels):
                 break
             logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
@@ -130,9 +129,9 @@ class IterativeClassification(TableModule):
 
 def _check_table(table: str) -> str:
     """Return a recipe of own features and labels nearby, or raise."""
-    blocks = check_recipe(table)
+    blocks = parse_blocks(table)
     labels = [block for block in blocks if block.startswith("labels.")]
-    if not labels or set(blocks) - {"own", *labels}:
+    if not labels or set(blocks) - {"ego", *labels}:
         raise InputError(
             "must be labels nearby, such as labels.ring1, with own features or without",
             param="table",
@@ -141,16 +140,18 @@ def _check_table(table: str) -> str:
     return table
 
 
-def _with_labels(x: TableInput, labels: Tensor) -> TableInput:
+def _with_labels(x: FeatureTable, labels: Tensor) -> FeatureTable:
     """Return a table whose blocks of labels are the shares of these, [n, C].
 
     Their last column, how many labels there are, is zero: once all are predicted there
     are many more than the classifier was fitted to.
     """
-    shares = {name: counts.columns(labels) for name, counts in x.labels.items()}
-    for columns in shares.values():
+    table = x.with_labels(labels)
+    for name in table.counters:
+        columns = table.blocks[name]
+        assert isinstance(columns, Tensor)
         columns[:, -1] = 0
-    return replace(x, blocks={**x.blocks, **shares})
+    return table
 
 
 def _level_ties(logits: Tensor) -> Tensor:

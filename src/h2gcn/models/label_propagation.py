@@ -10,9 +10,9 @@ from torch import Tensor
 
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
-from h2gcn.ring_table import Input, TableInput
 from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Operator, Propagation
 
@@ -49,7 +49,7 @@ def check_label_channels(in_channels: int, out_channels: int) -> None:
 
 def as_labels(x: Input, n_classes: int) -> Tensor:
     """Return the labels as a dense tensor, [n, C]."""
-    assert not isinstance(x, TableInput)
+    assert not isinstance(x, FeatureTable)
     return x @ torch.eye(n_classes, device=x.device)
 
 

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
+from h2gcn.features import Input
 from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, Summand
 from h2gcn.models.compatibility import CompatibilityModule
 from h2gcn.models.label_propagation import as_labels, contributions, level_ties
-from h2gcn.ring_table import Input
 from h2gcn.rings import is_weighted
 from h2gcn.sparse import Operator, Propagation
 

@@ -13,11 +13,11 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from h2gcn._validation import check_real
+from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.graph import CSR
 from h2gcn.models.base import ExactSum, Summand, dense_row
 from h2gcn.models.closed_form import ABSENT, draw_seed, one_blas_thread, time_is_up
 from h2gcn.models.table_net import TableModule, table_rows
-from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import Propagation
 
 Floats = NDArray[np.float64]
@@ -47,7 +47,7 @@ class LogisticTable(TableModule):
     in_channels, out_channels
         Columns of each block of the table, and number of classes.
     table
-        Blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
+        Blocks, such as ego+ring1+labels; see `h2gcn.features.parse_blocks`.
     C
         Inverse of the penalty's weight; 0 chooses it by folds of the training nodes.
     """
@@ -62,11 +62,11 @@ class LogisticTable(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "own+rings+directions+degrees+edges+labels",
+        table: str = "ego+rings+directions+degrees+edges+labels",
         C: float = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_recipe(table)
+        parse_blocks(table)
         check_real("C", C, "[0, inf)")
         self.table, self.C = table, C
         self.register_buffer("weight", torch.zeros(self.in_channels, out_channels))
@@ -80,7 +80,7 @@ class LogisticTable(TableModule):
     ) -> None:
         """Fit it to the training nodes."""
         del graph
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         rows = x.rows(index.cpu().numpy()).matrix().astype(np.float64)
         mean, deviation = _moments(rows)
         varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
@@ -99,7 +99,7 @@ class LogisticTable(TableModule):
         """Return D for each column, [D]: how many columns share its penalty."""
         return np.full(len(varies), varies.sum(), dtype=np.int64)
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
         weight = self.scale[:, None] * self.weight
         logits = self.bias - self.mean @ weight
@@ -111,7 +111,7 @@ class LogisticTable(TableModule):
     def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
         """Return the logits as a sum over columns, each against its training mean."""
         del graph
-        assert isinstance(x, TableInput)
+        assert isinstance(x, FeatureTable)
         weight, bias, mean, scale = (
             values.cpu().numpy().astype(np.float64)
             for values in (self.weight, self.bias, self.mean, self.scale)

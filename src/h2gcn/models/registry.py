@@ -306,7 +306,7 @@ MODELS: dict[str, ModelSpec] = {
         seeds=True,
         local=False,  # errors are scaled by their mean over all training nodes
         matrices=2,
-        table="own",
+        table="ego",
     ),
     "ica": replace(
         _table(
@@ -321,7 +321,7 @@ MODELS: dict[str, ModelSpec] = {
     "ring-table": _table(
         "own features, rings, directions, degrees and labels nearby, gated",
         "D1 D2 D3",
-        table="own+rings+directions+degrees+edges+labels",
+        table="ego+rings+directions+degrees+edges+labels",
         gate=True,
         norm="l2",
         rates={"learning_rate": 0.01, "l2": 1e-5},
@@ -330,7 +330,7 @@ MODELS: dict[str, ModelSpec] = {
         "own features and smoothed ones side by side, an activation on each",
         "D3",
         "Frasca et al. 2020",
-        table="own+loops1+loops2+loops3",
+        table="ego+loops1+loops2+loops3",
         early=True,
         rates={"learning_rate": 0.01, "l2": 1e-5},
     ),
@@ -338,7 +338,7 @@ MODELS: dict[str, ModelSpec] = {
         "powers of the graph with and without self-loops, gated",
         "D1 D2 D3",
         "Maurya et al. 2022",
-        table="own+power1+loops1+power2+loops2+power3+loops3",
+        table="ego+power1+loops1+power2+loops2+power3+loops3",
         gate=True,
         norm="l2",
         rates={"learning_rate": 0.01, "l2": 5e-5},
@@ -348,7 +348,7 @@ MODELS: dict[str, ModelSpec] = {
         "D1 D3",
         "Rubio-Madrigal and Burkholz 2026",
         table="+".join(
-            ["own"]
+            ["ego"]
             + [f"hop{k}.{r}" for k in (1, 2) for r in ("mean", "sum", "max", "min")]
         ),
         join="sum",
@@ -360,7 +360,7 @@ MODELS: dict[str, ModelSpec] = {
         "powers of the graph, layer norm and activation on each",
         "D1 D3",
         "Gu et al. 2024",
-        table="own+power1+power2+power3+power4",
+        table="ego+power1+power2+power3+power4",
         norm="layer",
         early=True,
         input_dropout=0.5,
@@ -370,7 +370,7 @@ MODELS: dict[str, ModelSpec] = {
         "own features and the adjacency row, each by a map of its own",
         "D1",
         "Lim et al. 2021",
-        table="own+adjacency",
+        table="ego+adjacency",
         join="skip",
         layers=2,
         rates={"learning_rate": 0.01, "l2": 5e-4},

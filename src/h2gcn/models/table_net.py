@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.models.base import (
     ACTIVATIONS,
     MAX_WIDTH,
@@ -22,7 +23,6 @@ from h2gcn.models.base import (
     dense_row,
     drop,
 )
-from h2gcn.ring_table import Input, TableInput, check_recipe
 from h2gcn.sparse import NO_GRAPH, Propagation, dropout
 
 __all__ = ["TableModule", "TableNet"]
@@ -74,7 +74,7 @@ class TableModule(NodeModule):
         return 12 * columns * n_targets
 
 
-def table_rows(x: TableInput, graph: Propagation) -> TableInput:
+def table_rows(x: FeatureTable, graph: Propagation) -> FeatureTable:
     """Return the rows of a table that are wanted."""
     if graph.index is None:
         return x
@@ -109,7 +109,7 @@ class TableNet(TableModule):
     out_channels
         Number of classes.
     table
-        Which blocks, such as own+ring1+labels; see `h2gcn.ring_table.check_recipe`.
+        Which blocks, such as ego+ring1+labels; see `h2gcn.features.parse_blocks`.
     hidden_channels
         Width of each map.
     layers
@@ -129,8 +129,6 @@ class TableNet(TableModule):
         Dropped share of the table's entries, while training.
     dropout
         Dropped share before each map of the read-out.
-    label_masking
-        The share of training labels that a step does not see.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class TableNet(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "own+rings+degrees+labels",
+        table: str = "ego+rings+degrees+labels",
         hidden_channels: int = 64,
         layers: int = 1,
         gate: bool = False,
@@ -148,10 +146,9 @@ class TableNet(TableModule):
         early: bool = False,
         input_dropout: float = 0.0,
         dropout: float = 0.5,
-        label_masking: float = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_recipe(table)
+        parse_blocks(table)
         check_bool("gate", gate)
         check_bool("early", early)
         check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
@@ -162,13 +159,11 @@ class TableNet(TableModule):
         for name, share in (
             ("input_dropout", input_dropout),
             ("dropout", dropout),
-            ("label_masking", label_masking),
         ):
             check_real(name, share, "[0, 1)")
         self.table, self.hidden_channels, self.norm = table, hidden_channels, norm
         self.join, self.activation, self.early = join, activation, early
         self.input_dropout, self.dropout = input_dropout, dropout
-        self.label_masking = label_masking
         count, width = len(self.widths), hidden_channels
         self.maps = nn.ParameterList(_glorot(columns, width) for columns in self.widths)
         self.shifts = nn.Parameter(torch.zeros(count, width))
@@ -182,11 +177,9 @@ class TableNet(TableModule):
         sizes = [joined, *[width] * (layers - 1), out_channels]
         self.readout = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
 
-    def forward(self, x: TableInput, graph: Propagation) -> Tensor:
+    def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
         rows = table_rows(x, graph)
-        if self.training:
-            rows = rows.masked(self.label_masking)
         act = ACTIVATIONS[self.activation]
         parts = self._parts(rows)
         if self.join == "concat":
@@ -206,7 +199,7 @@ class TableNet(TableModule):
         logits: Tensor = z
         return logits
 
-    def _parts(self, rows: TableInput) -> list[Tensor]:
+    def _parts(self, rows: FeatureTable) -> list[Tensor]:
         """Return what each block becomes before all are joined, [m, p] each."""
         act = ACTIVATIONS[self.activation]
         parts = []
@@ -228,14 +221,12 @@ class TableNet(TableModule):
         columns, whatever joins the blocks.
         """
         del graph
-        assert isinstance(x, TableInput)
-        row = TableInput(
+        assert isinstance(x, FeatureTable)
+        row = FeatureTable(
             {
                 name: torch.from_numpy(dense_row(block, node))[None, :]
                 for name, block in x.blocks.items()
-            },
-            {},
-            x.known.cpu(),
+            }
         )
         exact = deepcopy(self).cpu().double().eval()
         if self.activation == "none" and self.norm == "none":
@@ -257,7 +248,7 @@ class TableNet(TableModule):
         )
         return ExactSum(tuple(sums), how)
 
-    def _linear_sum(self, row: TableInput) -> ExactSum:
+    def _linear_sum(self, row: FeatureTable) -> ExactSum:
         """Return the sum over columns of a net without norm and activation."""
         blocks = {
             name: torch.zeros(block.shape, dtype=torch.float64, requires_grad=True)

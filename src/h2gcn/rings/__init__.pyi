@@ -36,4 +36,5 @@ from .rings import (
     normalise as normalise,
     ring_rows as ring_rows,
     ring_sizes as ring_sizes,
+    row_blocks as row_blocks,
 )

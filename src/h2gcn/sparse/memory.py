@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from h2gcn.exceptions import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
 __all__ = [

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input, TableInput
 from h2gcn.sparse import NO_GRAPH, LinearMap, Operator, Propagation, StepCache
 
 __all__ = [
@@ -219,7 +219,7 @@ def _whole_graph(
     position: NDArray[np.int64] | None,
     cache: StepCache | None,
 ) -> Subgraph:
-    if isinstance(x, TableInput) and not matrices:
+    if isinstance(x, FeatureTable) and not matrices:
         return Subgraph(x.rows(index), NO_GRAPH, index)
     node_ids = torch.from_numpy(index).to(device)
     local = node_ids

@@ -17,9 +17,9 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
+from h2gcn.features import Input
 from h2gcn.graph import CSR, Split
 from h2gcn.models import NodeModule
-from h2gcn.ring_table import Input
 from h2gcn.sparse import LinearMap, Operator, Propagation, StepCache
 from h2gcn.training.batches import Subgraph
 

@@ -19,9 +19,9 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
+from h2gcn.features import Input
 from h2gcn.graph import Split
 from h2gcn.models import NodeModule, Phase
-from h2gcn.ring_table import Input
 from h2gcn.sparse import (
     LinearMap,
     Propagation,

@@ -10,8 +10,8 @@ from threading import Lock, local
 import torch
 from torch import Tensor
 
+from h2gcn.features import FeatureTable
 from h2gcn.graph import Graph
-from h2gcn.ring_table import TableInput
 from h2gcn.sparse import Operator
 
 __all__ = ["is_small", "threads_for"]
@@ -65,6 +65,6 @@ def _entries(factor: object) -> float:
     """Return the stored entries of a matrix in memory; all others are large."""
     if isinstance(factor, Tensor):
         return factor.numel()
-    if isinstance(factor, TableInput):
+    if isinstance(factor, FeatureTable):
         return factor.entries
     return factor.scipy.nnz if isinstance(factor, Operator) else inf

@@ -1,0 +1,125 @@
+"""Neighborhood features as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from h2gcn.exceptions import InputError
+from h2gcn.features.builder import FeatureBuilder
+from h2gcn.graph import CSR, Graph
+
+__all__ = ["RingFeatures"]
+
+
+class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Neighborhood columns of nodes, for any scikit-learn classifier.
+
+    X are node numbers of `graph`, [m] or [m, 1]. The labels passed to `fit` are the
+    only ones that the columns count, and no row counts the node's own: so it can be
+    cross-validated in a pipeline.
+
+    Parameters
+    ----------
+    graph
+        The graph. Its own labels and splits are not read. `clone` keeps the same graph.
+    blocks
+        Which columns, see `h2gcn.features.parse_blocks`. Blocks that the graph cannot
+        fill are left out, and so are labels after `fit` without y.
+    max_neighbors
+        Sample at most so many members of rings beyond the first; default all.
+    random_state
+        Seed of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> graph = Graph(x=[[1.0], [2.0], [4.0]], adj=path)
+    >>> RingFeatures(graph, "ego+ring1").fit_transform([0, 1])
+    array([[1. , 2. ],
+           [2. , 2.5]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        blocks: str = "ego+rings+degrees+edges+labels",
+        *,
+        max_neighbors: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.graph = graph
+        self.blocks = blocks
+        self.max_neighbors = max_neighbors
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Learn which labels are known.
+
+        Parameters
+        ----------
+        X
+            The training nodes.
+        y
+            Their labels, [m]; default none are known.
+        """
+        if not isinstance(self.graph, Graph):
+            raise InputError("must be a Graph", param="graph", value=self.graph)
+        nodes = self._node_numbers(X, reset=True)
+        self.labels_ = np.full(self.graph.n_nodes, -1, dtype=np.int64)
+        schema = self._builder().schema(self.blocks, labels=y is not None)
+        if y is not None:
+            labels = np.asarray(y)
+            if labels.shape != nodes.shape:
+                raise InputError(
+                    f"must be one label for each of {len(nodes)} nodes", param="y"
+                )
+            self.classes_, self.labels_[nodes] = np.unique(labels, return_inverse=True)
+            schema = replace(schema, classes=tuple(map(str, self.classes_)))
+            widths = [
+                schema.expected_width(block) if block.kind == "labels" else width
+                for block, width in schema.parsed()
+            ]
+            schema = replace(schema, widths=tuple(widths))
+        self.schema_ = schema
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32] | CSR:
+        """Return the columns of some nodes, [m, width]; CSR where that is smaller."""
+        check_is_fitted(self)
+        nodes = self._node_numbers(X, reset=False)
+        table = self._builder().table(self.schema_, self.graph.x, self.labels_, nodes)
+        return table.matrix()
+
+    def get_feature_names_out(
+        self,
+        input_features: Any = None,  # noqa: ARG002
+    ) -> NDArray[Any]:
+        """Return the names of the columns; `input_features` is not used."""
+        check_is_fitted(self)
+        return np.array(
+            self.schema_.column_names(self.graph.node_ids.tolist()), dtype=object
+        )
+
+    def _builder(self) -> FeatureBuilder:
+        seed = self.random_state
+        return FeatureBuilder(self.graph, None, self.max_neighbors, seed)
+
+    def _node_numbers(self, X: ArrayLike, *, reset: bool) -> NDArray[np.int64]:
+        column = validate_data(self, X, reset=reset, ensure_2d=False, dtype=None)
+        rule = f"must be node numbers from 0 to {self.graph.n_nodes - 1}, [m] or [m, 1]"
+        if column.ndim != 1 and column.shape[1:] != (1,):
+            raise InputError(rule, param="X", value=column.shape)
+        given = column.reshape(-1)
+        if given.dtype.kind not in "iuf" or (given % 1 != 0).any():
+            raise InputError(rule, param="X", value=given)
+        outside = given[(given < 0) | (given >= self.graph.n_nodes)]
+        if outside.size:
+            raise InputError(rule, param="X", value=outside[0].item())
+        return np.asarray(given, dtype=np.int64)

@@ -479,7 +479,7 @@ def test_options_out_of_range_are_refused(
 ) -> None:
     with refused(**only(options)):
         module((3,), 2, **options)
-    with pytest.raises(InputError, match="no block 'me'"):
+    with pytest.raises(InputError, match="no feature block 'me'"):
         module((3,), 2, table="me")
 
 

@@ -1,7 +1,6 @@
 from .neighbors import (
     ComputedOperator as ComputedOperator,
     NeighborIndex as NeighborIndex,
-    RowRule as RowRule,
     distinct as distinct,
 )
 from .plan import (
@@ -37,3 +36,4 @@ from .rings import (
     ring_rows as ring_rows,
     ring_sizes as ring_sizes,
 )
+from .rules import RowRule as RowRule, build_matrices as build_matrices

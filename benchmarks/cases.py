@@ -64,7 +64,7 @@ class Case:
     ) -> None:
         self.graph, self.split, self.layout = graph, graph.splits[0], layout
         self.features = fit_scaler("auto", graph.x, self.split.train)(graph.x)
-        self.rings = find_model(model).operators(graph.adj)
+        self.rings = find_model(model).build_matrices(graph.adj)
         torch.manual_seed(0)
         options = {"dropout": dropout, "hidden_channels": HIDDEN}
         module = build_model(model, graph.n_features, graph.n_classes, options)

@@ -89,9 +89,9 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
     steps, hop = 0, 0
     if classifier.schema_ is not None:
         steps, hop = walk_extent(classifier.schema_)
-    elif spec.rows and classifier.module_ is not None:
+    elif spec.rules and classifier.module_ is not None:
         steps = classifier.module_.reach or 0
-        hop = max(rule.hop for rule in spec.rows)
+        hop = max(rule.hop for rule in spec.rules)
     near = NeighborIndex.from_graph(graph)
     new = np.arange(graph.n_nodes - count, graph.n_nodes)
     inner = near.within(("ring",), new, max(steps - 1, 0) * hop)

@@ -137,7 +137,7 @@ def test_weights_need_edges_that_carry_something() -> None:
 
 def operators(name: str, graph: Graph) -> list[np.ndarray]:
     spec = find_model(name)
-    return [one.toarray() for one in spec.operators(spec.matrix_of(graph))]
+    return [one.toarray() for one in spec.build_matrices(spec.matrix_of(graph))]
 
 
 def test_only_the_first_ring_of_h2gcn_weighs() -> None:
@@ -204,8 +204,8 @@ def test_equal_weights_are_no_weights(name: str) -> None:
     plain = replace(equal, edge_weight=None)
     spec = find_model(name)
     for one, other in zip(
-        spec.operators(spec.matrix_of(equal)),
-        spec.operators(spec.matrix_of(plain)),
+        spec.build_matrices(spec.matrix_of(equal)),
+        spec.build_matrices(spec.matrix_of(plain)),
         strict=True,
     ):
         assert (one != other).nnz == 0

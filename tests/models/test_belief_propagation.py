@@ -14,7 +14,7 @@ from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models.belief_propagation import BeliefPropagation
-from h2gcn.models.cpgnn import plain_adjacency
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -34,7 +34,10 @@ not_converged = pytest.mark.filterwarnings(
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(a, symmetric=True) for a in plain_adjacency(adj))
+    return tuple(
+        Operator(a, symmetric=True)
+        for a in build_matrices([RowRule(scale="none")], adj)
+    )
 
 
 def one_hot(n: int, labels: Mapping[int, int], c: int = 3) -> Tensor:

@@ -13,11 +13,11 @@ from torch import Tensor
 from h2gcn import Graph, NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.features import FeatureTable
+from h2gcn.models import MODELS
 from h2gcn.models.base import NodeModule
 from h2gcn.models.correct_and_smooth import (
     CorrectAndSmooth,
     LinearTable,
-    correction_operators,
 )
 from h2gcn.models.table_net import TableNet
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
@@ -59,7 +59,7 @@ class Given(NodeModule):
 
 
 def correcting(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(a) for a in correction_operators(adj))
+    return tuple(Operator(a) for a in MODELS["correct-and-smooth"].build_matrices(adj))
 
 
 def table(n: int, known: Tensor, features: Tensor | None = None) -> FeatureTable:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning
-from h2gcn.models.decoupled_smoothing import DecoupledSmoothing, weighted_adjacency
+from h2gcn.models.decoupled_smoothing import DecoupledSmoothing
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -39,7 +40,10 @@ def random_adjacency(n: int, seed: int, *, weighted: bool = False) -> sp.csr_arr
 
 
 def spreading(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(a, symmetric=True) for a in weighted_adjacency(adj))
+    return tuple(
+        Operator(a, symmetric=True)
+        for a in build_matrices([RowRule(scale="none")], adj)
+    )
 
 
 def two_hop_weights(adj: sp.csr_array, variance: str) -> Matrix:

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.models.gam import GAM, Agreement, _sampled, convolution_and_pairs
+from h2gcn.models import MODELS
+from h2gcn.models.gam import GAM, Agreement, _sampled
 from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -33,7 +34,7 @@ def build(**options: object) -> GAM:
 
 
 def operators_of(adj: sp.csr_array = SEVEN) -> tuple[Operator, ...]:
-    return tuple(Operator(a, symmetric=True) for a in convolution_and_pairs(adj))
+    return tuple(Operator(a, symmetric=True) for a in MODELS["gam"].build_matrices(adj))
 
 
 def prepare(

@@ -202,7 +202,7 @@ def test_logits_are_those_of_the_formula(seed: int) -> None:
     torch.manual_seed(0)
     module = build_model("gdc", FEATURES, CLASSES, {"hidden_channels": 8} | options)
     spec = find_model("gdc").given(options)
-    operators = [Operator(matrix) for matrix in spec.operators(adj)]
+    operators = [Operator(matrix) for matrix in spec.build_matrices(adj)]
     x, s = features(n), dense_operator(adj, 0.2, n_kept(adj))
     w1, w2 = (w.detach().double().numpy() for w in (module.first, module.second))
     expected = s @ np.maximum(s @ x.double().numpy() @ w1, 0) @ w2

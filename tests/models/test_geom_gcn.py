@@ -9,7 +9,7 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.models import geom_gcn as geometry
-from h2gcn.models.geom_gcn import DIVISIONS, GeomGCN, embed, geometric_operators
+from h2gcn.models.geom_gcn import DIVISIONS, GeometricMatrices, GeomGCN, embed
 from h2gcn.sparse import Operator, Propagation, dropout
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -100,7 +100,7 @@ def build(dropout: float = 0.0, activation: str = "relu") -> GeomGCN:
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(matrix) for matrix in geometric_operators(adj))
+    return tuple(Operator(matrix) for matrix in GeometricMatrices()(adj))
 
 
 def features(n: int, seed: int = 2) -> Tensor:
@@ -114,7 +114,7 @@ def assert_same(logits: Tensor, expected: Matrix) -> None:
 
 @each("adj", GRAPHS.values(), ids=GRAPHS)
 def test_operators_are_the_divisions_of_both_neighbourhoods(adj: sp.csr_array) -> None:
-    matrices = geometric_operators(adj)
+    matrices = GeometricMatrices()(adj)
     assert len(matrices) == DIVISIONS == 9
     for matrix, expected in zip(matrices, divisions(adj), strict=True):
         assert matrix.shape == adj.shape
@@ -128,7 +128,7 @@ def test_operators_are_the_divisions_of_both_neighbourhoods(adj: sp.csr_array) -
 def test_divisions_are_disjoint_and_cover_the_graph_and_the_loops(
     adj: sp.csr_array,
 ) -> None:
-    binary = np.array([m.toarray() > 0 for m in geometric_operators(adj)])
+    binary = np.array([m.toarray() > 0 for m in GeometricMatrices()(adj)])
     together = binary.sum(axis=0)
     assert together.max() == 1
     np.testing.assert_array_equal(together, together.T)
@@ -142,7 +142,7 @@ def test_self_loops_and_stored_zeros_of_the_input_do_not_count() -> None:
     untidy = sp.csr_array(entries, shape=(6, 6))
     assert untidy.nnz == SIX.nnz + 3
     for one, other in zip(
-        geometric_operators(untidy), geometric_operators(SIX), strict=True
+        GeometricMatrices()(untidy), GeometricMatrices()(SIX), strict=True
     ):
         np.testing.assert_array_equal(one.toarray(), other.toarray())
 
@@ -151,8 +151,8 @@ def test_self_loops_and_stored_zeros_of_the_input_do_not_count() -> None:
 def test_renumbering_the_nodes_renumbers_the_operators(adj: sp.csr_array) -> None:
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(adj.shape[0])
-        permuted = geometric_operators(sp.csr_array(adj[order][:, order]))
-        for one, other in zip(permuted, geometric_operators(adj), strict=True):
+        permuted = GeometricMatrices()(sp.csr_array(adj[order][:, order]))
+        for one, other in zip(permuted, GeometricMatrices()(adj), strict=True):
             np.testing.assert_array_equal(
                 one.toarray(), other.toarray()[order][:, order]
             )
@@ -172,7 +172,7 @@ def test_a_graph_too_large_for_isomap_is_refused_at_once(
         match=r"geom-gcn embeds the graph by Isomap, .* for the 30 nodes of the "
         r"largest connected component; here it can do up to 9 nodes\. Instead, use h",
     ):
-        geometric_operators(path)
+        GeometricMatrices()(path)
 
 
 @each("adj", GRAPHS.values(), ids=GRAPHS)

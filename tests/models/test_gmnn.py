@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from h2gcn.models.gcn import renormalised_adjacency
 from h2gcn.models.gmnn import GMNN
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -29,7 +29,10 @@ def build(**options: object) -> GMNN:
 
 
 def operators_of(adj: sp.csr_array = SIX) -> tuple[Operator, ...]:
-    return tuple(Operator(a, symmetric=True) for a in renormalised_adjacency(adj))
+    return tuple(
+        Operator(a, symmetric=True)
+        for a in build_matrices([RowRule(self_loops=True)], adj)
+    )
 
 
 def network(

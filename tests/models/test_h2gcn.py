@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn.models import H2GCN, MODELS
-from h2gcn.models.h2gcn import ring_operators
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator
 from models.oracles import ORACLES, h2gcn
 from models.test_all_models import assert_close, dense, some_nodes
@@ -57,7 +57,7 @@ def test_three_rounds_over_three_rings():
     graph = make_graph(random_adjacency(8, 12, 0.15))
     variant = {"hops": (1, 2, 3), "final": (0, 2, 3)}
     module = H2GCN(5, 3, hidden_channels=4, dropout=0.0, rounds=3, **variant)
-    matrices = ring_operators(graph.adj, hops=(1, 2, 3))
+    matrices = build_matrices([RowRule(hop=hop) for hop in (1, 2, 3)], graph.adj)
     assert all(matrix.nnz for matrix in matrices)
     operators = tuple(Operator(matrix, symmetric=True) for matrix in matrices)
     x, nodes = torch.from_numpy(graph.x), some_nodes(12)
@@ -71,8 +71,8 @@ def test_three_rounds_over_three_rings():
 
 def test_rings_are_used_in_the_order_of_hops():
     adj = GRAPHS["random"].adj
-    one, two = ring_operators(adj, hops=(1, 2))
-    second, first = ring_operators(adj, hops=(2, 1))
+    one, two = build_matrices([RowRule(hop=1), RowRule(hop=2)], adj)
+    second, first = build_matrices([RowRule(hop=2), RowRule(hop=1)], adj)
     assert (one != first).nnz == (two != second).nnz == 0
     assert (one != two).nnz > 0
 

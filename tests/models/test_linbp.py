@@ -13,8 +13,9 @@ from torch import Tensor
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models import build_model
 from h2gcn.models.compatibility import from_edges
-from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
-from h2gcn.models.linbp import LinBP, belief_operators, spectral_radius
+from h2gcn.models.label_propagation import LabelPropagation
+from h2gcn.models.linbp import BeliefMatrices, LinBP, spectral_radius
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator, Propagation
 from support.cases import each
 from support.graphs import NAMED, adjacency
@@ -32,7 +33,7 @@ MIXED = np.array([[0.1, 0.6, 0.3], [0.6, 0.3, 0.1], [0.3, 0.1, 0.6]])
 
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(a, symmetric=True) for a in belief_operators(adj))
+    return tuple(Operator(a, symmetric=True) for a in BeliefMatrices()(adj))
 
 
 def path(n: int) -> sp.csr_array:
@@ -244,7 +245,9 @@ def test_neighbors_that_differ_are_predicted_where_label_propagation_fails() -> 
         module = build_model(model, 2, 2, {})
         module.initialise(x, Propagation(operators_of(cycle(n))), y[known], known)
         assert (module(x, Propagation(operators_of(cycle(n)))).argmax(dim=1) == y).all()
-    smooth = tuple(Operator(s, symmetric=True) for s in normalised_adjacency(cycle(n)))
+    smooth = tuple(
+        Operator(s, symmetric=True) for s in build_matrices([RowRule()], cycle(n))
+    )
     assert (
         LabelPropagation(2, 2)(x, Propagation(smooth)).argmax(dim=1) == y
     ).float().mean() < 0.8
@@ -280,7 +283,7 @@ def test_operators_are_adjacency_and_squares_over_the_spectral_radius(
     )
     radius = radius_of(a) or 1
     expected = a / radius, np.diag((a**2).sum(axis=1)) / radius**2
-    made = belief_operators(sp.csr_array(a.astype(np.float32)))
+    made = BeliefMatrices()(sp.csr_array(a.astype(np.float32)))
     for matrix, wanted in zip(made, expected, strict=True):
         assert matrix.dtype == np.float32
         np.testing.assert_allclose(matrix.toarray(), wanted, rtol=1e-5)
@@ -299,7 +302,7 @@ def test_the_spectral_radius_of_a_larger_graph() -> None:
         found = {float(spectral_radius(sp.csr_array(large))) for _ in range(3)}
         assert len(found) == 1
         assert found.pop() == pytest.approx(radius, rel=1e-5)
-    for matrix in belief_operators(adjacency(300, [])):
+    for matrix in BeliefMatrices()(adjacency(300, [])):
         assert not matrix.toarray().any()
 
 

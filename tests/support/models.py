@@ -70,7 +70,7 @@ def known_labels(graph):
 def propagation(name, graph, **options):
     """Return the matrices that a model multiplies with on a graph."""
     spec = find_model(name).given(options)
-    matrices = spec.operators(spec.matrix_of(graph))
+    matrices = spec.build_matrices(spec.matrix_of(graph))
     return tuple(Operator(matrix, symmetric=spec.symmetric) for matrix in matrices)
 
 

@@ -18,7 +18,7 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
-from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.models.h2gcn import H2GCN
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import receptive_field
 from h2gcn.training.batches import (
@@ -70,7 +70,9 @@ def random_adjacency(n: int, p: float, seed: int) -> CSR:
 
 def operators_of(name: str, adj: CSR) -> tuple[Operator, ...]:
     spec = MODELS[name]
-    return tuple(Operator(a, symmetric=spec.symmetric) for a in spec.operators(adj))
+    return tuple(
+        Operator(a, symmetric=spec.symmetric) for a in spec.build_matrices(adj)
+    )
 
 
 def build(name: str, dropout: float = 0.0) -> nn.Module:
@@ -186,7 +188,9 @@ def test_every_design_of_h2gcn(
     final: Sequence[int], training: bool, nonlinear: bool
 ) -> None:
     adj = random_adjacency(20, 0.15, 3)
-    operators = tuple(Operator(a, symmetric=True) for a in ring_operators(adj))
+    operators = tuple(
+        Operator(a, symmetric=True) for a in MODELS["h2gcn-1"].build_matrices(adj)
+    )
     torch.manual_seed(0)
     model = H2GCN(
         3,

@@ -16,8 +16,7 @@ import torch.multiprocessing as mp
 
 from h2gcn.datasets import generate_graph
 from h2gcn.graph import CSR
-from h2gcn.models import H2GCN
-from h2gcn.models.h2gcn import ring_operators
+from h2gcn.models import H2GCN, find_model
 from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule
 from h2gcn.sparse import Operator, Propagation, to_tensor
 from h2gcn.training import (
@@ -74,9 +73,9 @@ def capped_ring() -> CSR:
     return rows.take(ALL)
 
 
-EXACT = ring_operators(GRAPH.adj)
+EXACT = find_model("h2gcn-1").build_matrices(GRAPH.adj)
 CAPPED = EXACT[0], capped_ring()
-WITH_LOOPS = ring_operators(GRAPH.adj, self_loops=True)
+WITH_LOOPS = find_model("h2gcn-ns0").build_matrices(GRAPH.adj)
 CASES: dict[str, tuple[Rings, dict[str, Any]]] = {
     "h2gcn-2": (EXACT, {"rounds": 2}),
     "h2gcn-2 without dropout": (EXACT, {"rounds": 2, "dropout": 0.0}),

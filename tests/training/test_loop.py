@@ -160,7 +160,7 @@ def build(name: str, *, dropout: float = 0.0, seed: int = 1) -> nn.Module:
 
 
 def given(name: str, graph: Graph) -> tuple[Tensor, tuple[Operator, ...]]:
-    operators = MODELS[name].operators(graph.adj)
+    operators = MODELS[name].build_matrices(graph.adj)
     x = torch.from_numpy(np.asarray(graph.x)) / 3
     return x, tuple(Operator(matrix, symmetric=True) for matrix in operators)
 
@@ -492,7 +492,7 @@ FEW_SPLIT = Split(np.array([0, 1, 4]), np.array([2, 3]), np.array([], dtype=np.i
 
 
 def operators_of(name: str) -> tuple[Operator, ...]:
-    return tuple(Operator(m) for m in find_model(name).operators(NAMED["path"]))
+    return tuple(Operator(m) for m in find_model(name).build_matrices(NAMED["path"]))
 
 
 def test_a_model_without_weights_is_scored_and_not_trained() -> None:

@@ -184,7 +184,7 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
     else:
         operators = tuple(
             Operator(made, symmetric=spec.symmetric, device=plan.device)
-            for made in spec.operators(matrix)
+            for made in spec.build_matrices(matrix)
         )
     _REMEMBERED[graph] = plan.key, plan.storage, operators
     return operators
@@ -247,7 +247,7 @@ def distributed_operators(
     options
         `max_neighbors` and `seed` of its rings.
     """
-    assert spec.rows
+    assert spec.rules
     near, size = NeighborIndex.from_graph(graph), dist.get_world_size()
     walks = graph.adj @ graph.degrees.astype(np.float64)
     counting = TorchGroup(row_bounds(1 + walks, size))
@@ -255,7 +255,7 @@ def distributed_operators(
     costs = np.full(graph.n_nodes, float(graph.n_features))
     if not isinstance(graph.x, np.ndarray):
         costs = np.diff(graph.x.indptr).astype(np.float64)
-    for rule in spec.rows:
+    for rule in spec.rules:
         own_sizes = near.sizes(rule.direction, rule.hop, nodes)[nodes]
         sizes = counting.all_gather(torch.from_numpy(own_sizes)).numpy()
         near.set_sizes(rule.direction, rule.hop, sizes)
@@ -266,7 +266,7 @@ def distributed_operators(
     k, seed = options.max_neighbors, options.seed
     rows = (
         ComputedOperator(near, rule, max_neighbors=k, seed=seed).take(nodes)
-        for rule in spec.rows
+        for rule in spec.rules
     )
     return group, tuple(RowParallelOperator(matrix, group) for matrix in rows)
 
@@ -285,7 +285,7 @@ def estimate_distributed(checked: CheckedFit, workers: int) -> tuple[int, int]:
         How many there are.
     """
     graph, params = checked.graph, checked.params
-    n, rules = graph.n_nodes, spec_of(params).rows or ()
+    n, rules = graph.n_nodes, spec_of(params).rules or ()
     module = blank_module(params, graph.n_features, graph.n_classes)
     work = estimate_work(module, graph, checked.split)
     ring_sizes = forecast_rings(graph.adj, hops=max(rule.hop for rule in rules))
@@ -383,7 +383,7 @@ def can_be_alone(graph: Graph, spec: ModelSpec, module: NodeModule) -> bool:
     module
         Its module.
     """
-    if spec.rows is None or module.reach is None:
+    if spec.rules is None or module.reach is None:
         return False
     return graph.edge_weight is None or not spec.weighted
 
@@ -420,11 +420,11 @@ def are_few(
         return False
     steps, hop = (0, 0) if schema is None else walk_extent(schema)
     ways: tuple[str, ...] = ("ring",)
-    if spec.rows:
+    if spec.rules:
         # A table beside operators is looked at for the nodes alone.
         assert module.reach is not None
-        steps, hop = module.reach, max(rule.hop for rule in spec.rows)
-        ways = tuple(dict.fromkeys(rule.direction for rule in spec.rows))
+        steps, hop = module.reach, max(rule.hop for rule in spec.rules)
+        ways = tuple(dict.fromkeys(rule.direction for rule in spec.rules))
     if steps == 0:
         return True
     inner = near.within(ways, nodes, (steps - 1) * hop, SHARE * near.n)
@@ -445,18 +445,18 @@ def rows_of_operators(
     graph, device, options
         As of `plan_operators`.
     spec
-        The model with its options, which has `rows`.
+        The model with its options, which has `rules`.
     """
     kept = remembered_operators(graph, spec, device, options)
     if kept is not None:
         return kept
-    assert spec.rows is not None
+    assert spec.rules is not None
     # As where all rows are made, directed rings are not capped.
     cap = None if spec.directed else options.max_neighbors
     near = NeighborIndex.from_graph(graph)
     return [
         ComputedOperator(near, rule, max_neighbors=cap, seed=options.seed)
-        for rule in spec.rows
+        for rule in spec.rules
     ]
 
 
@@ -474,7 +474,7 @@ def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> No
     """
     near = NeighborIndex.from_graph(graph)
     everyone = np.arange(near.n)
-    for rule in spec.rows or ():
+    for rule in spec.rules or ():
         near.sizes(rule.direction, rule.hop, everyone)
     if known is not None:
         known.classes_in(graph, must=False)

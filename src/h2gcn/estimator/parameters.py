@@ -590,7 +590,7 @@ def check_graph(graph: Graph, params: Params) -> None:
             )
         return
     spec = spec_of(params)
-    if spec.operators(spec.matrix_of(graph)):
+    if spec.matrices != ():
         raise InputError(
             f"{graph.name}: the graph has no edges; only mlp and models on the ring "
             "table, such as logistic, can do without them"

@@ -1,10 +1,10 @@
 """The models of the paper, each a module and the matrices it wants of a graph.
 
-**A model is two things**: a pure function from an adjacency matrix to sparse matrices,
-and a module `forward(x, graph)` that holds no graph. `graph` is a `Propagation`: the
-matrices, and the nodes whose logits are wanted with the matrices' rows for them.
-Training needs the last round only for the training nodes, validation only for the
-validation nodes.
+**A model is two things**: the matrices it multiplies with, a `RowRule` for each or a
+`MatrixMaker`, and a module `forward(x, graph)` that holds no graph. `graph` is a
+`Propagation`: the matrices, and the nodes whose logits are wanted with the matrices'
+rows for them. Training needs the last round only for the training nodes, validation
+only for the validation nodes.
 
 **The baselines are written on these products, and PyG's layers check them.** PyG's take
 dense features only, transpose the graph in every step and compute all rows where

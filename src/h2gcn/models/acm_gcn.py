@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_real
-from h2gcn.graph import CSR
 from h2gcn.models.base import NodeModule, check_sizes, drop
-from h2gcn.models.graphsage import mean_adjacency
 from h2gcn.sparse import Operator, Propagation, WeightedOperator, dropout
 
-__all__ = ["ACMGCN", "RELU", "closed_means"]
+__all__ = ["ACMGCN", "RELU"]
 
 CHANNELS = 3
 TEMPERATURE = 3.0  # divides the scores of the channels
 RELU = ("after", "before")
-
-
-def closed_means(adj: CSR) -> tuple[CSR, ...]:
-    """Return (D + I)^-1 (A + I), the mean over a node and its neighbors."""
-    return mean_adjacency(CSR(adj + sp.eye_array(adj.shape[0], dtype=np.float32)))
 
 
 class ACMGCN(NodeModule):
@@ -57,9 +48,8 @@ class ACMGCN(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only operator M [n, n]
-    (see `closed_means`), logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only matrix M [n, n],
+    logits [m, |Y|] of m target nodes.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,7 @@ from torch.nn import functional
 from h2gcn._validation import check_integer
 from h2gcn.features import FeatureTable, Input, TableSchema
 from h2gcn.graph import CSR, Graph
-from h2gcn.rings import RowRule, exact_rings, is_weighted
+from h2gcn.rings import RowRule, build_matrices, exact_rings, is_weighted
 from h2gcn.sparse import LinearMap, Operator, Propagation, WeightedOperator, dropout
 
 __all__ = [
@@ -27,9 +27,9 @@ __all__ = [
     "MAX_STEPS",
     "MAX_WIDTH",
     "ExactSum",
+    "MatrixMaker",
     "ModelSpec",
     "NodeModule",
-    "OperatorMaker",
     "Phase",
     "Summand",
     "Weighted",
@@ -161,6 +161,8 @@ class NodeModule(nn.Module):
     renumbers
         Whether the graph may be given to it with other numbers of its nodes: nothing
         in it depends on them, but for `Propagation.node_ids`.
+    edge_weights
+        Whether edge weights, if any, count in its table.
     best_iteration
         Of a fit without epochs, how many iterations it kept; 0 where it has none.
     """
@@ -168,6 +170,7 @@ class NodeModule(nn.Module):
     self_loops: bool = True
     drops_input: bool = True
     renumbers: bool = False
+    edge_weights: bool = True
     best_iteration: int = 0
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
@@ -409,22 +412,32 @@ SIZES = ("in_channels", "out_channels")
 
 
 @dataclass(frozen=True)
-class OperatorMaker(ABC):
-    """Makes operators in a way that options of a model set: its fields, by their names.
+class MatrixMaker(ABC):
+    """Makes matrices that are of the whole graph; its fields are options of the model.
 
-    As a dataclass it is told apart by its values: the same options give operators that
+    As a dataclass it is told apart by its values: the same options give matrices that
     need not be made twice.
+
+    Attributes
+    ----------
+    symmetric
+        Whether the matrices are.
+    weighted
+        Whether edge weights, if any, count.
     """
+
+    symmetric: ClassVar[bool] = False
+    weighted: ClassVar[bool] = True
 
     @abstractmethod
     def __call__(self, adj: CSR) -> tuple[CSR, ...]:
-        """Return the operators of a graph, [n, n] each."""
+        """Return the matrices of a graph, [n, n] each."""
 
-    @abstractmethod
     def entries(self, adj: CSR) -> tuple[int, ...]:
-        """Return about how many entries each operator has."""
+        """Return about how many entries each matrix has, if they are not few."""
+        return (int(adj.nnz),)
 
-    def with_options(self, options: Mapping[str, Any]) -> OperatorMaker:
+    def with_options(self, options: Mapping[str, Any]) -> MatrixMaker:
         """Return it with those of some options that are its own."""
         own = {part.name for part in fields(self)}
         return replace(self, **{name: options[name] for name in options if name in own})
@@ -432,24 +445,22 @@ class OperatorMaker(ABC):
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model: two things, the operators of a graph and a module that uses them.
+    """A model: two things, the matrices of a graph and a module that uses them.
 
     Parameters
     ----------
     module
         The module, built with (in_channels, out_channels, **options).
-    operators
-        A pure function from an adjacency matrix to sparse matrices, an `OperatorMaker`
-        where options of the model change them; which matrix of a graph it is called
-        with, `matrix_of` says.
+    matrices
+        The propagation matrices: a rule for each, where every row can be made without
+        the others, or a `MatrixMaker`. Which matrix of a graph they are made of,
+        `matrix_of` says.
     fixed
         The arguments that make this model out of its module.
     designs
         Which of the paper's designs D1, D2, D3 it follows.
     summary, paper
         A line for a list of models, and where it is from.
-    symmetric
-        Whether the operators are symmetric matrices.
     inputs
         What `forward` takes as `x`: the "features" of the nodes, the "labels" of
         the training nodes (one-hot, zero elsewhere), or the "table" of the rings
@@ -464,62 +475,77 @@ class ModelSpec:
         Whether `initialise` is all of its training: there are no epochs.
     training
         Where its learning rate or L2 penalty differ from H2GCN's 0.01 and 5e-4.
-    local
-        Whether a node's logits depend on nothing outside its component.
-    rings
-        Whether the operators are the normalised rings `fixed["hops"]`.
-    directed
-        Whether what the model sees follows the directions of the edges, where a graph
-        has any. Operators are then two for a neighbourhood, along and against.
-    weighted
-        Whether its operators take what pairs weigh, where a graph says so.
-    matrices
-        How many matrices about as large as the adjacency matrix the operators are,
-        where they are no rings; for a forecast of memory.
     table
         The ring table that it takes, where no option says which.
-    rows
-        The rows of the operators, one rule for each, where every row can be made
-        without the others; None where an operator is of the whole graph. With it, and
-        a module that says how far it looks, a few nodes are predicted by themselves.
     """
 
     module: type[NodeModule]
-    operators: Callable[[CSR], tuple[CSR, ...]]
+    matrices: tuple[RowRule, ...] | MatrixMaker
     summary: str
     designs: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     paper: str = "Zhu et al. 2020"
-    symmetric: bool = True
     inputs: str = "features"
     seeds: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     at_once: bool = False
     training: Mapping[str, float] = field(default_factory=dict)
-    local: bool = True
-    rings: bool = False
-    directed: bool = False
-    weighted: bool = True
-    matrices: int = 1
     table: str = ""
-    rows: tuple[RowRule, ...] | None = None
 
     def given(self, options: Mapping[str, Any] | None) -> ModelSpec:
-        """Return the model as it is with some options: they may change its operators.
+        """Return the model as it is with some options: they may change its matrices.
 
         Parameters
         ----------
         options
             Those that are not the model's defaults, by name; None for none.
         """
-        if not (options and isinstance(self.operators, OperatorMaker)):
+        if not (options and isinstance(self.matrices, MatrixMaker)):
             return self
-        return replace(self, operators=self.operators.with_options(options))
+        return replace(self, matrices=self.matrices.with_options(options))
+
+    def build_matrices(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return the propagation matrices, [n, n] each; `adj` is from `matrix_of`."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices(adj)
+        return build_matrices(self.matrices, adj)
+
+    @property
+    def rules(self) -> tuple[RowRule, ...] | None:
+        """The rules of the matrices; None where a maker sees the whole graph."""
+        return None if isinstance(self.matrices, MatrixMaker) else self.matrices
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all matrices are symmetric."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.symmetric
+        return all(rule.symmetric for rule in self.matrices)
+
+    @property
+    def directed(self) -> bool:
+        """Whether it follows the directions of edges; a table has blocks that may."""
+        if not self.rules:
+            return self.inputs == "table"
+        return any(rule.direction != "ring" for rule in self.rules)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edge weights, if any, count."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.weighted
+        rules = all(rule.weighted for rule in self.matrices)
+        return rules and self.module.edge_weights
+
+    @property
+    def rings(self) -> bool:
+        """Whether the matrices are rings that may be sampled or made on demand."""
+        return bool(self.rules) and self.module.renumbers
 
     @property
     def sees_rows_alone(self) -> bool:
         """Whether it sees of a graph nothing but the rows of a table, a node each."""
-        return self.inputs == "table" and self.rows == () and not self.seeds
+        return self.inputs == "table" and self.rules == () and not self.seeds
 
     @property
     def spreads(self) -> bool:
@@ -531,19 +557,19 @@ class ModelSpec:
         return self.rings and not self.directed and self.inputs == "features"
 
     def entries(self, matrix: CSR) -> tuple[int, ...]:
-        """Return about how many entries each operator has, where they are no rings.
+        """Return about how many entries each matrix has, where they are no rings.
 
         Parameters
         ----------
         matrix
             Of `matrix_of`, [n, n].
         """
-        if isinstance(self.operators, OperatorMaker):
-            return self.operators.entries(matrix)
-        return (int(matrix.nnz),) * self.matrices
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.entries(matrix)
+        return (int(matrix.nnz),) * len(self.matrices)
 
     def matrix_of(self, graph: Graph) -> CSR:
-        """Return the matrix of a graph that the operators are made of, [n, n].
+        """Return the matrix of a graph that `build_matrices` takes, [n, n].
 
         Its directions where the model follows them and the graph has any, else its
         symmetric adjacency matrix; with what pairs weigh where both have it.

@@ -64,10 +64,8 @@ class BeliefPropagation(CompatibilityModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric and binary,
-    logits [m, |Y|] of m
-    target nodes. There are no weights; the
-    state is the buffers `compatibility` and `class_shares`. Computed on the CPU, in
-    float64.
+    logits [m, |Y|] of m target nodes. There are no weights; the state is the buffers
+    `compatibility` and `class_shares`. Computed on the CPU, in float64.
     """
 
     def __init__(

@@ -9,24 +9,16 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import FeatureTable
-from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, MAX_WIDTH
-from h2gcn.models.graphsage import mean_adjacency
 from h2gcn.models.label_propagation import log_shares
 from h2gcn.models.table_net import TableModule, TableNet, table_rows
-from h2gcn.rings import normalise
 from h2gcn.sparse import NO_GRAPH, Propagation
 
-__all__ = ["CorrectAndSmooth", "LinearTable", "correction_operators"]
+__all__ = ["CorrectAndSmooth", "LinearTable"]
 
 BASES = ("mlp", "linear")
 CORRECTIONS = ("autoscale", "fixed", "none")
 MAX_GAMMA = 1000  # an error that would be scaled by more is not scaled, as published
-
-
-def correction_operators(adj: CSR) -> tuple[CSR, ...]:
-    """Return S = D^-1/2 A D^-1/2 and D^-1 A, without self-loops."""
-    return normalise(adj), *mean_adjacency(adj)
 
 
 class CorrectAndSmooth(TableModule):
@@ -84,8 +76,8 @@ class CorrectAndSmooth(TableModule):
     Notes
     -----
     Shapes: `x` a `FeatureTable` with features [n, F] and `labels` [n, |Y|],
-    the operators S and D⁻¹ A [n, n], logits [m, |Y|] of m
-    target nodes. All weights are the base's, which is what epochs train.
+    the operators S and D⁻¹ A [n, n], logits [m, |Y|] of m target nodes. All weights are
+    the base's, which is what epochs train.
     """
 
     base: TableModule

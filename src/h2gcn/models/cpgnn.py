@@ -8,19 +8,12 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes
 from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.rings import exact_rings
 from h2gcn.sparse import Operator, Propagation
 
-__all__ = ["CPGNN", "plain_adjacency"]
-
-
-def plain_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return A itself, binary and without self-loops, as the only operator."""
-    return tuple(exact_rings(adj, hops=1))
+__all__ = ["CPGNN"]
 
 
 class CPGNN(NodeModule):
@@ -61,9 +54,8 @@ class CPGNN(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator A [n, n] (see
-    `plain_adjacency`), logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator A [n, n], logits
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(

@@ -24,18 +24,11 @@ from h2gcn.models.label_propagation import (
 )
 from h2gcn.sparse import Operator, Propagation
 
-__all__ = ["DecoupledSmoothing", "weighted_adjacency"]
+__all__ = ["DecoupledSmoothing"]
 
 Numbers = NDArray[np.float64]
 
 VARIANCES = ("degree", "equal")
-
-
-def weighted_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return A itself, with its weights if it has any, as the only operator."""
-    adj.sort_indices()
-    values = adj.data.astype(np.float32)
-    return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
 
 
 class DecoupledSmoothing(NodeModule):
@@ -79,10 +72,8 @@ class DecoupledSmoothing(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric (see
-    `weighted_adjacency`), logits [m, |Y|] of m
-    target nodes. There
-    are no weights. Computed on the CPU, in float64.
+    Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric, logits
+    [m, |Y|] of m target nodes. There are no weights. Computed on the CPU, in float64.
     """
 
     def __init__(

@@ -9,27 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes
-from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import LinearMap, Operator, Propagation, dropout
 
-__all__ = ["JUMPING", "DirGNN", "directed_adjacency"]
+__all__ = ["JUMPING", "DirGNN"]
 
 MAX_LAYERS = 128
 LENGTH_FLOOR = 1e-12  # shorter rows are not scaled: their gradient would be unbounded
 JUMPING = ("max", "cat", "none")
-
-
-def directed_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return D_out^-1/2 A D_in^-1/2 and its transpose: along the edges, and against.
-
-    Row i of A has the nodes that i points to, [n, n]: ones, or weights. Self-loops do
-    not count.
-    """
-    (first,) = exact_rings(adj, hops=1)
-    along = normalise(CSR(adj.multiply(first)) if is_weighted(adj) else first)
-    return along, CSR(along.T)
 
 
 class DirGNN(NodeModule):
@@ -73,8 +60,8 @@ class DirGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operators S and its
-    transpose [n, n] (see `directed_adjacency`), logits [m, |Y|] of m
-    target nodes. On a graph without directions both are the same matrix.
+    transpose [n, n], logits [m, |Y|] of m target nodes. On a graph without directions
+    both are the same matrix.
     """
 
     drops_input = False

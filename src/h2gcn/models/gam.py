@@ -13,7 +13,6 @@ from torch.nn import functional
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import FeatureTable, Input
-from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
     MAX_STEPS,
@@ -24,19 +23,13 @@ from h2gcn.models.base import (
 )
 from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
-from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Propagation
 
-__all__ = ["BASES", "GAM", "Agreement", "convolution_and_pairs", "pair_distances"]
+__all__ = ["BASES", "GAM", "Agreement", "pair_distances"]
 
 BASES = ("mlp", "gcn")
 PLAIN, AGREEMENT, CLASSIFIER = "plain", "agreement", "classifier"  # the phases
 TIE = 1e-5  # difference that rounding can make between two probabilities
-
-
-def convolution_and_pairs(adj: CSR) -> tuple[CSR, ...]:
-    """Return Â = D^-1/2 (A + I) D^-1/2, and A itself: the pairs of neighbors."""
-    return normalise(adj, self_loops=True), CSR(adj.astype(np.float32))
 
 
 def pair_distances(one: Tensor, other: Tensor, pairs: Tensor) -> Tensor:
@@ -146,10 +139,9 @@ class GAM(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), two operators [n, n] (see
-    `convolution_and_pairs`; an MLP uses the second alone, and only while training),
-    logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), two operators [n, n] (Â and A;
+    an MLP uses the second alone, and only while training), logits [m, |Y|] of m target
+    nodes.
     """
 
     def __init__(

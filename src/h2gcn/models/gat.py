@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, check_sizes, drop
 from h2gcn.sparse import Operator, Propagation, attend, attention_bytes
 
-__all__ = ["GAT", "AttentionHeads", "closed_neighbourhoods"]
+__all__ = ["GAT", "AttentionHeads"]
 
 SLOPE = 0.2
 """Of LeakyReLU where its argument is negative."""
-
-
-def closed_neighbourhoods(adj: CSR) -> tuple[CSR, ...]:
-    """Return A + I, binary: each node's neighbours and the node itself."""
-    own = sp.eye_array(adj.shape[0], dtype=np.float32)
-    closed = CSR(adj + own).astype(np.float32)
-    closed.data[:] = 1
-    return (closed,)
 
 
 class AttentionHeads(nn.Module):
@@ -54,9 +43,9 @@ class AttentionHeads(nn.Module):
 
     Notes
     -----
-    Shapes: `x` [n, in_channels], `operator` [m, n] with an entry wherever j counts
-    for i, `ego` [m] with the nodes that the rows stand for (all, if None), result
-    [m, k, d]. The operator's values are not used.
+    Shapes: `x` [n, in_channels], `operator` [m, n] with an entry wherever j counts for
+    i, `ego` [m] with the nodes that the rows stand for (all, if None), result [m, k,
+    d]. The operator's values are not used.
 
     b₁ and b₂ act only as their sum, yet both are kept, as in the original program:
     with one, Adam's steps and the L2 penalty would be others. The softmax hears of

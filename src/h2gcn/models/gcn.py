@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
     ExactSum,
@@ -22,7 +21,6 @@ from h2gcn.models.base import (
     follow,
     input_rows,
 )
-from h2gcn.rings import normalise
 from h2gcn.sparse import Operator, Propagation, WeightedOperator
 
 __all__ = [
@@ -32,14 +30,7 @@ __all__ = [
     "SGC",
     "ChebyGCN",
     "TwoConvolutions",
-    "renormalised_adjacency",
-    "scaled_laplacian",
 ]
-
-
-def renormalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return Kipf and Welling's Â = D^-1/2 (A + I) D^-1/2 as the only operator."""
-    return (normalise(adj, self_loops=True),)
 
 
 class TwoConvolutions(NodeModule, ABC):
@@ -178,7 +169,7 @@ class GCN(TwoConvolutions):
 
     Notes
     -----
-    The operator is Â, see `renormalised_adjacency`.
+    The matrix is Â.
     """
 
     def __init__(
@@ -233,9 +224,8 @@ class SGC(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
-    `renormalised_adjacency`), logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the matrix Â [n, n], logits
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(self, in_channels: int, out_channels: int, *, power: int = 2) -> None:
@@ -297,17 +287,6 @@ class SGC(NodeModule):
 MAX_DEGREE = 32  # one product with the graph per degree and layer
 
 
-def scaled_laplacian(adj: CSR) -> tuple[CSR, ...]:
-    """Return the Laplacian scaled to [-1, 1] as the only operator.
-
-        L̃ = 2/λ (I − D^-1/2 A D^-1/2) − I = −D^-1/2 A D^-1/2     with λ = 2
-
-    No eigenvalue of the Laplacian is larger than 2. Rows of isolated nodes are zero.
-    """
-    matrix = normalise(adj)
-    return (CSR((-matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape),)
-
-
 class ChebyGCN(TwoConvolutions):
     """Two layers of Chebyshev filters (Defferrard et al., NeurIPS 2016).
 
@@ -348,7 +327,8 @@ class ChebyGCN(TwoConvolutions):
 
     Notes
     -----
-    The operator is L̃, see `scaled_laplacian`. The weights of a layer are one tensor,
+    The matrix is L̃ = 2/λ (I − D^-1/2 A D^-1/2) − I = −D^-1/2 A D^-1/2, with λ = 2: no
+    eigenvalue of the Laplacian is larger. The weights of a layer are one tensor,
     [K + 1, in, out].
     """
 

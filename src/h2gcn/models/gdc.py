@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.graph import CSR, slices
-from h2gcn.models.base import OperatorMaker
+from h2gcn.models.base import MatrixMaker
 from h2gcn.models.gcn import GCN
 
 __all__ = ["GDC", "KERNELS", "Diffusion"]
@@ -30,7 +30,7 @@ Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Diffusion(OperatorMaker):
+class Diffusion(MatrixMaker):
     """A graph diffusion, sparsified (Gasteiger et al., NeurIPS 2019).
 
         T = D^-1/2 (A + I) D^-1/2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_choice, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
+from h2gcn.models.base import ACTIVATIONS, MatrixMaker, NodeModule, check_sizes, drop
 from h2gcn.rings import exact_rings
 from h2gcn.sparse import LinearMap, Operator, Propagation, available_memory, dropout
 
@@ -22,9 +23,9 @@ __all__ = [
     "DIVISIONS",
     "RELATIONS",
     "GeomGCN",
+    "GeometricMatrices",
     "check_isomap_memory",
     "embed",
-    "geometric_operators",
     "isomap_bytes",
     "latent_pairs",
     "quadrants",
@@ -189,8 +190,9 @@ def quadrants(coordinates: Floats, nodes: Integers, seen: Integers) -> Integers:
     return relation
 
 
-def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
-    """Return the nine operators of Geom-GCN-I, one for each division.
+@dataclass(frozen=True)
+class GeometricMatrices(MatrixMaker):
+    """Makes the nine matrices of Geom-GCN-I, one for each division.
 
         M_sr = D^-1/2 [u ∈ N_s(v), τ(z_v, z_u) = r]_vu D^-1/2
 
@@ -200,18 +202,19 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
     pair in both counts as latent. τ is the quadrant in which u lies, seen from v. D
     are the degrees in all divisions together, self-loops included.
 
-    Parameters
-    ----------
-    adj
-        Symmetric binary adjacency matrix without self-loops, [n, n].
-
-    Returns
-    -------
-    tuple of csr_array
-        The graph's upper left, upper right, lower left and lower right; the same of
-        the latent space; the self-loops. Each [n, n], float32. The union is
-        symmetric, a division is not.
+    Their order is the graph's upper left, upper right, lower left and lower right, the
+    same of the latent space, and the self-loops. The union is symmetric, a division is
+    not.
     """
+
+    weighted = False
+
+    def __call__(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return them for a symmetric binary matrix without self-loops, [n, n] each."""
+        return _geometric_matrices(adj)
+
+
+def _geometric_matrices(adj: CSR) -> tuple[CSR, ...]:
     check_isomap_memory(adj)
     n = adj.shape[0]
     (graph,) = exact_rings(adj, hops=1)
@@ -223,7 +226,7 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
     only_graph.eliminate_zeros()
     degrees = np.diff(only_graph.indptr) + np.diff(latent.indptr) + 1
     scale = degrees**-0.5
-    operators = []
+    matrices = []
     for space in (only_graph, latent):
         nodes = np.repeat(np.arange(n), np.diff(space.indptr))
         seen = space.indices.astype(np.int64)
@@ -232,11 +235,11 @@ def geometric_operators(adj: CSR) -> tuple[CSR, ...]:
         for r in range(len(RELATIONS)):
             inside = relation == r
             entries = values[inside], (nodes[inside], seen[inside])
-            operators.append(CSR(entries, shape=(n, n)))
-    operators.append(CSR(sp.diags_array(scale**2, dtype=np.float32)))
-    for operator in operators:
-        operator.sort_indices()
-    return tuple(operators)
+            matrices.append(CSR(entries, shape=(n, n)))
+    matrices.append(CSR(sp.diags_array(scale**2, dtype=np.float32)))
+    for matrix in matrices:
+        matrix.sort_indices()
+    return tuple(matrices)
 
 
 class GeomGCN(NodeModule):
@@ -245,7 +248,7 @@ class GeomGCN(NodeModule):
         H = σ(M₁ dropout(X) W₁ ‖ … ‖ M₉ dropout(X) W₉)
         logits = 1/9 Σ_r M_r dropout(H) V_r
 
-    with the operators M₁ … M₉ of `geometric_operators`.
+    with the operators M₁ … M₉ of `GeometricMatrices`.
 
     As in the original program: Glorot-uniform weights, each division's for itself, no
     biases, one dropout on the input of each layer, the divisions concatenated in the
@@ -270,8 +273,8 @@ class GeomGCN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), nine operators [n, n], logits
-    [m, |Y|] of m target nodes. `first` is W_1 ‖ … ‖ W_9 and
-    `second` V_1 ‖ … ‖ V_9: all divisions' maps are one product.
+    [m, |Y|] of m target nodes. `first` is W_1 ‖ … ‖ W_9 and `second` V_1 ‖ … ‖ V_9: all
+    divisions' maps are one product.
     """
 
     def __init__(

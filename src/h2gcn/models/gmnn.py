@@ -79,9 +79,8 @@ class GMNN(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator Â [n, n] (see
-    `renormalised_adjacency`), logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the matrix Â [n, n], logits
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(

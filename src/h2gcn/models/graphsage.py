@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_real
-from h2gcn.graph import CSR
 from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
-from h2gcn.rings import is_weighted
 from h2gcn.sparse import Operator, Propagation, dropout
 
-__all__ = ["GraphSAGE", "mean_adjacency"]
-
-
-def mean_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return D^-1 A, the mean over neighbours, as the only operator.
-
-    By what pairs weigh, where `adj` is not binary. It is not symmetric. Rows of
-    isolated nodes are zero.
-    """
-    adj.sort_indices()
-    degrees = np.diff(adj.indptr)
-    if is_weighted(adj):
-        sums = np.repeat(adj.sum(axis=1), degrees)
-        values = (adj.data / sums).astype(np.float32)
-        return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
-    values = np.repeat(1 / np.maximum(degrees, 1), degrees).astype(np.float32)
-    return (CSR((values, adj.indices, adj.indptr), shape=adj.shape),)
+__all__ = ["GraphSAGE"]
 
 
 class GraphSAGE(NodeModule):
@@ -69,9 +50,8 @@ class GraphSAGE(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator M [n, n] (see
-    `mean_adjacency`), logits [m, |Y|] of m
-    target nodes.
+    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the matrix M [n, n], logits
+    [m, |Y|] of m target nodes.
     """
 
     def __init__(

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import Input
-from h2gcn.graph import CSR
 from h2gcn.models.base import (
     ACTIVATIONS,
     ExactSum,
@@ -23,7 +22,6 @@ from h2gcn.models.base import (
     follow,
     input_rows,
 )
-from h2gcn.rings import exact_rings, is_weighted, normalise
 from h2gcn.sparse import (
     Input as Features,
     LinearMap,
@@ -32,29 +30,7 @@ from h2gcn.sparse import (
     dropout_linear,
 )
 
-__all__ = ["H2GCN", "ring_operators"]
-
-
-def ring_operators(
-    adj: CSR, *, hops: Sequence[int] = (1, 2), self_loops: bool = False
-) -> tuple[CSR, ...]:
-    """Return the normalized rings of a graph, one for each of `hops`.
-
-    Parameters
-    ----------
-    adj
-        Symmetric adjacency matrix without self-loops, [n, n]: ones, or edge weights,
-        which count in the first ring.
-    hops
-        Which rings.
-    self_loops
-        Add each node to its own rings (the paper's NS variants).
-    """
-    if not hops:
-        return ()
-    first, *further = exact_rings(adj, hops=max(hops))
-    rings = [CSR(adj.multiply(first)) if is_weighted(adj) else first, *further]
-    return tuple(normalise(rings[hop - 1], self_loops=self_loops) for hop in hops)
+__all__ = ["H2GCN"]
 
 
 class H2GCN(NodeModule):

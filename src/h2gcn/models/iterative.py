@@ -88,6 +88,8 @@ class IterativeClassification(TableModule):
         self.rounds = check_integer("rounds", rounds, 0, MAX_ROUNDS)
         self.base = BASES[base](self.widths, out_channels)
 
+    edge_weights = False
+
     @property
     def reach(self) -> int | None:
         """None: labels go on from neighbor to neighbor."""

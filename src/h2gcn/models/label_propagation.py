@@ -11,9 +11,7 @@ from torch import Tensor
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input
-from h2gcn.graph import CSR
 from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
-from h2gcn.rings import normalise
 from h2gcn.sparse import LinearMap, Operator, Propagation
 
 __all__ = [
@@ -25,7 +23,6 @@ __all__ = [
     "contributions",
     "level_ties",
     "log_shares",
-    "normalised_adjacency",
     "reached_nodes",
     "sum_of_shares",
 ]
@@ -92,11 +89,6 @@ def reached_nodes(labels: Tensor, operator: LinearMap, *, hops: int = 1) -> Tens
     return torch.from_numpy(reached).to(labels.device)
 
 
-def normalised_adjacency(adj: CSR) -> tuple[CSR, ...]:
-    """Return S = D^-1/2 A D^-1/2, without self-loops, as the only operator."""
-    return (normalise(adj),)
-
-
 class LabelPropagation(NodeModule):
     """Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
 
@@ -130,10 +122,8 @@ class LabelPropagation(NodeModule):
 
     Notes
     -----
-    Shapes: `x` [n, |Y|] the labels Y, the operator S [n, n] (see
-    `normalised_adjacency`), logits [m, |Y|] of m
-    target nodes.
-    There are no weights.
+    Shapes: `x` [n, |Y|] the labels Y, the matrix S [n, n], logits [m, |Y|] of m target
+    nodes. There are no weights.
     """
 
     def __init__(

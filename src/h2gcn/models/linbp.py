@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,13 +14,13 @@ from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
 from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, ExactSum, Summand
+from h2gcn.models.base import MAX_STEPS, ExactSum, MatrixMaker, Summand
 from h2gcn.models.compatibility import CompatibilityModule
 from h2gcn.models.label_propagation import as_labels, contributions, level_ties
 from h2gcn.rings import is_weighted
 from h2gcn.sparse import Operator, Propagation
 
-__all__ = ["LinBP", "belief_operators", "spectral_radius"]
+__all__ = ["BeliefMatrices", "LinBP", "spectral_radius"]
 
 DENSE_NODES = 256  # up to so many nodes, all eigenvalues are computed
 ANY_GRAPH_BOUND = (5**0.5 - 1) / 2  # where e + e² = 1
@@ -48,11 +49,21 @@ def spectral_radius(adj: CSR) -> np.float32:
     return np.float32(radius)
 
 
-def belief_operators(adj: CSR) -> tuple[CSR, ...]:
-    """Return A/ρ(A) and D/ρ(A)²; zeros where there is no edge.
+@dataclass(frozen=True)
+class BeliefMatrices(MatrixMaker):
+    """Makes A/ρ(A) and D/ρ(A)² of a graph; zeros where there is no edge.
 
     D is the diagonal of A²: the degrees, or the sums of squared edge weights.
     """
+
+    symmetric = True
+
+    def __call__(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return both, [n, n] each."""
+        return _belief_matrices(adj)
+
+
+def _belief_matrices(adj: CSR) -> tuple[CSR, ...]:
     radius = spectral_radius(adj) if adj.nnz else np.float32(1)
     degrees = np.diff(adj.indptr).astype(np.float32)
     scaled = np.full(adj.nnz, 1 / radius, dtype=np.float32)
@@ -124,9 +135,8 @@ class LinBP(CompatibilityModule):
     Notes
     -----
     Shapes: `x` [n, |Y|] the one-hot labels, the two operators [n, n] each (see
-    `belief_operators`), logits [m, |Y|] of m
-    target nodes. There
-    are no weights; the state is the buffers `compatibility` and `class_shares`.
+    `BeliefMatrices`), logits [m, |Y|] of m target nodes. There are no weights; the
+    state is the buffers `compatibility` and `class_shares`.
     """
 
     def __init__(

@@ -68,9 +68,8 @@ class MixHop(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the only operator Â [n, n],
-    logits [m, |Y|] of m
-    target nodes. With a target, only the
-    last product is restricted to its rows.
+    logits [m, |Y|] of m target nodes. With a target, only the last product is
+    restricted to its rows.
     """
 
     def __init__(

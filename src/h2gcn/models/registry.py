@@ -1,39 +1,35 @@
-"""The models by name: what each is built from, and which operators it wants."""
+"""The models by name: what each is built from, and which matrices it wants."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from h2gcn._validation import check_type, nearest
 from h2gcn.exceptions import InputError, short_repr
-from h2gcn.graph import CSR
-from h2gcn.models.acm_gcn import ACMGCN, closed_means
+from h2gcn.models.acm_gcn import ACMGCN
 from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief_propagation import BeliefPropagation
 from h2gcn.models.boosted_trees import BoostedTrees
-from h2gcn.models.correct_and_smooth import CorrectAndSmooth, correction_operators
-from h2gcn.models.cpgnn import CPGNN, plain_adjacency
-from h2gcn.models.decoupled_smoothing import DecoupledSmoothing, weighted_adjacency
-from h2gcn.models.dir_gnn import DirGNN, directed_adjacency
-from h2gcn.models.gam import GAM, convolution_and_pairs
-from h2gcn.models.gat import GAT, closed_neighbourhoods
+from h2gcn.models.correct_and_smooth import CorrectAndSmooth
+from h2gcn.models.cpgnn import CPGNN
+from h2gcn.models.decoupled_smoothing import DecoupledSmoothing
+from h2gcn.models.dir_gnn import DirGNN
+from h2gcn.models.gam import GAM
+from h2gcn.models.gat import GAT
 from h2gcn.models.gcn import (
     GCN,
     SGC,
     ChebyGCN,
-    renormalised_adjacency,
-    scaled_laplacian,
 )
 from h2gcn.models.gdc import GDC, Diffusion
-from h2gcn.models.geom_gcn import GeomGCN, geometric_operators
+from h2gcn.models.geom_gcn import GeometricMatrices, GeomGCN
 from h2gcn.models.gmnn import GMNN
 from h2gcn.models.gpr_gnn import GPRGNN
-from h2gcn.models.graphsage import GraphSAGE, mean_adjacency
-from h2gcn.models.h2gcn import H2GCN, ring_operators
+from h2gcn.models.graphsage import GraphSAGE
+from h2gcn.models.h2gcn import H2GCN
 from h2gcn.models.iterative import IterativeClassification
-from h2gcn.models.label_propagation import LabelPropagation, normalised_adjacency
-from h2gcn.models.linbp import LinBP, belief_operators
+from h2gcn.models.label_propagation import LabelPropagation
+from h2gcn.models.linbp import BeliefMatrices, LinBP
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
@@ -62,20 +58,11 @@ def _h2gcn(
     }
     return ModelSpec(
         H2GCN,
-        partial(ring_operators, hops=hops, self_loops=self_loops),
+        tuple(RowRule(hop=hop, self_loops=self_loops) for hop in hops),
         summary,
         designs,
         fixed,
-        rings=bool(hops),
-        matrices=len(hops),
-        rows=tuple(RowRule(hop=hop, self_loops=self_loops) for hop in hops),
     )
-
-
-def _no_operators(adj: CSR) -> tuple[CSR, ...]:
-    """Return nothing: a table has been through the graph already."""
-    del adj
-    return ()
 
 
 def _table(
@@ -89,7 +76,7 @@ def _table(
 ) -> ModelSpec:
     return ModelSpec(
         module,
-        _no_operators,
+        (),
         summary,
         designs,
         paper=paper,
@@ -97,18 +84,15 @@ def _table(
         defaults=defaults,
         at_once=module is not TableNet,
         training=rates or {},
-        directed=True,  # blocks of it may be, by its option
-        matrices=0,
-        rows=(),
     )
 
 
 _KIPF = {"l2": 2.5e-4}
 """Weight 5e-4 of TensorFlow's L2 loss, which has a factor ½."""
 
-_RENORMALISED = (RowRule(self_loops=True),)
+_RENORMALIZED = (RowRule(self_loops=True),)
 _MEANS = (RowRule(scale="rows"),)
-"""How the rows of operators that several models have are made."""
+"""Matrices that several models have."""
 
 MODELS: dict[str, ModelSpec] = {
     "h2gcn-1": _h2gcn("one round; also S0 and K2 of the ablations", "D1 D2 D3"),
@@ -116,135 +100,115 @@ MODELS: dict[str, ModelSpec] = {
     "mlp": _h2gcn("no graph: H2GCN with no round", "", hops=(), rounds=0, final=(0,)),
     "gcn": ModelSpec(
         GCN,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "two layers, each node mixed with its neighbours",
         fixed={"jumping": False},
         paper="Kipf and Welling 2017",
         training=_KIPF,
-        rows=_RENORMALISED,
     ),
     "gcn-jk": ModelSpec(
         GCN,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "gcn, all layers seen by the classifier",
         "D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
         training=_KIPF,
-        rows=_RENORMALISED,
     ),
     "gcn-cheby": ModelSpec(
         ChebyGCN,
-        scaled_laplacian,
+        (RowRule(sign=-1.0),),
         "two layers of Chebyshev filters of the Laplacian",
         "D2",
         fixed={"jumping": False},
         paper="Defferrard et al. 2016",
         training=_KIPF,
-        rows=(RowRule(sign=-1.0),),
     ),
     "gcn-cheby-jk": ModelSpec(
         ChebyGCN,
-        scaled_laplacian,
+        (RowRule(sign=-1.0),),
         "gcn-cheby, all layers seen by the classifier",
         "D2 D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
         training=_KIPF,
-        rows=(RowRule(sign=-1.0),),
     ),
     "graphsage": ModelSpec(
         GraphSAGE,
-        mean_adjacency,
+        _MEANS,
         "two layers, the node beside the mean of its neighbours",
         "D1",
         fixed={"jumping": False},
         paper="Hamilton et al. 2017",
-        symmetric=False,
         training={"l2": 0.0},
-        rows=_MEANS,
     ),
     "graphsage-jk": ModelSpec(
         GraphSAGE,
-        mean_adjacency,
+        _MEANS,
         "graphsage, all layers seen by the classifier",
         "D1 D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
-        symmetric=False,
         training={"l2": 0.0},
-        rows=_MEANS,
     ),
     "gat": ModelSpec(
         GAT,
-        closed_neighbourhoods,
+        (RowRule(scale="none", self_loops=True, weighted=False),),
         "two layers, neighbours weighted by attention",
         paper="Veličković et al. 2018",
         training={"learning_rate": 0.005, "l2": 2.5e-4},
-        weighted=False,
-        rows=(RowRule(scale="none", self_loops=True),),
     ),
     "mixhop": ModelSpec(
         MixHop,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "two layers, powers 0, 1 and 2 of the graph side by side",
         "D2",
         paper="Abu-El-Haija et al. 2019",
-        local=False,
     ),
     "geom-gcn": ModelSpec(
         GeomGCN,
-        geometric_operators,
+        GeometricMatrices(),
         "neighbours in the graph and in its Isomap embedding, by direction",
         paper="Pei et al. 2020",
-        symmetric=False,
         training={"learning_rate": 0.05, "l2": 2.5e-6},
-        weighted=False,
     ),
     "sgc": ModelSpec(
         SGC,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "features smoothed over the graph, one linear layer",
         paper="Wu et al. 2019",
         training={"learning_rate": 0.2, "l2": 2.5e-6},
-        rows=_RENORMALISED,
     ),
     "gdc": ModelSpec(
         GDC,
         Diffusion(),
         "gcn on a diffusion: who is near by walks of every length",
         paper="Gasteiger et al. 2019",
-        symmetric=False,
         training=_KIPF,
     ),
     "gmnn": ModelSpec(
         GMNN,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "gcn and one on labels alone, which learns how they go together",
         paper="Qu et al. 2019",
         training=_KIPF,
-        rows=_RENORMALISED,
     ),
     "gam": ModelSpec(
         GAM,
-        convolution_and_pairs,
+        (RowRule(self_loops=True), RowRule(scale="none")),
         "an mlp or gcn; neighbours are to agree where a second model thinks so",
         paper="Stretcu et al. 2019",
         training={"l2": 0.0},
-        matrices=2,
-        rows=(RowRule(self_loops=True), RowRule(scale="none")),
     ),
     "cpgnn": ModelSpec(
         CPGNN,
-        plain_adjacency,
+        (RowRule(scale="none", weighted=False),),
         "beliefs of an MLP spread through a learned compatibility matrix",
         paper="Zhu et al. 2021",
-        weighted=False,
-        rows=(RowRule(scale="none"),),
     ),
     "label-propagation": ModelSpec(
         LabelPropagation,
-        normalised_adjacency,
+        (RowRule(),),
         "no features: labels spread to neighbours",
         fixed={"hops": 1},
         paper="Zhou et al. 2004",
@@ -252,7 +216,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "label-propagation-2hop": ModelSpec(
         LabelPropagation,
-        normalised_adjacency,
+        (RowRule(),),
         "no features: labels spread to neighbours of neighbours",
         "D2",
         fixed={"hops": 2},
@@ -261,51 +225,43 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "linbp": ModelSpec(
         LinBP,
-        belief_operators,
+        BeliefMatrices(),
         "no features: labels spread through a compatibility matrix",
         fixed={"graph_bound": False},
         paper="Gatterbauer et al. 2015",
         inputs="labels",
-        local=False,
     ),
     "bp": ModelSpec(
         BeliefPropagation,
-        plain_adjacency,
+        (RowRule(scale="none", weighted=False),),
         "no features: loopy belief propagation, exact on trees",
         paper="Yedidia et al. 2003",
         inputs="labels",
-        local=False,  # how many steps are taken, the whole graph says
-        weighted=False,
     ),
     "zoobp": ModelSpec(
         LinBP,
-        belief_operators,
+        BeliefMatrices(),
         "no features: linear belief propagation, solved, with a bound of its own",
         fixed={"graph_bound": True},
         paper="Eswaran et al. 2017",
         defaults={"class_prior": 1.0, "steps": 1000, "tolerance": 1e-6},
         inputs="labels",
-        local=False,
     ),
     "decoupled-smoothing": ModelSpec(
         DecoupledSmoothing,
-        weighted_adjacency,
+        (RowRule(scale="none"),),
         "no features: nodes are like those with the same neighbours",
         "D2",
         paper="Chin et al. 2019",
         inputs="labels",
-        local=False,  # how many steps are taken, the whole graph says
     ),
     "correct-and-smooth": ModelSpec(
         CorrectAndSmooth,
-        correction_operators,
+        (RowRule(), RowRule(scale="rows")),
         "an MLP without the graph; its errors and the labels spread over it",
         paper="Huang et al. 2021",
-        symmetric=False,
         inputs="table",
         seeds=True,
-        local=False,  # errors are scaled by their mean over all training nodes
-        matrices=2,
         table="ego",
     ),
     "ica": replace(
@@ -316,7 +272,6 @@ MODELS: dict[str, ModelSpec] = {
             IterativeClassification,
         ),
         seeds=True,
-        weighted=False,
     ),
     "ring-table": _table(
         "own features, rings, directions, degrees and labels nearby, gated",
@@ -389,52 +344,42 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "residual-gcn": ModelSpec(
         ResidualGNN,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "deep: gcn's mixing and a linear map in every layer, batch norm",
         paper="Luo et al. 2024",
         training={"l2": 0.0},
-        rows=_RENORMALISED,
     ),
     "residual-sage": ModelSpec(
         ResidualGNN,
-        mean_adjacency,
+        _MEANS,
         "deep: mean of the neighbours and a linear map in every layer, batch norm",
         "D1",
         paper="Luo et al. 2024",
-        symmetric=False,
         training={"l2": 0.0},
-        rows=_MEANS,
     ),
     "dir-gnn": ModelSpec(
         DirGNN,
-        directed_adjacency,
+        (RowRule("out"), RowRule("in")),
         "three layers, out- and in-neighbours with weights of their own",
         "D3",
         paper="Rossi et al. 2023",
-        symmetric=False,
         training={"learning_rate": 0.005, "l2": 0.0},
-        directed=True,
-        matrices=2,
-        rows=(RowRule("out"), RowRule("in")),
     ),
     "gpr-gnn": ModelSpec(
         GPRGNN,
-        renormalised_adjacency,
+        _RENORMALIZED,
         "an MLP spread over the graph, each power with a learned weight",
         "D3",
         paper="Chien et al. 2021",
         training=_KIPF,
-        rows=_RENORMALISED,
     ),
     "acm-gcn": ModelSpec(
         ACMGCN,
-        closed_means,
+        (RowRule(scale="rows", self_loops=True),),
         "two layers; each node weighs neighbours, difference to them, itself",
         "D1",
         paper="Luan et al. 2022",
-        symmetric=False,
         training=_KIPF,
-        rows=(RowRule(scale="rows", self_loops=True),),
     ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(

@@ -66,9 +66,8 @@ class ResidualGNN(NodeModule):
     Notes
     -----
     Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator S [n, n] without
-    negative entries, logits [m, |Y|] of m
-    target nodes. The
-    running means and variances are buffers, [L, p], kept with the weights.
+    negative entries, logits [m, |Y|] of m target nodes. The running means and variances
+    are buffers, [L, p], kept with the weights.
     """
 
     drops_input = False

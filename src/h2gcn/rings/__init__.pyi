@@ -1,7 +1,6 @@
 from .neighbors import (
     ComputedOperator as ComputedOperator,
     NeighborIndex as NeighborIndex,
-    RowRule as RowRule,
     distinct as distinct,
 )
 from .plan import (
@@ -38,3 +37,4 @@ from .rings import (
     ring_sizes as ring_sizes,
     row_blocks as row_blocks,
 )
+from .rules import RowRule as RowRule, build_matrices as build_matrices

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -21,41 +20,16 @@ from h2gcn.rings.rings import (
     row_blocks,
     scale_entries,
 )
+from h2gcn.rings.rules import RowRule
 from h2gcn.sparse import Operator
 
-__all__ = ["ComputedOperator", "NeighborIndex", "RowRule", "distinct"]
+__all__ = ["ComputedOperator", "NeighborIndex", "distinct"]
 
 OPPOSITE = {"ring": "ring", "out": "in", "in": "out"}
 SORTED_FRACTION = 1 / 32  # of all nodes: up to here, sorting finds the distinct ones
 BLOCK_ENTRIES = 2**23  # of an operator whose rows are multiplied together
 
 Index = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RowRule:
-    """How a row of an operator is computed from a graph, without the other rows.
-
-    Parameters
-    ----------
-    direction
-        "ring" for distances, "out" and "in" for those along the edges and against them.
-    hop
-        The distance.
-    scale
-        "both" for D^-1/2 A D^-1/2, with the sizes of both nodes' rings; "rows" for
-        D^-1 A; "none" for A.
-    self_loops
-        Whether the identity is added to A first.
-    sign
-        What everything is multiplied by.
-    """
-
-    direction: str = "ring"
-    hop: int = 1
-    scale: str = "both"
-    self_loops: bool = False
-    sign: float = 1.0
 
 
 class NeighborIndex:

@@ -18,9 +18,9 @@ from h2gcn.rings.neighbors import (
     BLOCK_ENTRIES,
     ComputedOperator,
     NeighborIndex,
-    RowRule,
 )
 from h2gcn.rings.rings import exact_rings, is_weighted, normalise, ring_sizes
+from h2gcn.rings.rules import RowRule
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
 __all__ = [

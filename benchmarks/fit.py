@@ -44,7 +44,7 @@ from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.experiments import find_preset
 from h2gcn.models import H2GCN, build_model
-from h2gcn.rings import normalise
+from h2gcn.rings import normalize
 from rings import product_and_subtract
 
 IMPORT_TIMES = 1.5
@@ -166,7 +166,7 @@ def literal_fit(graph: Graph, model: str, setting: dict[str, Any]) -> float:
     train, val = (torch.from_numpy(part) for part in (split.train, split.val))
     scaling = setting.get("scaling", "auto")
     x = to_torch(fit_scaler(scaling, graph.x, split.train)(graph.x))
-    rings = [normalise(ring) for ring in (graph.adj, product_and_subtract(graph.adj))]
+    rings = [normalize(ring) for ring in (graph.adj, product_and_subtract(graph.adj))]
     given = {key: setting[key] for key in ("dropout", "activation")}
     torch.manual_seed(0)
     weights = build_model(model, graph.n_features, graph.n_classes, given)

@@ -13,7 +13,7 @@ from common import medians_in_turns, publish
 
 from h2gcn import load_dataset
 from h2gcn.graph import CSR
-from h2gcn.rings import exact_rings, normalise
+from h2gcn.rings import exact_rings, normalize
 from h2gcn.sparse import Operator, keep_freed_memory
 
 
@@ -43,7 +43,7 @@ def matrices(name: str) -> dict[str, CSR]:
     graph = load_dataset(name)
     rings = exact_rings(graph.adj, hops=2)
     x = CSR(sp.csr_array(graph.x))
-    found = {f"ring {hop}": normalise(ring) for hop, ring in enumerate(rings, start=1)}
+    found = {f"ring {hop}": normalize(ring) for hop, ring in enumerate(rings, start=1)}
     return found | {"X": x, "X transposed": CSR(x.T)}
 
 

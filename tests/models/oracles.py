@@ -329,7 +329,7 @@ def dir_gnn(w, g, o, drop=keep):
         if o["jumping"] == "none" and k == last:
             return z
         h = drop(ACTIVATIONS[o["activation"]](z), o["dropout"])
-        h = unit_rows(h) if o["normalise"] else h
+        h = unit_rows(h) if o["normalize"] else h
         layers.append(h)
     joined = np.hstack(layers) if o["jumping"] == "cat" else largest(layers)
     return joined @ w["classifier"] + w["bias"]

@@ -102,10 +102,10 @@ OPTIONS = {
         for layers in (1, 2, 5)
     ],
     "dir-gnn": [
-        {"jumping": jumping, "alpha": alpha, "normalise": normalise, "layers": layers}
+        {"jumping": jumping, "alpha": alpha, "normalize": normalize, "layers": layers}
         for jumping in ("max", "cat", "none")
         for alpha, layers in ((0.0, 3), (0.3, 1), (0.3, 3), (1.0, 1))
-        for normalise in (False, True)
+        for normalize in (False, True)
     ],
     "cpgnn": [{"rounds": k} for k in (1, 2, 3)] + [LINEAR],
     "gam": [{"base": "mlp"}, {"base": "gcn"}],
@@ -583,7 +583,7 @@ OWN_REFUSED = {
         "layers": (0,),
         "alpha": (1.5,),
         "jumping": ("lstm",),
-        "normalise": ("yes",),
+        "normalize": ("yes",),
     },
     "residual-gcn": {"layers": (0, 129), "norm": ("graph",)},
     "cpgnn": {"rounds": (0, 10_001)},

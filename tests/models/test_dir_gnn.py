@@ -37,7 +37,7 @@ def test_both_directions_of_a_graph_by_hand():
 
 
 def test_rows_of_zeros_have_a_gradient_that_is_no_larger_than_others():
-    options = {"normalise": True, "activation": "none"}
+    options = {"normalize": True, "activation": "none"}
     module, x, operators = make("dir-gnn", make_graph(DIRECTED), **options)
     with torch.no_grad():
         for shift in module.shifts:

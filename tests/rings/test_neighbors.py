@@ -17,7 +17,7 @@ from h2gcn.rings import (
     distinct,
     exact_rings,
     neighbors,
-    normalise,
+    normalize,
 )
 from support.cases import each
 from support.graphs import adjacency, random_adjacency
@@ -114,7 +114,7 @@ def test_distinct_nodes_are_ascending(count: int) -> None:
 
 
 def exact(adj: sp.csr_array, hop: int, *, self_loops: bool) -> np.ndarray:
-    return normalise(exact_rings(adj, hops=hop)[-1], self_loops=self_loops).toarray()
+    return normalize(exact_rings(adj, hops=hop)[-1], self_loops=self_loops).toarray()
 
 
 @each("self_loops", [False, True])
@@ -146,7 +146,7 @@ def test_scales_signs_and_directions_of_rows() -> None:
     for (direction, hop), loops in product(ALL_RINGS, (False, True)):
         ones = (distances(graph, direction) == hop) + loops * np.eye(30)
         sums = np.maximum(ones.sum(axis=1, keepdims=True), 1)
-        both = normalise(sp.csr_array(ones.astype(np.float32))).toarray()
+        both = normalize(sp.csr_array(ones.astype(np.float32))).toarray()
         for scale, dense in {"none": ones, "rows": ones / sums, "both": both}.items():
             rule = RowRule(direction, hop, scale, loops, sign=-2.0)
             rows = ComputedOperator(index, rule).take(nodes)

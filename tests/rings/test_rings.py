@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from h2gcn.graph import CSR
-from h2gcn.rings import exact_rings, iter_ring, normalise, ring_rows, ring_sizes, rings
+from h2gcn.rings import exact_rings, iter_ring, normalize, ring_rows, ring_sizes, rings
 from h2gcn.rings.rings import narrow, row_blocks
 from support.cases import each
 from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
@@ -122,12 +122,12 @@ def test_the_input_is_left_as_it_was() -> None:
     adj = NAMED["triangle with tail"].copy()
     for ring in exact_rings(adj, hops=2):
         ring.data[:] = 5
-    normalise(adj).data[:] = 5
-    normalise(adj, self_loops=True).data[:] = 5
+    normalize(adj).data[:] = 5
+    normalize(adj, self_loops=True).data[:] = 5
     assert np.array_equal(adj.toarray(), NAMED["triangle with tail"].toarray())
     columns, starts = np.array([2, 1, 0, 0]), np.array([0, 2, 3, 4])
     unsorted = CSR((np.ones(4, dtype=np.float32), columns, starts), shape=(3, 3))
-    normalise(unsorted)
+    normalize(unsorted)
     assert unsorted.indices.tolist() == [2, 1, 0, 0]
 
 
@@ -257,20 +257,20 @@ def test_entries_are_divided_by_the_roots_of_row_and_column_sums(
     weighted = CSR(sp.random_array((6, 6), density=0.5, rng=1, format="csr"))
     for adj in (*NAMED.values(), DIRECTED, weighted):
         for matrix in (adj, *exact_rings(adj)):
-            result = normalise(CSR(matrix), self_loops=self_loops)
+            result = normalize(CSR(matrix), self_loops=self_loops)
             assert result.dtype == np.float32
             dense = matrix.toarray() + self_loops * np.eye(adj.shape[0])
             expected = dense_normalised(dense)
             np.testing.assert_allclose(result.toarray(), expected, rtol=1e-6)
-            transposed = normalise(CSR(matrix.T), self_loops=self_loops)
+            transposed = normalize(CSR(matrix.T), self_loops=self_loops)
             np.testing.assert_allclose(transposed.toarray(), expected.T, rtol=1e-6)
 
 
 def test_normalise_by_hand() -> None:
     half, root = 0.5, np.sqrt(0.5)
-    assert normalise(NAMED["star"]).toarray()[0].tolist() == [0, half, half, half, half]
+    assert normalize(NAMED["star"]).toarray()[0].tolist() == [0, half, half, half, half]
     np.testing.assert_allclose(
-        normalise(adjacency(3, [(0, 1), (1, 2)])).toarray(),
+        normalize(adjacency(3, [(0, 1), (1, 2)])).toarray(),
         [[0, root, 0], [root, 0, root], [0, root, 0]],
         rtol=1e-6,
     )
@@ -278,10 +278,10 @@ def test_normalise_by_hand() -> None:
 
 def test_empty_rows_stay_zero_and_self_loops_keep_themselves() -> None:
     isolated = NAMED["isolated last node"]
-    assert normalise(isolated).toarray()[3].tolist() == [0, 0, 0, 0]
-    assert np.isfinite(normalise(isolated).data).all()
-    assert normalise(isolated, self_loops=True).toarray()[3].tolist() == [0, 0, 0, 1]
-    assert normalise(NAMED["no edges"]).nnz == 0
+    assert normalize(isolated).toarray()[3].tolist() == [0, 0, 0, 0]
+    assert np.isfinite(normalize(isolated).data).all()
+    assert normalize(isolated, self_loops=True).toarray()[3].tolist() == [0, 0, 0, 1]
+    assert normalize(NAMED["no edges"]).nnz == 0
 
 
 @settings(max_examples=40, deadline=None)
@@ -289,7 +289,7 @@ def test_empty_rows_stay_zero_and_self_loops_keep_themselves() -> None:
 def test_a_normalized_ring_is_symmetric_with_spectrum_in_one(
     adj: sp.csr_array, self_loops: bool
 ) -> None:
-    dense = normalise(adj, self_loops=self_loops).toarray().astype(float)
+    dense = normalize(adj, self_loops=self_loops).toarray().astype(float)
     np.testing.assert_array_equal(dense, dense.T)
     assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
 
@@ -298,7 +298,7 @@ def test_threads_and_blocks_do_not_change_a_bit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ring = exact_rings(random_adjacency(3))[1]
-    alone = normalise(ring)
+    alone = normalize(ring)
     share_rows_among_threads(monkeypatch, 3)
     monkeypatch.setattr(rings, "SCALED_ENTRIES", 5)
-    assert np.array_equal(normalise(ring).data, alone.data)
+    assert np.array_equal(normalize(ring).data, alone.data)

@@ -560,7 +560,7 @@ _DIR_GNN = {
     "layers": (3, 5),
     "alpha": (0.0, 0.5, 1.0),
     "jumping": ("max", "cat"),
-    "normalise": (True,),
+    "normalize": (True,),
     "learning_rate": (0.005,),
     "l2": (0.0,),
     "patience": (400,),

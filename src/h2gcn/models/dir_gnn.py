@@ -29,7 +29,7 @@ class DirGNN(NodeModule):
     with S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j, and L layers. The
     classifier sees the largest entry of all layers in each column; or, with
     `jumping="cat"`, the layers side by side; with "none" there is no classifier, and
-    the last layer gives the logits, without σ and dropout. With `normalise`, the rows
+    the last layer gives the logits, without σ and dropout. With `normalize`, the rows
     of every H_k are scaled to length 1.
 
     As in the authors' program for its "dir-gcn": no self-loops, so that a node sees
@@ -50,7 +50,7 @@ class DirGNN(NodeModule):
         α, the weight of the out-neighbors; that of the in-neighbors is 1 - α.
     jumping
         What the classifier sees of the layers: "max", "cat" or "none".
-    normalise
+    normalize
         Whether rows are scaled to length 1 after every layer.
     activation
         σ, "relu", "elu" or "none".
@@ -76,7 +76,7 @@ class DirGNN(NodeModule):
         layers: int = 3,
         alpha: float = 0.5,
         jumping: str = "max",
-        normalise: bool = False,
+        normalize: bool = False,
         activation: str = "relu",
         dropout: float = 0.0,
     ) -> None:
@@ -85,7 +85,7 @@ class DirGNN(NodeModule):
         self.layers = check_integer("layers", layers, 1, MAX_LAYERS)
         self.alpha = check_real("alpha", alpha, "[0, 1]")
         self.jumping = check_choice("jumping", jumping, JUMPING)
-        self.normalise = check_bool("normalise", normalise)
+        self.normalize = check_bool("normalize", normalize)
         self.activation = check_choice("activation", activation, ACTIVATIONS)
         self.dropout = check_real("dropout", dropout, "[0, 1)")
         widths = [in_channels] + [hidden_channels] * layers
@@ -129,7 +129,7 @@ class DirGNN(NodeModule):
                 return z
             z = ACTIVATIONS[self.activation](z)
             z = dropout(z, self.dropout, self.training)
-            h = _unit_rows(z) if self.normalise else z
+            h = _unit_rows(z) if self.normalize else z
             seen.append(h if last else graph.pick(h))
         if self.jumping == "cat":
             final = torch.cat(seen, dim=1)

@@ -32,7 +32,7 @@ from .rings import (
     is_weighted as is_weighted,
     iter_ring as iter_ring,
     narrow as narrow,
-    normalise as normalise,
+    normalize as normalize,
     ring_rows as ring_rows,
     ring_sizes as ring_sizes,
     row_blocks as row_blocks,

@@ -19,7 +19,7 @@ from h2gcn.rings.neighbors import (
     ComputedOperator,
     NeighborIndex,
 )
-from h2gcn.rings.rings import exact_rings, is_weighted, normalise, ring_sizes
+from h2gcn.rings.rings import exact_rings, is_weighted, normalize, ring_sizes
 from h2gcn.rings.rules import RowRule
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
@@ -521,7 +521,7 @@ def build_rings(
 
     def build(hop: int) -> Operator | ComputedOperator:
         if hop == 1:
-            near = normalise(adj if is_weighted(adj) else first, self_loops=self_loops)
+            near = normalize(adj if is_weighted(adj) else first, self_loops=self_loops)
             return Operator(near, symmetric=True, device=device)
         ring = ComputedOperator(
             index,

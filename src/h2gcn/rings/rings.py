@@ -21,7 +21,7 @@ __all__ = [
     "is_weighted",
     "iter_ring",
     "narrow",
-    "normalise",
+    "normalize",
     "ring_rows",
     "ring_sizes",
     "row_blocks",
@@ -239,7 +239,7 @@ def _binary(adj: CSR) -> CSR:
 # ---------------------------------------------------------------------- normalization
 
 
-def normalise(matrix: CSR, *, self_loops: bool = False) -> CSR:
+def normalize(matrix: CSR, *, self_loops: bool = False) -> CSR:
     r"""Return :math:`D_r^{-1/2} A D_c^{-1/2}`, with the sums of A's rows and columns.
 
     Of a symmetric matrix they are the degrees, and the result is symmetric. The

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from h2gcn.graph import CSR
-from h2gcn.rings.rings import exact_rings, is_weighted, normalise
+from h2gcn.rings.rings import exact_rings, is_weighted, normalize
 
 __all__ = ["RowRule", "build_matrices"]
 
@@ -50,7 +50,7 @@ class RowRule:
     def scaled(self, ring: CSR) -> CSR:
         """Return the matrix of a whole ring, [n, n]: ones, or edge weights."""
         if self.scale == "both":
-            matrix = normalise(ring, self_loops=self.self_loops)
+            matrix = normalize(ring, self_loops=self.self_loops)
         else:
             if self.self_loops:
                 ring = CSR(ring + sp.eye_array(ring.shape[0], dtype=np.float32))

@@ -47,15 +47,9 @@ class Mask(NamedTuple):
     def drop_(self, x: Tensor, first: int = 0) -> Tensor:
         """Set columns from `first` on, [m, c], to zero in place where not kept."""
         from h2gcn.sparse.kernels import drop
-        from h2gcn.sparse.threads import run_in_threads
 
         bits = x.detach().numpy().view(f"i{x.element_size()}")[None]
-        key = np.uint64(self.key)
-
-        def work(rows: slice) -> None:
-            drop(bits[:, rows], self.nodes[rows], first, key, self.keep)
-
-        run_in_threads(work, np.full(len(x), x.shape[1]))
+        drop(bits, self.nodes, first, np.uint64(self.key), self.keep)
         return x
 
     def rows(self, rows: slice) -> Mask:

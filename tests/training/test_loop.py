@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
-from h2gcn.models import MODELS, NodeModule, build_model, find_model
+from h2gcn.models import H2GCN, MODELS, NodeModule, build_model, find_model
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import Epoch, TrainConfig, fit_module, loop, seeded, state
 from h2gcn.training.loop import TrainResult, class_weights, node_loss, train
@@ -287,6 +287,26 @@ def test_the_test_part_has_no_influence(small_graph: Graph) -> None:
         assert result.history == expected.history
         weights = weights_of(reference)
         assert all(torch.equal(w, weights[k]) for k, w in weights_of(model).items())
+
+
+@each("name", ["h2gcn-1", "h2gcn-2", "h2gcn-nonlinear"])
+@each("dropout", [0.0, 0.5])
+def test_a_step_forgets_what_was_computed_from_the_weights_before(
+    small_graph: Graph, name: str, dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = H2GCN.forward
+
+    def validations_share(self: H2GCN, x: Tensor, graph: Propagation) -> Tensor:
+        if self.training:  # takes nothing out of the cache
+            graph = Propagation(graph.matrices, graph.index, graph.node_ids)
+        return forward(self, x, graph)
+
+    monkeypatch.setattr(H2GCN, "forward", validations_share)
+    kept, _ = fit(small_graph, name, dropout=dropout, epochs=5)
+    monkeypatch.setattr(Propagation, "cached", lambda _, f, *args: f(*args))
+    fresh, _ = fit(small_graph, name, dropout=dropout, epochs=5)
+    for one, other in zip(kept.history, fresh.history, strict=True):
+        assert one.val_loss == pytest.approx(other.val_loss, rel=1e-5)
 
 
 def losses(result: TrainResult) -> list[float]:

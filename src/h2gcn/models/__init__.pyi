@@ -1,12 +1,4 @@
-from .base import (
-    ExactSum as ExactSum,
-    ModelSpec as ModelSpec,
-    NodeModule as NodeModule,
-    Phase as Phase,
-    Summand as Summand,
-    tensor_problem as tensor_problem,
-)
-from .closed_form import stop_fits as stop_fits
+from .base import ExactSum as ExactSum, Summand as Summand
 from .gcn import GCN as GCN
 from .gdc import Diffusion as Diffusion
 from .h2gcn import H2GCN as H2GCN
@@ -16,3 +8,4 @@ from .registry import (
     build_model as build_model,
     find_model as find_model,
 )
+from .spec import MatrixMaker as MatrixMaker, ModelSpec as ModelSpec

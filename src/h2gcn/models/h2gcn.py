@@ -9,8 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.models.base import (
     ACTIVATIONS,
@@ -18,10 +16,11 @@ from h2gcn.models.base import (
     NodeModule,
     Summand,
     Weighted,
-    check_sizes,
     follow,
+    glorot,
     input_rows,
 )
+from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.sparse import (
     Input as Features,
     LinearMap,
@@ -48,92 +47,47 @@ class H2GCN(NodeModule):
 
     Parameters
     ----------
-    in_channels, out_channels
-        Number of features and of classes C.
-    hidden_channels
-        Width p of the embedding.
     hops
-        Which rings each round aggregates, in the order of `Propagation.matrices`.
-        No hops and no rounds are an MLP.
+        The ring behind each matrix of `graph`. No hops and no rounds are an MLP.
     rounds, final
-        Number of rounds K, and which of R⁽⁰⁾ … R⁽ᴷ⁾ the classifier reads.
+        Number of rounds K, and which of R⁽⁰⁾ … R⁽ᴷ⁾ the classifier reads, ascending;
+        the last of them is K.
     self_loops
         Whether the rings include the node itself (design D1 undone).
-    activation
-        σ: "relu", "elu" or "none".
     nonlinear
         Embed every round (App. D.2), p columns wide:
         R⁽ᵏ⁾ = ReLU((R⁽ᵏ⁻¹⁾ ‖ Ā₁ R⁽ᵏ⁻¹⁾ ‖ Ā₂ R⁽ᵏ⁻¹⁾) W_k).
-    dropout
-        Dropped fraction of what the classifier reads, in training.
     """
-
-    drops_input = False
-    renumbers = True
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
-        hops: Sequence[int] = (1, 2),
+        hidden_channels: Width = 64,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.5,
+        hops: tuple[int, ...] = (1, 2),
         rounds: int = 2,
-        final: Sequence[int] = (0, 1, 2),
+        final: tuple[int, ...] = (0, 1, 2),
         self_loops: bool = False,
-        activation: str = "relu",
         nonlinear: bool = False,
-        dropout: float = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes(in_channels, out_channels, hidden_channels)
-        check_integer("rounds", rounds, 0)
-        check_choice("activation", activation, ACTIVATIONS)
-        self.dropout = check_real("dropout", dropout, "[0, 1)")
-        self.final, self.hops = tuple(sorted(set(final))), tuple(hops)
-        if not self.final or self.final[0] < 0 or self.final[-1] != rounds:
-            raise InputError(
-                f"must name rounds from 0 to {rounds}, the last one among them",
-                param="final",
-                value=tuple(final),
-            )
-        if rounds and (not self.hops or min(self.hops) < 1):
-            raise InputError(
-                "must name rings, 1 or larger, when there are rounds",
-                param="hops",
-                value=self.hops,
-            )
-        self.hidden_channels, self.rounds = hidden_channels, rounds
-        self.activation = activation
-        self.self_loops = check_bool("self_loops", self_loops)
-        self.nonlinear = check_bool("nonlinear", nonlinear)
-        p, r = hidden_channels, len(self.hops)
-        n_blocks = sum(1 if nonlinear else r**k for k in self.final)
-        self.embedding = nn.Parameter(torch.empty(in_channels, p))
+        self.hidden_channels, self.activation = hidden_channels, activation
+        self.dropout, self.nonlinear = dropout, nonlinear
+        self.hops, self.self_loops = hops, self_loops
+        self.rounds = self.receptive_field = rounds
+        self.final, p, r = final, hidden_channels, len(hops)
+        n_blocks = sum(1 if nonlinear else r**k for k in final)
+        self.embedding = glorot(in_channels, p)
         self.round_embeddings = nn.ParameterList(
-            torch.empty((1 + r) * p, p) for _ in range(rounds if nonlinear else 0)
+            glorot((1 + r) * p, p) for _ in range(rounds if nonlinear else 0)
         )
-        self.classifier = nn.Parameter(torch.empty(n_blocks * p, out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw all weights anew (Glorot, uniform)."""
-        for weight in self.parameters():
-            if weight.numel():
-                nn.init.xavier_uniform_(weight)
-
-    @property
-    def reach(self) -> int:
-        """How many products with operators follow one another: one a round."""
-        return self.rounds
+        self.classifier = glorot(n_blocks * p, out_channels)
 
     def forward(self, x: Features, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
-        if self.rounds and len(graph.matrices) != len(self.hops):
-            raise ValueError(
-                f"H2GCN with hops {self.hops} takes {len(self.hops)} matrices, "
-                f"got {len(graph.matrices)}."
-            )
         r = graph.cached(self._encode, x)
         p = self.dropout if self.training else 0.0
         if not self.rounds or self.nonlinear or p:
@@ -243,20 +197,13 @@ class H2GCN(NodeModule):
         rings = [f"ring {self.hops[ring]}{own}" for ring in reversed(path)]
         return " of ".join(rings) or "own features"
 
-    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return what a training step holds beside its matrices, in bytes.
+    def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
+        """Return the bytes of R⁽⁰⁾, the inner rounds and what the classifier reads.
 
-        R⁽⁰⁾, the inner rounds and their gradients, and what the classifier reads with
-        its gradient and its mask.
+        All with their gradients, and the last with its mask.
         """
+        del entries
         p, inner = self.hidden_channels, max(self.rounds - 1, 0)
         joined = (1 + len(self.hops)) * inner * 2
         rounds = joined if self.nonlinear else len(self.hops) ** inner
         return 4 * p * n_nodes * (4 + rounds) + 9 * self.classifier.shape[0] * n_targets
-
-    def __repr__(self) -> str:
-        return (
-            f"H2GCN({self.in_channels}, {self.out_channels}, "
-            f"hidden_channels={self.hidden_channels}, hops={self.hops}, "
-            f"rounds={self.rounds}, final={self.final})"
-        )

@@ -7,7 +7,6 @@ from typing import Any
 from h2gcn._validation import check_type, nearest
 from h2gcn.exceptions import InputError, short_repr
 from h2gcn.models.acm_gcn import ACMGCN
-from h2gcn.models.base import ModelSpec, NodeModule
 from h2gcn.models.belief_propagation import BeliefPropagation
 from h2gcn.models.boosted_trees import BoostedTrees
 from h2gcn.models.correct_and_smooth import CorrectAndSmooth
@@ -33,8 +32,10 @@ from h2gcn.models.linbp import BeliefMatrices, LinBP
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.mixhop import MixHop
 from h2gcn.models.residual import ResidualGNN
+from h2gcn.models.spec import ModelSpec
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
+from h2gcn.training.module import NodeModule
 
 __all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
 
@@ -61,7 +62,7 @@ def _h2gcn(
         tuple(RowRule(hop=hop, self_loops=self_loops) for hop in hops),
         summary,
         designs,
-        fixed,
+        fixed=fixed,
     )
 
 
@@ -70,8 +71,6 @@ def _table(
     designs: str,
     paper: str = "Zhu et al. 2020",
     module: type[TableModule] = TableNet,
-    *,
-    rates: Mapping[str, float] | None = None,
     **defaults: Any,
 ) -> ModelSpec:
     return ModelSpec(
@@ -79,11 +78,10 @@ def _table(
         (),
         summary,
         designs,
-        paper=paper,
+        paper,
         inputs="table",
         defaults=defaults,
-        at_once=module is not TableNet,
-        training=rates or {},
+        epochs=module is TableNet,
     )
 
 
@@ -104,7 +102,7 @@ MODELS: dict[str, ModelSpec] = {
         "two layers, each node mixed with its neighbours",
         fixed={"jumping": False},
         paper="Kipf and Welling 2017",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "gcn-jk": ModelSpec(
         GCN,
@@ -113,7 +111,7 @@ MODELS: dict[str, ModelSpec] = {
         "D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "gcn-cheby": ModelSpec(
         ChebyGCN,
@@ -122,7 +120,7 @@ MODELS: dict[str, ModelSpec] = {
         "D2",
         fixed={"jumping": False},
         paper="Defferrard et al. 2016",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "gcn-cheby-jk": ModelSpec(
         ChebyGCN,
@@ -131,7 +129,7 @@ MODELS: dict[str, ModelSpec] = {
         "D2 D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "graphsage": ModelSpec(
         GraphSAGE,
@@ -140,7 +138,7 @@ MODELS: dict[str, ModelSpec] = {
         "D1",
         fixed={"jumping": False},
         paper="Hamilton et al. 2017",
-        training={"l2": 0.0},
+        defaults={"l2": 0.0},
     ),
     "graphsage-jk": ModelSpec(
         GraphSAGE,
@@ -149,14 +147,14 @@ MODELS: dict[str, ModelSpec] = {
         "D1 D3",
         fixed={"jumping": True},
         paper="Xu et al. 2018",
-        training={"l2": 0.0},
+        defaults={"l2": 0.0},
     ),
     "gat": ModelSpec(
         GAT,
         (RowRule(scale="none", self_loops=True, weighted=False),),
         "two layers, neighbours weighted by attention",
         paper="Veličković et al. 2018",
-        training={"learning_rate": 0.005, "l2": 2.5e-4},
+        defaults={"learning_rate": 0.005, "l2": 2.5e-4},
     ),
     "mixhop": ModelSpec(
         MixHop,
@@ -170,35 +168,35 @@ MODELS: dict[str, ModelSpec] = {
         GeometricMatrices(),
         "neighbours in the graph and in its Isomap embedding, by direction",
         paper="Pei et al. 2020",
-        training={"learning_rate": 0.05, "l2": 2.5e-6},
+        defaults={"learning_rate": 0.05, "l2": 2.5e-6},
     ),
     "sgc": ModelSpec(
         SGC,
         _RENORMALIZED,
         "features smoothed over the graph, one linear layer",
         paper="Wu et al. 2019",
-        training={"learning_rate": 0.2, "l2": 2.5e-6},
+        defaults={"learning_rate": 0.2, "l2": 2.5e-6},
     ),
     "gdc": ModelSpec(
         GDC,
         Diffusion(),
         "gcn on a diffusion: who is near by walks of every length",
         paper="Gasteiger et al. 2019",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "gmnn": ModelSpec(
         GMNN,
         _RENORMALIZED,
         "gcn and one on labels alone, which learns how they go together",
         paper="Qu et al. 2019",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "gam": ModelSpec(
         GAM,
         (RowRule(self_loops=True), RowRule(scale="none")),
         "an mlp or gcn; neighbours are to agree where a second model thinks so",
         paper="Stretcu et al. 2019",
-        training={"l2": 0.0},
+        defaults={"l2": 0.0},
     ),
     "cpgnn": ModelSpec(
         CPGNN,
@@ -213,6 +211,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"hops": 1},
         paper="Zhou et al. 2004",
         inputs="labels",
+        epochs=False,
     ),
     "label-propagation-2hop": ModelSpec(
         LabelPropagation,
@@ -222,6 +221,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"hops": 2},
         paper="Peel 2017",
         inputs="labels",
+        epochs=False,
     ),
     "linbp": ModelSpec(
         LinBP,
@@ -230,6 +230,7 @@ MODELS: dict[str, ModelSpec] = {
         fixed={"graph_bound": False},
         paper="Gatterbauer et al. 2015",
         inputs="labels",
+        epochs=False,
     ),
     "bp": ModelSpec(
         BeliefPropagation,
@@ -237,6 +238,7 @@ MODELS: dict[str, ModelSpec] = {
         "no features: loopy belief propagation, exact on trees",
         paper="Yedidia et al. 2003",
         inputs="labels",
+        epochs=False,
     ),
     "zoobp": ModelSpec(
         LinBP,
@@ -246,6 +248,7 @@ MODELS: dict[str, ModelSpec] = {
         paper="Eswaran et al. 2017",
         defaults={"class_prior": 1.0, "steps": 1000, "tolerance": 1e-6},
         inputs="labels",
+        epochs=False,
     ),
     "decoupled-smoothing": ModelSpec(
         DecoupledSmoothing,
@@ -254,6 +257,7 @@ MODELS: dict[str, ModelSpec] = {
         "D2",
         paper="Chin et al. 2019",
         inputs="labels",
+        epochs=False,
     ),
     "correct-and-smooth": ModelSpec(
         CorrectAndSmooth,
@@ -261,8 +265,8 @@ MODELS: dict[str, ModelSpec] = {
         "an MLP without the graph; its errors and the labels spread over it",
         paper="Huang et al. 2021",
         inputs="table",
-        seeds=True,
-        table="ego",
+        labels=True,
+        fixed={"table": "ego"},
     ),
     "ica": replace(
         _table(
@@ -271,7 +275,7 @@ MODELS: dict[str, ModelSpec] = {
             "Lu and Getoor 2003",
             IterativeClassification,
         ),
-        seeds=True,
+        labels=True,
     ),
     "ring-table": _table(
         "own features, rings, directions, degrees and labels nearby, gated",
@@ -279,7 +283,8 @@ MODELS: dict[str, ModelSpec] = {
         table="ego+rings+directions+degrees+edges+labels",
         gate=True,
         norm="l2",
-        rates={"learning_rate": 0.01, "l2": 1e-5},
+        learning_rate=0.01,
+        l2=1e-5,
     ),
     "sign": _table(
         "own features and smoothed ones side by side, an activation on each",
@@ -287,7 +292,8 @@ MODELS: dict[str, ModelSpec] = {
         "Frasca et al. 2020",
         table="ego+loops1+loops2+loops3",
         early=True,
-        rates={"learning_rate": 0.01, "l2": 1e-5},
+        learning_rate=0.01,
+        l2=1e-5,
     ),
     "fsgnn": _table(
         "powers of the graph with and without self-loops, gated",
@@ -296,7 +302,8 @@ MODELS: dict[str, ModelSpec] = {
         table="ego+power1+loops1+power2+loops2+power3+loops3",
         gate=True,
         norm="l2",
-        rates={"learning_rate": 0.01, "l2": 5e-5},
+        learning_rate=0.01,
+        l2=5e-5,
     ),
     "faf": _table(
         "mean, sum, largest and smallest of neighbours, an MLP with layer norm",
@@ -309,7 +316,8 @@ MODELS: dict[str, ModelSpec] = {
         join="sum",
         norm="layer",
         layers=2,
-        rates={"learning_rate": 0.005, "l2": 0.0},
+        learning_rate=0.005,
+        l2=0.0,
     ),
     "c-ignn": _table(
         "powers of the graph, layer norm and activation on each",
@@ -319,7 +327,8 @@ MODELS: dict[str, ModelSpec] = {
         norm="layer",
         early=True,
         input_dropout=0.5,
-        rates={"learning_rate": 0.005, "l2": 5e-5},
+        learning_rate=0.005,
+        l2=5e-5,
     ),
     "linkx": _table(
         "own features and the adjacency row, each by a map of its own",
@@ -328,7 +337,8 @@ MODELS: dict[str, ModelSpec] = {
         table="ego+adjacency",
         join="skip",
         layers=2,
-        rates={"learning_rate": 0.01, "l2": 5e-4},
+        learning_rate=0.01,
+        l2=5e-4,
     ),
     "logistic": _table(
         "logistic regression on the ring table",
@@ -347,7 +357,7 @@ MODELS: dict[str, ModelSpec] = {
         _RENORMALIZED,
         "deep: gcn's mixing and a linear map in every layer, batch norm",
         paper="Luo et al. 2024",
-        training={"l2": 0.0},
+        defaults={"l2": 0.0},
     ),
     "residual-sage": ModelSpec(
         ResidualGNN,
@@ -355,7 +365,7 @@ MODELS: dict[str, ModelSpec] = {
         "deep: mean of the neighbours and a linear map in every layer, batch norm",
         "D1",
         paper="Luo et al. 2024",
-        training={"l2": 0.0},
+        defaults={"l2": 0.0},
     ),
     "dir-gnn": ModelSpec(
         DirGNN,
@@ -363,7 +373,7 @@ MODELS: dict[str, ModelSpec] = {
         "three layers, out- and in-neighbours with weights of their own",
         "D3",
         paper="Rossi et al. 2023",
-        training={"learning_rate": 0.005, "l2": 0.0},
+        defaults={"learning_rate": 0.005, "l2": 0.0},
     ),
     "gpr-gnn": ModelSpec(
         GPRGNN,
@@ -371,7 +381,7 @@ MODELS: dict[str, ModelSpec] = {
         "an MLP spread over the graph, each power with a learned weight",
         "D3",
         paper="Chien et al. 2021",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "acm-gcn": ModelSpec(
         ACMGCN,
@@ -379,7 +389,7 @@ MODELS: dict[str, ModelSpec] = {
         "two layers; each node weighs neighbours, difference to them, itself",
         "D1",
         paper="Luan et al. 2022",
-        training=_KIPF,
+        defaults=_KIPF,
     ),
     "h2gcn-s1": _h2gcn("h2gcn-1 without the 2-hop ring; also N2", "D1 D3", hops=(1,)),
     "h2gcn-ns0": _h2gcn(
@@ -447,12 +457,4 @@ def build_model(
         What is not the model's default.
     """
     spec = find_model(name)
-    for option in options:
-        if option not in spec.options:
-            have = ", ".join(sorted(spec.options)) or "none"
-            raise InputError(
-                f"the model {name} has no option {option[:100]!r}."
-                f"{nearest(option, spec.options)} Its options: {have}."
-            )
-    given = {**spec.defaults, **options, **spec.fixed}
-    return spec.module(in_channels, out_channels, **given)  # type: ignore[arg-type]
+    return spec.build(in_channels, out_channels, spec.check_options(options, name))

@@ -18,9 +18,9 @@ from .checkpoint import (
     MINUTES as MINUTES,
     OF_THE_MACHINE as OF_THE_MACHINE,
     Checkpoint as Checkpoint,
-    Stage as Stage,
+    Position as Position,
     check_resume as check_resume,
-    find_stage as find_stage,
+    find_position as find_position,
     holds_state as holds_state,
     identify as identify,
 )
@@ -40,11 +40,10 @@ from .intervals import (
     percentiles as percentiles,
     wilson as wilson,
 )
+from .limits import stop_fits as stop_fits
 from .loop import (
-    TrainConfig as TrainConfig,
+    Trainer as Trainer,
     TrainResult as TrainResult,
-    class_weights as class_weights,
-    fit_module as fit_module,
     train as train,
 )
 from .manifest import (
@@ -68,6 +67,12 @@ from .metrics import (
     roc_auc as roc_auc,
     score as score,
 )
+from .module import (
+    NodeModule as NodeModule,
+    soft_cross_entropy as soft_cross_entropy,
+    tensor_problem as tensor_problem,
+)
+from .optim import TrainConfig as TrainConfig, class_weights as class_weights
 from .seeding import (
     random_problem as random_problem,
     random_state as random_state,

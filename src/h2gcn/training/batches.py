@@ -13,8 +13,8 @@ from torch import Tensor
 
 from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR, Split, slices
-from h2gcn.models import NodeModule
 from h2gcn.sparse import NO_GRAPH, LinearMap, Operator, Propagation, StepCache
+from h2gcn.training.module import NodeModule
 
 __all__ = [
     "Batches",
@@ -172,9 +172,6 @@ class FullBatch:
         Its `train` and `val` parts are used.
     device
         Of the model.
-    renumber
-        Whether nodes may be renumbered, so that neighbors are close in memory; see
-        `reorder`.
     cache
         What a validation leaves to the next step, see `Propagation.cached`.
     """
@@ -186,12 +183,11 @@ class FullBatch:
         split: Split,
         device: torch.device,
         *,
-        renumber: bool = False,
         cache: StepCache | None = None,
     ) -> None:
         matrices = tuple(matrices)  # one object: the cache tells arguments by identity
         position = None
-        if renumber and reordering_helps(x, matrices):
+        if reordering_helps(x, matrices):
             x, matrices, position = reorder(x, matrices)
         # Consecutive rows that are close to each other read the same neighbors.
         places = split.train if position is None else position[split.train]
@@ -329,7 +325,7 @@ class MiniBatches:
 
 
 def make_batches(
-    model: NodeModule,
+    module: NodeModule,
     x: Input,
     matrices: Sequence[LinearMap],
     split: Split,
@@ -338,10 +334,8 @@ def make_batches(
     cache: StepCache | None = None,
 ) -> Batches:
     """Return the whole graph, or batches of it where a `batch_size` is given."""
-    device = next(model.parameters()).device
+    device, hops = next(module.parameters()).device, module.receptive_field
     if batch_size is None:
-        return FullBatch(
-            x, matrices, split, device, renumber=model.renumbers, cache=cache
-        )
-    assert model.reach is not None  # a model without it takes no batches
-    return MiniBatches(x, matrices, split, batch_size, model.reach, device, seed)
+        return FullBatch(x, matrices, split, device, cache=cache)
+    assert hops is not None  # a model without a receptive field takes no batches
+    return MiniBatches(x, matrices, split, batch_size, hops, device, seed)

@@ -13,7 +13,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from numbers import Integral
 from pathlib import Path
@@ -34,7 +34,6 @@ from h2gcn.io import (
     locked,
     write_whole,
 )
-from h2gcn.models import NodeModule, find_model
 from h2gcn.training.manifest import (
     Sha256,
     plain,
@@ -43,7 +42,7 @@ from h2gcn.training.manifest import (
     signed,
     to_bytes,
 )
-from h2gcn.training.state import Snapshot, Tensors, TrainingState
+from h2gcn.training.state import Snapshot, Stage, Tensors
 from h2gcn.training.stopping import Epoch
 
 __all__ = [
@@ -52,9 +51,9 @@ __all__ = [
     "OF_THE_MACHINE",
     "Checkpoint",
     "Identity",
-    "Stage",
+    "Position",
     "check_resume",
-    "find_stage",
+    "find_position",
     "holds_state",
     "identify",
 ]
@@ -63,9 +62,9 @@ MINUTES = 2.0  # between two checkpoints
 FORMAT = 1
 MANIFEST = "checkpoint.json"
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")  # parameters, not the model's
-_WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate")  # on what is trained
+_WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate", "epochs")  # on what is trained
 _OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.\w+\.part)?")
-_GROUPS = ("weights", "best_weights", "prepared", "optimizer", "random")
+_GROUPS = ("weights", "best_weights", "optimizer", "random")  # tensors of a snapshot
 
 Identity = Mapping[str, Any]  # what `identify` returns
 
@@ -79,8 +78,14 @@ class _IdentityJson(msgspec.Struct):
     directions: str | None = None
 
 
+class _StageJson(msgspec.Struct):
+    epochs: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+    limit: Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class _CheckpointJson(msgspec.Struct):
     identity: _IdentityJson
+    stages: list[_StageJson]
     epoch: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
     stopped: bool
     seconds: Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -88,40 +93,34 @@ class _CheckpointJson(msgspec.Struct):
 
 
 def identify(
-    module: NodeModule, params: Mapping[str, Any], graph: Graph, split: Split
+    params: Mapping[str, Any], graph: Graph, split: Split, *, directed: bool
 ) -> Identity:
     """Return all that the result of a training depends on, as JSON holds it.
 
-    Where rings and features are kept is not part of it: it changes the order of sums,
-    and with it the last bits.
+    The number of epochs is not part of it: a longer training goes on where a shorter
+    one ended. Nor is where matrices and features are kept, which changes the order of
+    sums alone.
 
     Parameters
     ----------
-    module
-        The model; whether `epochs` counts depends on it.
     params
         The resolved parameters of a `NodeClassifier`.
-    graph, split
-        What is trained on.
+    directed
+        Whether the model uses the directions of edges.
     """
     named = {name: v for name, v in params.items() if name not in _WITHOUT_EFFECT}
     model, options = named.pop("model"), named.pop("options")
-    is_directed = find_model(model).given(options).directed
     seed = named.pop("random_state")
     if not isinstance(seed, Integral):
         raise InputError(
             "a checkpoint needs a number as 'random_state', since anything else gives "
             f"another seed each time. Got {seed!r} instead."
         )
-    if module.trained_first() is None and len(module.phases()) == 1:
-        # More epochs go on where fewer ended, unless the length of a phase depends on
-        # them.
-        del named["epochs"]
     identity = {
         "version": __version__,
         "graph": graph.name,
         "checksum": fingerprint(graph),
-        "directions": fingerprint(graph, directions=True) if is_directed else None,
+        "directions": fingerprint(graph, directions=True) if directed else None,
         "split": split_fingerprint(split),
         # The model first: where it differs, others follow from it.
         "params": plain({"model": model, **named, **options, "seed": int(seed)}),
@@ -151,7 +150,7 @@ def _difference(saved: Identity, current: Identity) -> str | None:
     return None
 
 
-class Stage(NamedTuple):
+class Position(NamedTuple):
     """How far the training of a checkpoint is, and whether its rule has stopped it."""
 
     epoch: int
@@ -223,6 +222,8 @@ class Checkpoint:
         with locked(self._folder):
             try:
                 self.found = self._find()  # another training may have written since
+                if self.found is not None:
+                    self._due = time.monotonic() + self._seconds
                 yield
             finally:
                 if is_new:
@@ -235,19 +236,10 @@ class Checkpoint:
             return None
         return _read_state(self._folder, self._identity, self._epochs)
 
-    def restore(self, state: TrainingState, probe: Callable[[], object]) -> None:
-        """Bring a training to where the checkpoint is, if there is one."""
-        if self.found is not None:
-            try:
-                state.restore(self.found, probe)
-            except InputError as error:
-                raise InputError(f"{self._folder}: cannot go on: {error}") from None
-            self._due = time.monotonic() + self._seconds
-
-    def keep(self, state: TrainingState) -> None:
-        """Copy the state after an epoch, and write it if it is time to."""
+    def keep(self, snapshot: Snapshot) -> None:
+        """Take the state after an epoch, and write it if it is time to."""
         # Ctrl-C comes in the middle of an epoch, when it is too late for a copy.
-        self._last = state.snapshot()
+        self._last = snapshot
         if time.monotonic() >= self._due:
             self.save()
 
@@ -289,12 +281,12 @@ def holds_state(folder: Path) -> bool:
         raise cannot_read(file, error) from None
 
 
-def find_stage(folder: Path) -> Stage | None:
-    """Return how far the checkpoint of a folder is, None where there is none."""
+def find_position(folder: Path) -> Position | None:
+    """Return how far the checkpoint of a folder is; None where there is none."""
     if not holds_state(folder):
         return None
     manifest = _read_manifest(folder)
-    return Stage(manifest.epoch, manifest.stopped, manifest.seconds)
+    return Position(manifest.epoch, manifest.stopped, manifest.seconds)
 
 
 def _read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
@@ -307,31 +299,48 @@ def _read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
         )
     file = _state_file(folder, manifest.state_sha256)
     tensors = read_tensors(file, manifest.state_sha256)
-    groups: dict[str, Tensors] = {group: {} for group in _GROUPS}
-    try:
-        history = tensors.pop("history")
-        for key, tensor in tensors.items():
-            group, _, name = key.partition(".")
-            groups[group][name] = tensor
-    except KeyError:
-        raise InputError(f"{file}: does not hold the state of a training") from None
+    history = tensors.pop("history", torch.zeros(0))
     fits = [*history.shape] == [manifest.epoch, 3] and history.dtype == torch.float64
     if not fits or bool(history.isnan().any()):
         raise InputError(f"{file}: history is not of {manifest.epoch} epochs")
+    groups = {group: _take(tensors, group) for group in _GROUPS}
+    stages = tuple(
+        Stage(
+            stage.epochs,
+            stage.limit,
+            _take(tensors, f"stages.{i}.weights"),
+            _take(tensors, f"stages.{i}.random"),
+        )
+        for i, stage in enumerate(manifest.stages)
+    )
+    if tensors:
+        raise InputError(f"{file}: does not hold the state of a training")
     rows = history.tolist()
     return Snapshot(
+        stages,
         **groups,
         history=tuple(Epoch(number, *row) for number, row in enumerate(rows, start=1)),
         stopped=manifest.stopped,
         seconds=manifest.seconds,
+        source=str(folder),
     )
 
 
+def _take(tensors: Tensors, group: str) -> Tensors:
+    """Remove the tensors of a group, and return them by their names in it."""
+    names = [name for name in tensors if name.startswith(f"{group}.")]
+    return {name.removeprefix(f"{group}."): tensors.pop(name) for name in names}
+
+
 def _write_state(folder: Path, identity: Identity, snapshot: Snapshot) -> None:
+    groups = {group: getattr(snapshot, group) for group in _GROUPS}
+    for i, stage in enumerate(snapshot.stages):
+        groups[f"stages.{i}.weights"] = stage.weights
+        groups[f"stages.{i}.random"] = stage.random
     tensors = {
         f"{group}.{name}": tensor
-        for group in _GROUPS
-        for name, tensor in getattr(snapshot, group).items()
+        for group, named in groups.items()
+        for name, tensor in named.items()
     }
     # As a tensor too, since JSON has no infinite numbers.
     rows = [(e.loss, e.val_score, e.val_loss) for e in snapshot.history]
@@ -341,6 +350,7 @@ def _write_state(folder: Path, identity: Identity, snapshot: Snapshot) -> None:
     manifest = {
         "format": FORMAT,
         "identity": identity,
+        "stages": [{"epochs": s.epochs, "limit": s.limit} for s in snapshot.stages],
         "epoch": len(rows),
         "stopped": snapshot.stopped,
         "seconds": snapshot.seconds,

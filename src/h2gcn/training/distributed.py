@@ -19,9 +19,9 @@ from torch import Tensor
 
 from h2gcn.features import Input
 from h2gcn.graph import CSR, Split
-from h2gcn.models import NodeModule
 from h2gcn.sparse import LinearMap, Operator, Propagation, StepCache
 from h2gcn.training.batches import Subgraph
+from h2gcn.training.module import NodeModule
 
 __all__ = [
     "SINGLE",

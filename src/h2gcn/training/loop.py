@@ -1,4 +1,4 @@
-"""The training loop: epochs of steps and validation, in one or several phases."""
+"""The training loop: stages of epochs and steps, as a model's `fit` asks for them."""
 
 from __future__ import annotations
 
@@ -8,114 +8,43 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from inspect import unwrap
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.graph import Split
-from h2gcn.models import NodeModule, Phase
-from h2gcn.sparse import (
-    LinearMap,
-    Propagation,
-    StepCache,
-    steady_memory,
-)
+from h2gcn.sparse import LinearMap, Propagation, StepCache, steady_memory
 from h2gcn.training.batches import Batches, Subgraph, make_batches
 from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
-from h2gcn.training.metrics import METRICS, OF_TWO_CLASSES, score
-from h2gcn.training.seeding import seeded
-from h2gcn.training.state import Tensors, TrainingState
-from h2gcn.training.stopping import RULES, Epoch, PhasedRule
+from h2gcn.training.limits import time_is_up
+from h2gcn.training.metrics import OF_TWO_CLASSES, score
+from h2gcn.training.module import NodeModule
+from h2gcn.training.optim import TrainConfig, class_weights, make_optimizer, node_loss
+from h2gcn.training.seeding import random_state, seeded, set_random_state
+from h2gcn.training.state import (
+    Snapshot,
+    Stage,
+    Tensors,
+    optimizer_problem,
+    snapshot_problem,
+)
+from h2gcn.training.stopping import Epoch, StoppingRule, make_rule
 from h2gcn.training.threads import threads_for
 
-__all__ = [
-    "TrainConfig",
-    "TrainResult",
-    "class_weights",
-    "fit_module",
-    "make_optimizer",
-    "node_loss",
-    "train",
-]
+__all__ = ["TrainResult", "Trainer", "train"]
 
-PRIOR_EPOCHS = 400  # of a part that is trained first, as in CPGNN's program
-CLASS_WEIGHTS = ("balanced",)
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How to train.
-
-    Parameters
-    ----------
-    epochs
-        Number of epochs, at most.
-    patience
-        How many epochs the rule of `stopping` waits; None never stops.
-    learning_rate
-        The optimizer's.
-    l2
-        Weight w of the penalty w·‖W‖² on the weights that the model regularises.
-    metric
-        The score that chooses the epoch: "accuracy", "macro_f1" (the mean of the
-        classes' F1); for two classes "roc_auc", or "pr_auc" of the rarer one.
-    optimizer
-        "adam" or "sgd" (no momentum).
-    stopping
-        "score" keeps the best validation score, and stops when it has not risen for
-        `patience` epochs. "settled" keeps the same, and waits `patience` epochs and as
-        many as there were so far for another that is as good: nearly always the choice
-        of a training to the end. "loss" keeps the least validation loss, and stops when
-        it has not fallen for `patience` epochs. "loss-mean" (GCN's
-        program) keeps the last weights, and stops when the validation loss is above
-        its mean over the last `patience` epochs. "loss-or-score" (GAT's) keeps the
-        weights when neither is worse than ever, and stops when both have been for
-        `patience` epochs.
-    batch_size
-        How many training nodes a step takes; None is all of them at once.
-    class_weight
-        "balanced" gives each class the same weight in the loss, however few of the
-        training nodes it has; None each node. Balanced classes make probabilities
-        those of classes of equal size, far too high for rare ones.
-    """
-
-    epochs: int = 2000
-    patience: int | None = None
-    learning_rate: float = 0.01
-    l2: float = 5e-4
-    metric: str = "accuracy"
-    optimizer: str = "adam"
-    stopping: str = "score"
-    batch_size: int | None = None
-    class_weight: str | None = None
-
-    def __post_init__(self) -> None:
-        check_integer("epochs", self.epochs, 1)
-        if self.patience is not None:
-            check_integer("patience", self.patience, 1)
-        check_real("learning_rate", self.learning_rate, "(0, inf)")
-        check_real("l2", self.l2, "[0, inf)")
-        check_choice("metric", self.metric, METRICS)
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        check_choice("stopping", self.stopping, RULES)
-        if self.batch_size is not None:
-            check_integer("batch_size", self.batch_size, 1)
-        if self.class_weight is not None:
-            check_choice("class_weight", self.class_weight, CLASS_WEIGHTS)
+Loss = Callable[[], Tensor]  # of the whole graph, in training mode
 
 
 @dataclass(frozen=True)
 class TrainResult:
-    """The result of training; the model holds the weights of the best epoch."""
+    """The result of training; the module holds the weights of the best epoch."""
 
     best_epoch: int
     val_score: float
@@ -124,340 +53,435 @@ class TrainResult:
     interrupted: bool = False
 
 
-def train(
-    model: NodeModule,
-    x: Input,
-    matrices: Sequence[LinearMap],
-    y: NDArray[np.int64],
-    split: Split,
-    config: TrainConfig,
-    *,
-    seed: int = 0,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    spent: float = 0.0,
-    comm: Communicator = SINGLE,
-) -> TrainResult:
-    """Train a model in place and leave it with the weights of its best epoch.
+class Trainer:
+    """Trains a module on a graph; `NodeModule.fit` says how.
 
-    `config.stopping` chooses that epoch. The test part of the split is not used.
-    Ctrl-C ends the training and keeps the best epoch so far.
+    `run` calls `fit`, which calls `train`, `pretrain` and `minimize`. Each of these
+    calls is a stage. A checkpoint keeps the weights and the random state after every
+    finished stage, so that a resumed training replays these without a step.
 
-    A model may be trained in phases. Those without `steps` share the epochs equally;
-    patience ends a phase, and the last one the training. A phase with `steps` is
-    trained before the next of them, and is not in the history. Each begins with the
-    best weights so far, and the best epoch is that of all phases.
+    `fit` runs without gradients, in evaluation mode; the steps of stages have both.
 
     Parameters
     ----------
-    model
-        `model(x, graph)` returns logits.
+    module
+        Trained in place.
     x
-        Features, [n, F].
+        The input, [n, F].
     matrices
         The model's propagation matrices, [n, n] each.
     y
         Class indices, [n].
     split
         Its `train` and `val` parts are used.
-    config
-        How to train.
-    seed
-        Of the dropout, and of the order of batches.
     on_epoch
-        Called after every epoch.
+        Called after every epoch of `train`.
     checkpoint
-        Where to write the state now and then, at Ctrl-C and at the end; the training
-        goes on from the state that it found, with the same bits.
-    spent
-        Seconds of earlier work, which the result includes.
+        Where the state is written from time to time, at Ctrl-C and at the end. A
+        training that goes on from it ends with the same bits.
     comm
         The processes that train together. Each passes its own rows of `x` and of the
         matrices, and all of `y` and of the split; rank 0 alone has the checkpoint.
+
+    Attributes
+    ----------
+    graph
+        All nodes, with the matrices.
+    index, labels
+        The training nodes and their classes, [m] each.
+    val_index, val_labels
+        The validation nodes and their classes.
+    class_weights
+        Weights of the classes in the loss, [C]; None where all nodes count the same.
+    best_iteration
+        A fit without epochs may store here how many iterations it kept.
     """
-    if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
-        raise InputError(
-            f"the metric {config.metric} needs both classes among the validation "
-            "nodes; they are all of one."
-        )
-    trainer = _Trainer(model, x, matrices, y, split, config, seed, comm)
-    state = TrainingState(model, trainer.optimizer, trainer.rule, spent)
-    interrupted = False
-    with ExitStack() as stack:
-        stack.enter_context(seeded(seed, trainer.labels.device))
-        stack.enter_context(threads_for([x, *matrices]))
-        trainer.restore(state, checkpoint)
-        first = len(state.history) + 1
-        try:
-            while not state.stopped and len(state.history) < config.epochs:
-                epoch = trainer.run_epoch(state)
-                state.add(epoch)
-                if epoch.number == first:  # later epochs need the same memory
-                    stack.enter_context(steady_memory())
-                if checkpoint is not None:
-                    checkpoint.keep(state)
-                if on_epoch is not None:
-                    on_epoch(epoch)
-        except KeyboardInterrupt:
-            interrupted = True
-            if state.best is None:
-                raise
-    if checkpoint is not None:
-        checkpoint.save()
-    best = state.best
-    assert best is not None  # every rule keeps the first epoch
-    model.load_state_dict(state.best_weights)
-    model.eval()
-    history, seconds = tuple(state.history), state.seconds
-    return TrainResult(best.number, best.val_score, history, seconds, interrupted)
-
-
-class _PhaseGroup(NamedTuple):
-    """Phases of which the last is validated and has so many epochs."""
-
-    phases: tuple[Phase, ...]
-    epochs: int
-
-
-def _group_phases(phases: Sequence[Phase], epochs: int) -> list[_PhaseGroup]:
-    """Group the phases up to each validated one, with an equal part of the epochs."""
-    validated = [i for i, phase in enumerate(phases) if phase.steps is None]
-    assert validated[-1:] == [len(phases) - 1]  # nothing is trained in vain
-    lengths = [len(part) for part in np.array_split(np.arange(epochs), len(validated))]
-    starts = [0, *(i + 1 for i in validated)]
-    return [
-        _PhaseGroup(tuple(phases[start : last + 1]), length)
-        for start, last, length in zip(starts, validated, lengths, strict=False)
-        if length
-    ]
-
-
-class _Trainer:
-    """The steps and validations of a training, in each of its phases."""
 
     def __init__(
         self,
-        model: NodeModule,
+        module: NodeModule,
         x: Input,
         matrices: Sequence[LinearMap],
         y: NDArray[np.int64],
         split: Split,
         config: TrainConfig,
-        seed: int,
-        comm: Communicator,
+        *,
+        seed: int = 0,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: Checkpoint | None = None,
+        comm: Communicator = SINGLE,
     ) -> None:
-        device = next(model.parameters()).device
-        self.model, self.x, self.graph = model, x, Propagation(matrices)
-        self.cache: StepCache = {}
-        self.config, self.comm = config, comm
-        self.batches = _make_batches(
-            model, x, matrices, split, config, seed, comm, self.cache
-        )
-        self.labels = torch.from_numpy(y).to(device)
-        self.train_nodes = torch.from_numpy(split.train).to(device)
+        if config.metric in OF_TWO_CLASSES and len(np.unique(y[split.val])) < 2:
+            raise InputError(
+                f"the metric {config.metric} needs both classes among the validation "
+                "nodes; they are all of one"
+            )
+        self.module, self.x, self.graph = module, x, Propagation(matrices)
+        self.config, self.split, self.seed, self.comm = config, split, seed, comm
+        self.device = x.device
+        self._y = torch.from_numpy(y).to(self.device)
         # Gathered rows are in ascending order.
-        self.val_nodes = split.val if comm is SINGLE else np.sort(split.val)
-        self.val_y = y[self.val_nodes]
-        self.class_weights = class_weights(
-            config.class_weight, self.labels, self.train_nodes
+        val = split.val if comm is SINGLE else np.sort(split.val)
+        self.index, self.val_index = (
+            torch.from_numpy(nodes).to(self.device) for nodes in (split.train, val)
         )
-        self.optimizer = make_optimizer(
-            config.optimizer, model, config.learning_rate, config.l2
-        )
-        self.groups = _group_phases(model.phases(), config.epochs)
-        lengths = [group.epochs for group in self.groups]
-        self.rule = PhasedRule(config.stopping, config.patience, lengths)
+        self.labels, self.val_labels = self._y[self.index], self._y[self.val_index]
+        self.class_weights = class_weights(config.class_weight, self._y, self.index)
+        self.best_iteration = 0
+        self.history: list[Epoch] = []
+        self.best: Epoch | None = None
+        self.best_weights: Tensors = {}
+        self._keeper = make_rule(config.stopping, config.patience)
+        self._trained: NodeModule | None = None
+        self._stages: list[Stage] = []  # all that ended, but for the last
+        self._ended: Stage | None = None
+        self._checkpoint, self._on_epoch = checkpoint, on_epoch
+        self._snapshot: Snapshot | None = None
+        self._batches: dict[NodeModule, Batches] = {}
+        self._cache: StepCache = {}
+        self._stack = ExitStack()
+        self._start = time.perf_counter()
 
-    def restore(self, state: TrainingState, checkpoint: Checkpoint | None) -> None:
-        """Go on from the checkpoint that rank 0 found, if there is one."""
-        probe = partial(self._probe, state)
-        snapshot = self.comm.broadcast(checkpoint.found if checkpoint else None)
-        if checkpoint is not None:
-            checkpoint.restore(state, probe)
-        elif snapshot is not None:
-            state.restore(snapshot, probe)
+    # --------------------------------------------------------- what a model's fit uses
+
+    def train(
+        self,
+        module: NodeModule | None = None,
+        *,
+        loss: Loss | None = None,
+        epochs: int | None = None,
+    ) -> None:
+        """Train for epochs, each scored on the validation nodes.
+
+        It ends with the weights of the best epoch so far, of this stage or of one
+        before it.
+
+        Parameters
+        ----------
+        module
+            What is trained and scored: a part of the module, which is the default.
+        loss
+            By default the cross-entropy of the training nodes, in batches if there are
+            any.
+        epochs
+            By default those of the configuration.
+        """
+        limit = self.config.epochs if epochs is None else epochs
+        self._trained = module = self.module if module is None else module
+        if not self._enter_stage(limit):
+            return
+        optimizer = self._make_optimizer(module.parameters())
+        rule, begin = make_rule(self.config.stopping, self.config.patience), self._begin
+        stopped = self._resume_stage(optimizer, rule, limit)
+        batches = self._find_batches(module)
+        while not stopped and len(self.history) - begin < limit:
+            epoch = self._run_epoch(module, optimizer, batches, loss)
+            self._add(epoch)
+            stopped = rule(replace(epoch, number=epoch.number - begin)).stop
+            if epoch.number == 1:  # later epochs need the same memory
+                self._stack.enter_context(steady_memory())
+            if self._checkpoint is not None:
+                self._checkpoint.keep(self._take_snapshot(optimizer, stopped))
+            if self._on_epoch is not None:
+                self._on_epoch(epoch)
+        self.module.load_state_dict(self.best_weights)
+        self._cache.clear()
+        self._leave_stage(limit)
+
+    def pretrain(self, part: NodeModule, epochs: int) -> None:
+        """Train a part alone for epochs of its own; it ends with its best weights.
+
+        The part takes the same `x` and no matrices.
+        """
+        epochs = min(epochs, self.config.epochs)
+        if self._enter_stage(epochs):
+            config = replace(self.config, epochs=epochs)
+            y = self._y.cpu().numpy()
+            Trainer(part, self.x, (), y, self.split, config, seed=self.seed).train()
+            self._leave_stage(epochs)
+
+    def minimize(
+        self, loss: Loss, parameters: Iterable[nn.Parameter], steps: int
+    ) -> None:
+        """Take steps on some parameters, which no validation follows."""
+        if not self._enter_stage(steps):
+            return
+        optimizer = self._make_optimizer(parameters)
+        for _ in range(steps):
+            self._check_finite(self._step(optimizer, loss))
+        self._leave_stage(steps)
+
+    def with_known(self, values: Tensor) -> Tensor:
+        """Return values, [n, C], with one-hot rows for the training nodes, in place."""
+        known = functional.one_hot(self.labels, values.shape[1])
+        values[self.index] = known.to(values.dtype)
+        return values
+
+    def split_epochs(self, count: int) -> list[int]:
+        """Return equal numbers of epochs for a number of stages; the first get more."""
+        return [len(part) for part in np.array_split(range(self.config.epochs), count)]
+
+    def time_is_up(self, fraction: float = 1.0) -> bool:
+        """Return whether a fraction of the time of a fit without epochs is used up."""
+        return time_is_up(fraction)
+
+    # ------------------------------------------------------------------------ training
+
+    def run(self) -> TrainResult:
+        """Train the module, and leave it with the weights of its best epoch.
+
+        Ctrl-C ends the training and keeps the best epoch so far.
+        """
+        interrupted = False
+        with self._stack:
+            self._stack.enter_context(seeded(self.seed, self.device))
+            factors = [self.x, *self.graph.matrices]
+            self._stack.enter_context(threads_for(factors))
+            self._stack.enter_context(torch.no_grad())
+            self._find_snapshot()
+            self.module.eval()
+            try:
+                self.module.fit(self)
+            except KeyboardInterrupt:
+                interrupted = True
+                if self.best is None:
+                    raise
+                self.module.load_state_dict(self.best_weights)
+        if self._checkpoint is not None:
+            self._checkpoint.save()
+        self.module.eval()
+        epoch = self.best_iteration if self.best is None else self.best.number
+        val_score = self._val_score()
+        return TrainResult(
+            epoch, val_score, tuple(self.history), self._seconds, interrupted
+        )
 
     @torch.no_grad()
-    def _probe(self, state: TrainingState) -> None:
-        """Fail where tensors of a checkpoint are not what the steps of a phase need."""
-        if not self.rule.is_new_phase:
-            phase = self.groups[self.rule.phase].phases[-1]
-            self.model.eval()
-            self.model.objective(
-                phase, self.x, self.graph, state.prepared, self.class_weights
-            )
+    def _val_score(self) -> float:
+        if self.best is not None and self._trained is self.module:
+            return self.best.val_score
+        logits = self.module(self.x, Propagation(self.graph.matrices, self.val_index))
+        labels = self.val_labels.cpu().numpy()
+        return score(self.config.metric, labels, logits.cpu().numpy())
 
-    def run_epoch(self, state: TrainingState) -> Epoch:
-        """Take the steps of the next epoch, and validate it."""
-        number = len(state.history) + 1
-        phases, _ = self.groups[self.rule.phase]
-        if self.rule.is_new_phase:
-            self._begin(phases, state)
-        loss = self._take_steps(phases[-1], number, state.prepared)
-        logits = self.comm.all_gather(_predict(self.model, self.batches.validation()))
-        _check_finite(number, loss, logits)
-        val_score = score(self.config.metric, self.val_y, logits.cpu().numpy())
-        return Epoch(number, loss, val_score, self._validation_loss(logits))
+    @property
+    def _seconds(self) -> float:
+        before = 0.0 if self._snapshot is None else self._snapshot.seconds
+        return before + time.perf_counter() - self._start
 
-    def _begin(self, phases: Sequence[Phase], state: TrainingState) -> None:
-        """Train the phases before the last, and prepare that one."""
-        if state.best is not None:
-            self.model.load_state_dict(state.best_weights)
-        labels = self.labels[self.train_nodes]
-        for phase in phases:
-            self.cache.clear()
-            self.optimizer.state.clear()
-            self.model.eval()
-            with torch.no_grad():
-                state.prepared = self.model.prepare(
-                    phase,
-                    self.x,
-                    self.graph,
-                    labels,
-                    self.train_nodes,
-                    state.prepared,
+    def _make_optimizer(
+        self, parameters: Iterable[nn.Parameter]
+    ) -> torch.optim.Optimizer:
+        decayed = self.module.decayed_parameters()
+        return make_optimizer(self.config, parameters, decayed)
+
+    def _find_batches(self, module: NodeModule) -> Batches:
+        """Return the batches of a module, the same ones in all its stages."""
+        if module not in self._batches:
+            matrices = self.graph.matrices if module.receptive_field != 0 else ()
+            x, split, config = self.x, self.split, self.config
+            if isinstance(self.comm, TorchGroup):
+                batches: Batches = OwnRows(
+                    x, matrices, split, self.comm.own, self._cache
                 )
-            for _ in range(phase.steps or 0):
-                loss = self._take_steps(phase, 0, state.prepared)
-                _check_finite(len(state.history) + 1, loss)
+            else:
+                batches = make_batches(
+                    *(module, x, matrices, split),
+                    *(config.batch_size, self.seed, self._cache),
+                )
+            self._batches[module] = batches
+        return self._batches[module]
 
-    def _take_steps(self, phase: Phase, epoch: int, prepared: Tensors) -> float:
-        """Take the steps of an epoch; return the mean loss over their nodes."""
-        self.model.train()
+    def _run_epoch(
+        self,
+        module: NodeModule,
+        optimizer: torch.optim.Optimizer,
+        batches: Batches,
+        loss: Loss | None,
+    ) -> Epoch:
+        number = len(self.history) + 1
+        if loss is not None:
+            mean_loss = self._step(optimizer, partial(_penalized, module, loss))
+        else:
+            mean_loss = self._step_through(module, optimizer, batches.steps(number))
+        module.eval()
+        parts = batches.validation()
+        local = torch.cat([module(part.x, part.graph) for part in parts])
+        logits = self.comm.all_gather(local)
+        self._check_finite(mean_loss, logits)
+        labels = self.val_labels.cpu().numpy()
+        val_score = score(self.config.metric, labels, logits.cpu().numpy())
+        return Epoch(number, mean_loss, val_score, self._val_loss(module, logits))
+
+    def _step_through(
+        self,
+        module: NodeModule,
+        optimizer: torch.optim.Optimizer,
+        batches: Iterable[Subgraph],
+    ) -> float:
+        """Take a step on each batch; return the mean loss over their nodes."""
         total, n_nodes = 0.0, 0
-        for batch in self.batches.steps(epoch):
+        for batch in batches:
             # All processes take a step together, on all training nodes.
-            n = len(batch.nodes) if self.comm is SINGLE else len(self.train_nodes)
-            self.optimizer.zero_grad()
-            loss = self._loss(phase, batch, n, prepared)
-            loss.backward()
-            for weight in self.model.parameters():
-                if weight.grad is not None:
-                    self.comm.all_reduce(weight.grad)
-            total += self.comm.all_reduce(loss.detach()).item() * n
+            n = len(batch.nodes) if self.comm is SINGLE else len(self.index)
+            total += n * self._step(optimizer, partial(self._loss, module, batch, n))
             n_nodes += n
-            self.optimizer.step()
-            self.cache.clear()
         return total / n_nodes
 
-    def _loss(self, phase: Phase, batch: Subgraph, n: int, prepared: Tensors) -> Tensor:
-        loss = self.model.objective(
-            phase, self.x, self.graph, prepared, self.class_weights
-        )
-        if loss is None:
-            logits = self.model(batch.x, batch.graph)
-            loss = node_loss(logits, self.labels[batch.nodes], self.class_weights, n)
-        penalty = self.model.penalty()
-        return loss if penalty is None else loss + penalty / self.comm.size
+    def _loss(self, module: NodeModule, batch: Subgraph, n: int) -> Tensor:
+        labels, weights = self._y[batch.nodes], self.class_weights
 
-    def _validation_loss(self, logits: Tensor) -> float:
-        labels = self.labels[self.val_nodes]
-        loss = node_loss(logits, labels, self.class_weights, len(labels)).item()
+        def loss() -> Tensor:
+            return node_loss(module(batch.x, batch.graph), labels, weights, n)
+
+        return _penalized(module, loss, self.comm.size)
+
+    def _step(self, optimizer: torch.optim.Optimizer, loss: Loss) -> float:
+        """Take one step; return the loss before it, summed over all processes."""
+        self.module.train()
+        optimizer.zero_grad()
+        with torch.enable_grad():
+            value = loss()
+            value.backward()  # type: ignore[no-untyped-call]
+        if self.comm is not SINGLE:
+            for weight in self.module.parameters():
+                if weight.grad is not None:
+                    self.comm.all_reduce(weight.grad)
+        optimizer.step()
+        self._cache.clear()
+        self.module.eval()
+        return self.comm.all_reduce(value.detach()).item()
+
+    def _val_loss(self, module: NodeModule, logits: Tensor) -> float:
+        labels, weights = self.val_labels, self.class_weights
+        loss = node_loss(logits, labels, weights, len(labels)).item()
         if self.config.stopping != "loss-mean":
             return loss
-        squares = (w.square().sum().item() for w in self.model.regularised())
+        squares = (w.square().sum().item() for w in module.decayed_parameters())
         return loss + self.config.l2 * sum(squares)
 
+    def _check_finite(self, loss: float, logits: Tensor | None = None) -> None:
+        finite = logits is None or bool(logits.isfinite().all())
+        if not (finite and math.isfinite(loss)):
+            raise InputError(
+                f"training diverged in epoch {len(self.history) + 1} (the loss is "
+                f"{loss}); use a smaller learning rate, or scaled features"
+            )
 
-def _make_batches(
-    model: NodeModule,
-    x: Input,
-    matrices: Sequence[LinearMap],
-    split: Split,
-    config: TrainConfig,
-    seed: int,
-    comm: Communicator,
-    cache: StepCache,
-) -> Batches:
-    if isinstance(comm, TorchGroup):
-        return OwnRows(x, matrices, split, comm.own, cache)
-    return make_batches(model, x, matrices, split, config.batch_size, seed, cache)
+    def _add(self, epoch: Epoch, *, replayed: bool = False) -> None:
+        """Add an epoch to the history, and keep its weights if it is the best."""
+        self.history.append(epoch)
+        if self._keeper(epoch).keep:
+            # Copied first, so that Ctrl-C never pairs them with another epoch.
+            weights = self.best_weights if replayed else self._copy_weights()
+            self.best, self.best_weights = epoch, weights
 
+    def _copy_weights(self) -> Tensors:
+        state = self.module.state_dict()
+        return {name: tensor.clone() for name, tensor in state.items()}
 
-@torch.no_grad()
-def _predict(model: NodeModule, batches: Iterable[Subgraph]) -> Tensor:
-    model.eval()
-    return torch.cat([model(part.x, part.graph) for part in batches])
+    # -------------------------------------------------------------- stages, checkpoint
 
+    @property
+    def _begin(self) -> int:
+        """The number of epochs before this stage."""
+        return self._stages[-1].epochs if self._stages else 0
 
-def _check_finite(epoch: int, loss: float, logits: Tensor | None = None) -> None:
-    finite = logits is None or bool(logits.isfinite().all())
-    if not (math.isfinite(loss) and finite):
-        raise InputError(
-            f"training diverged in epoch {epoch} (the loss is {loss}); use a smaller "
-            "learning rate, or scaled features."
+    def _enter_stage(self, limit: int) -> bool:
+        """Begin the next stage; return False where the checkpoint has it finished."""
+        if self._ended is not None:
+            self._stages.append(self._ended)
+        self._ended, snapshot, k = None, self._snapshot, len(self._stages)
+        if snapshot is None or k >= len(snapshot.stages):
+            return True
+        stage = snapshot.stages[k]
+        if stage.limit != limit:
+            self._refuse(
+                f"stage {k + 1} had {stage.limit} epochs or steps, not {limit}"
+            )
+        self.module.load_state_dict(stage.weights)
+        set_random_state(stage.random, self.device)
+        for epoch in snapshot.history[len(self.history) : stage.epochs]:
+            self._add(epoch, replayed=True)
+            self.best_weights = stage.weights  # a stage with epochs ends with the best
+        self._ended = stage
+        return False
+
+    def _leave_stage(self, limit: int) -> None:
+        random = random_state(self.device)
+        self._ended = Stage(len(self.history), limit, self._copy_weights(), random)
+
+    def _find_snapshot(self) -> None:
+        """Read the snapshot to go on from, if rank 0 has one, and check it."""
+        found = None if self._checkpoint is None else self._checkpoint.found
+        self._snapshot = self.comm.broadcast(found)
+        if self._snapshot is not None:
+            problem = snapshot_problem(self._snapshot, self.module)
+            if problem is not None:
+                self._refuse(problem)
+
+    def _resume_stage(
+        self, optimizer: torch.optim.Optimizer, rule: StoppingRule, limit: int
+    ) -> bool:
+        """Go to where the snapshot is in this stage; return whether it has stopped."""
+        snapshot = self._snapshot
+        if snapshot is None or len(self._stages) > len(snapshot.stages):
+            return False
+        if len(snapshot.history) - self._begin > limit:
+            self._refuse(f"it is at epoch {len(snapshot.history)}, beyond the limit")
+        if problem := optimizer_problem(optimizer, snapshot.optimizer):
+            self._refuse(f"optimizer.{problem}")
+        for epoch in snapshot.history[self._begin :]:
+            self._add(epoch, replayed=True)
+            rule(replace(epoch, number=epoch.number - self._begin))
+        if self.best is None:
+            self._refuse("no epoch of its history is the best")
+        self.module.load_state_dict(snapshot.weights)
+        self.best_weights = snapshot.best_weights
+        _load_optimizer(optimizer, snapshot.optimizer)
+        set_random_state(snapshot.random, self.device)
+        return snapshot.stopped
+
+    def _take_snapshot(
+        self, optimizer: torch.optim.Optimizer, stopped: bool
+    ) -> Snapshot:
+        state = optimizer.state_dict()["state"]
+        return Snapshot(
+            stages=tuple(self._stages),
+            weights=self._copy_weights(),
+            best_weights=self.best_weights,
+            optimizer={
+                f"{index}.{name}": value.clone()
+                for index, values in state.items()
+                for name, value in values.items()
+            },
+            random=random_state(self.device),
+            history=tuple(self.history),
+            stopped=stopped,
+            seconds=self._seconds,
         )
 
-
-def class_weights(name: str | None, labels: Tensor, train: Tensor) -> Tensor | None:
-    """Return a weight for each class, [C], or None where all nodes count alike.
-
-    Parameters
-    ----------
-    name
-        "balanced": the weights of each class have the same sum over the training
-        nodes, and their mean over the nodes is 1; or None.
-    labels
-        Class indices, [n].
-    train
-        The training nodes, [m].
-
-    Examples
-    --------
-    >>> class_weights("balanced", torch.tensor([0, 0, 0, 1]), torch.arange(4))
-    tensor([0.6667, 2.0000])
-    """
-    if name is None:
-        return None
-    counts = torch.bincount(labels[train], minlength=int(labels.max()) + 1)
-    n_present = torch.count_nonzero(counts)
-    weights = len(train) / (n_present * counts.clamp(min=1))
-    return torch.where(counts > 0, weights, 1.0)  # absent classes are in no step
+    def _refuse(self, why: str) -> None:
+        assert self._snapshot is not None
+        raise InputError(f"{self._snapshot.source}: cannot go on: {why}")
 
 
-def node_loss(logits: Tensor, labels: Tensor, weights: Tensor | None, n: int) -> Tensor:
-    """Return the cross-entropy of some nodes, weighted by class, divided by `n`."""
-    if weights is None:
-        return functional.cross_entropy(logits, labels, reduction="sum") / n
-    # Dividing by the weights of a batch, as reduction="mean" does, would cancel them
-    # where the batch has one class only.
-    losses = functional.cross_entropy(logits, labels, reduction="none")
-    return (losses * weights[labels].to(losses.dtype)).sum() / n
+def _penalized(module: NodeModule, loss: Loss, size: int = 1) -> Tensor:
+    value, penalty = loss(), module.penalty()
+    return value if penalty is None else value + penalty / size
 
 
-Optimizer = type[torch.optim.Adam] | type[torch.optim.SGD]
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        # A copy, since steps change it, and what was read may not be aligned.
+        state.setdefault(int(index), {})[name] = value.clone()
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
-def _without_dynamo(optimizer: Optimizer) -> Optimizer:
-    """Unwrap the methods that load torch's compiler, which takes longer than torch."""
-    names = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
-    methods = {name: unwrap(getattr(optimizer, name)) for name in names}
-    methods["step"] = torch.no_grad()(unwrap(optimizer.step))
-    return type(optimizer.__name__, (optimizer,), methods)
-
-
-OPTIMIZERS: dict[str, Optimizer] = {
-    "adam": _without_dynamo(torch.optim.Adam),
-    "sgd": _without_dynamo(torch.optim.SGD),
-}
-
-
-def make_optimizer(
-    name: str, model: NodeModule, learning_rate: float, l2: float
-) -> torch.optim.Optimizer:
-    """Return a new optimizer of a model's weights; `l2` is w in the penalty w·‖W‖²."""
-    decayed = model.regularised()
-    ids = {id(weight) for weight in decayed}
-    others = [weight for weight in model.parameters() if id(weight) not in ids]
-    # The gradient of w·‖W‖² is 2w·W, and torch's weight_decay adds weight_decay·W.
-    groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": 2 * l2}]
-    if others:
-        groups.append({"params": others, "weight_decay": 0.0})
-    fused = next(model.parameters()).device.type in ("cpu", "cuda")
-    return OPTIMIZERS[name](groups, lr=learning_rate, fused=fused)
-
-
-def fit_module(
+def train(
     module: NodeModule,
     x: Input,
     matrices: Sequence[LinearMap],
@@ -470,55 +494,17 @@ def fit_module(
     checkpoint: Checkpoint | None = None,
     comm: Communicator = SINGLE,
 ) -> TrainResult:
-    """Fit a module in place: what is trained first, what the labels say, its weights.
-
-    A part that is `trained_first` is; then the module may `initialise` from the
-    training labels, and its `learner` is trained. A module without weights is only
-    scored. Parameters as in `train`, but `on_epoch` does not see the epochs of the part
-    that is trained first; the seconds are those of it all. Where the learner is a part
-    of the module, epochs are its own, and the score is the module's. Where a
-    `checkpoint` was found, all that comes before is in it.
-    """
-    start = time.perf_counter()
-    new = checkpoint is None or checkpoint.found is None
-    part = module.trained_first()
-    if part is not None and new:
-        first = replace(config, epochs=min(PRIOR_EPOCHS, config.epochs))
-        if train(part, x, (), y, split, first, seed=seed).interrupted:
-            raise KeyboardInterrupt  # a part alone is not the model
-    if new:
-        train_nodes, val_nodes = (
-            (
-                torch.from_numpy(y[part]).to(x.device),
-                torch.from_numpy(part).to(x.device),
-            )
-            for part in (split.train, split.val)
-        )
-        module.eval()
-        with torch.no_grad(), seeded(seed, x.device):
-            module.set_validation(*val_nodes)
-            module.initialise(x, Propagation(matrices), *train_nodes)
-    learner, result = module.learner(), TrainResult(module.best_iteration, 0.0, (), 0.0)
-    if any(True for _ in module.parameters()):
-        result = train(
-            learner,
-            x,
-            matrices,
-            y,
-            split,
-            config,
-            seed=seed,
-            on_epoch=on_epoch,
-            checkpoint=checkpoint,
-            spent=time.perf_counter() - start,
-            comm=comm,
-        )
-        if learner is module:
-            return result
-        start = time.perf_counter() - result.seconds
-    module.eval()
-    with torch.no_grad():
-        graph = Propagation(matrices, torch.from_numpy(split.val).to(x.device))
-        logits = module(x, graph).cpu().numpy()
-    val_score = score(config.metric, y[split.val], logits)
-    return replace(result, val_score=val_score, seconds=time.perf_counter() - start)
+    """Train a module in place as its `fit` says; parameters as of `Trainer`."""
+    trainer = Trainer(
+        module,
+        x,
+        matrices,
+        y,
+        split,
+        config,
+        seed=seed,
+        on_epoch=on_epoch,
+        checkpoint=checkpoint,
+        comm=comm,
+    )
+    return trainer.run()

@@ -1,22 +1,40 @@
-"""The state of a training: what a checkpoint holds, and how to go on from it."""
+"""What a checkpoint holds of a training, and whether a stored one fits."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from h2gcn.exceptions import InputError
-from h2gcn.models import tensor_problem
-from h2gcn.training.seeding import random_problem, random_state, set_random_state
-from h2gcn.training.stopping import Epoch, StoppingRule
+from h2gcn.training.module import NodeModule, tensor_problem
+from h2gcn.training.seeding import random_problem
+from h2gcn.training.stopping import Epoch
 
-__all__ = ["Snapshot", "Tensors", "TrainingState"]
+__all__ = ["Snapshot", "Stage", "Tensors", "optimizer_problem", "snapshot_problem"]
 
 Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage of a training, to be replayed without a step.
+
+    Parameters
+    ----------
+    epochs
+        Epochs of all stages up to its end.
+    limit
+        The epochs or steps that it was allowed.
+    weights, random
+        The module's state and the random state after it.
+    """
+
+    epochs: int
+    limit: int
+    weights: Tensors
+    random: Tensors
 
 
 @dataclass(frozen=True)
@@ -25,165 +43,56 @@ class Snapshot:
 
     Parameters
     ----------
+    stages
+        Those that are finished; the last epoch belongs to the next one.
     weights, best_weights
-        The model's after the last epoch, and after the best one.
-    prepared
-        What the model prepared for the phase of the last epoch.
+        The module's state after the last epoch, and after the best one.
     optimizer
-        The optimizer's state, by "index of the weight.name".
+        Its state, by "index of the parameter.name".
     random
-        torch's random state by type of device, "cpu" and the model's.
+        torch's random state by type of device: "cpu" and the module's.
     history
-        All epochs so far. The state of the stopping rule follows from them.
+        All epochs. The state of the stopping rule follows from them.
     stopped
-        Whether the rule has stopped the training.
+        Whether the rule has stopped the stage.
     seconds
         Spent so far.
+    source
+        Where it was read from, for messages.
     """
 
+    stages: tuple[Stage, ...]
     weights: Tensors
     best_weights: Tensors
-    prepared: Tensors
     optimizer: Tensors
     random: Tensors
     history: tuple[Epoch, ...]
     stopped: bool
     seconds: float
+    source: str = ""
 
 
-class TrainingState:
-    """A model in training, with its optimizer, its rule and the best epoch so far.
-
-    Parameters
-    ----------
-    model
-        Its weights are those after the last epoch.
-    optimizer
-        Of these weights.
-    rule
-        Chooses the best epoch and the last.
-    spent
-        Seconds of earlier work.
-
-    Attributes
-    ----------
-    history
-        All epochs so far.
-    best, best_weights
-        The epoch to keep, and the model's weights after it.
-    prepared
-        What the model prepared for its phase, see `NodeModule.prepare`.
-    stopped
-        Whether the rule has stopped the training.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        rule: StoppingRule,
-        spent: float = 0.0,
-    ) -> None:
-        self.model, self.optimizer = model, optimizer
-        self.history: list[Epoch] = []
-        self.best: Epoch | None = None
-        self.best_weights: Tensors = {}
-        self.prepared: Tensors = {}
-        self.stopped = False
-        self._rule = rule
-        self._start = time.perf_counter() - spent
-
-    @property
-    def seconds(self) -> float:
-        """Spent so far."""
-        return time.perf_counter() - self._start
-
-    def add(self, epoch: Epoch) -> None:
-        """Add an epoch that the model has just been trained for."""
-        self.history.append(epoch)
-        decision = self._rule(epoch)
-        if decision.keep:
-            # Copied first, so that Ctrl-C never pairs it with another epoch.
-            self.best, self.best_weights = epoch, self._weights()
-        self.stopped = decision.stop
-
-    def _weights(self) -> Tensors:
-        return {name: value.clone() for name, value in self.model.state_dict().items()}
-
-    @property
-    def _device(self) -> torch.device:
-        return next(self.model.parameters()).device
-
-    def snapshot(self) -> Snapshot:
-        """Return a copy of the state, between two epochs."""
-        state = self.optimizer.state_dict()["state"]
-        return Snapshot(
-            weights=self._weights(),
-            best_weights=self.best_weights,
-            prepared=self.prepared,
-            optimizer={
-                f"{index}.{name}": value.clone()
-                for index, values in state.items()
-                for name, value in values.items()
-            },
-            random=random_state(self._device),
-            history=tuple(self.history),
-            stopped=self.stopped,
-            seconds=self.seconds,
-        )
-
-    def restore(
-        self, snapshot: Snapshot, probe: Callable[[], object] = lambda: None
-    ) -> None:
-        """Go on from a snapshot of a training of the same model.
-
-        Raises `InputError` where a tensor is not what the model, the optimizer, the
-        generators or the steps take; `probe` is called last, and fails where
-        `prepared` does not fit the steps.
-        """
-        best = self._check(snapshot)
-        self.model.load_state_dict(snapshot.weights)
-        state: dict[int, Tensors] = {}
-        for key, value in snapshot.optimizer.items():
-            index, _, name = key.partition(".")
-            # A copy, since steps change it, and what was read may not be aligned.
-            state.setdefault(int(index), {})[name] = value.clone()
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
-        set_random_state(snapshot.random, self._device)
-        self.best, self.best_weights = best, snapshot.best_weights
-        self.history, self.stopped = list(snapshot.history), snapshot.stopped
-        self.prepared = {n: t.to(self._device) for n, t in snapshot.prepared.items()}
-        self._start -= snapshot.seconds
-        try:
-            probe()
-        except (IndexError, KeyError, RuntimeError, TypeError, ValueError):
-            raise InputError(
-                "prepared is not what the steps of the phase need"
-            ) from None
-
-    def _check(self, snapshot: Snapshot) -> Epoch:
-        """Return the best epoch of a snapshot if all of it fits."""
-        state = self.model.state_dict()
-        for group, problem in (
-            ("weights", tensor_problem(snapshot.weights, state)),
-            ("best_weights", tensor_problem(snapshot.best_weights, state)),
-            ("prepared", tensor_problem(snapshot.prepared, snapshot.prepared)),
-            ("optimizer", _optimizer_problem(self.optimizer, snapshot.optimizer)),
-            ("random", random_problem(snapshot.random, self._device)),
-        ):
-            if problem is not None:
-                raise InputError(f"{group}.{problem}")
-        best = None
-        for epoch in snapshot.history:  # brings the rule to its state, too
-            if self._rule(epoch).keep:
-                best = epoch
-        if best is None:
-            raise InputError("history has no epoch that is the best")
-        return best
+def snapshot_problem(snapshot: Snapshot, module: NodeModule) -> str | None:
+    """Return why a snapshot does not fit a module, if so; but for the optimizer."""
+    state, device = module.state_dict(), next(module.parameters()).device
+    ends = [0, *(stage.epochs for stage in snapshot.stages)]
+    if ends != sorted(ends) or ends[-1] >= len(snapshot.history):
+        return "stages do not match the history"
+    groups = {"weights": snapshot.weights, "best_weights": snapshot.best_weights}
+    random = {"random": snapshot.random}
+    for i, stage in enumerate(snapshot.stages):
+        groups[f"stages.{i}.weights"] = stage.weights
+        random[f"stages.{i}.random"] = stage.random
+    for name, tensors in groups.items():
+        if problem := tensor_problem(tensors, state):
+            return f"{name}.{problem}"
+    for name, states in random.items():
+        if problem := random_problem(states, device):
+            return f"{name}.{problem}"
+    return None
 
 
-def _optimizer_problem(
+def optimizer_problem(
     optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]
 ) -> str | None:
     """Return why tensors are not the state of an optimizer, which would not check."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["RULES", "Decision", "Epoch", "PhasedRule", "StoppingRule", "make_rule"]
+__all__ = ["RULES", "Decision", "Epoch", "StoppingRule", "make_rule"]
 
 
 @dataclass(frozen=True)
@@ -145,49 +144,3 @@ RULES: dict[str, Callable[[int | None], StoppingRule]] = {
 def make_rule(stopping: str, patience: int | None) -> StoppingRule:
     """Return a new rule by its name, one of `RULES`."""
     return RULES[stopping](patience)
-
-
-class PhasedRule:
-    """A rule over phases: keeps the best epoch of all, and ends each phase alone.
-
-    A phase ends after its number of epochs, or when the rule stops on its own epochs:
-    patience begins anew in each. The last phase ends with the training.
-
-    Parameters
-    ----------
-    stopping, patience
-        As in `make_rule`.
-    lengths
-        The epochs of each phase.
-
-    Attributes
-    ----------
-    phase
-        The index of the phase that the next epoch belongs to.
-    """
-
-    def __init__(
-        self, stopping: str, patience: int | None, lengths: Sequence[int]
-    ) -> None:
-        self.phase, self._start, self._seen = 0, 0, 0
-        self._lengths = lengths
-        self._new_rule = partial(make_rule, stopping, patience)
-        self._over_all, self._of_phase = self._new_rule(), self._new_rule()
-
-    @property
-    def is_new_phase(self) -> bool:
-        """Whether the next epoch is the first of its phase."""
-        return self._seen == self._start
-
-    def __call__(self, epoch: Epoch) -> Decision:
-        """Return whether to keep an epoch, and whether the last phase is over."""
-        keep = self._over_all(epoch).keep
-        within = replace(epoch, number=epoch.number - self._start)
-        stop = self._of_phase(within).stop
-        self._seen = epoch.number
-        if self.phase == len(self._lengths) - 1:
-            return Decision(keep, stop)
-        if stop or within.number >= self._lengths[self.phase]:
-            self.phase, self._start = self.phase + 1, epoch.number
-            self._of_phase = self._new_rule()
-        return Decision(keep, stop=False)

@@ -1,0 +1,229 @@
+"""What a model is: a module, the matrices it multiplies with, and what it reads."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal
+
+from h2gcn._validation import nearest
+from h2gcn.exceptions import InputError
+from h2gcn.features import TableSchema
+from h2gcn.graph import CSR, Graph
+from h2gcn.models.options import Option, options_of
+from h2gcn.rings import RowRule, build_matrices, exact_rings, is_weighted
+from h2gcn.training.module import NodeModule
+
+__all__ = ["MatrixMaker", "ModelSpec"]
+
+LEARNING_RATE, L2 = 0.01, 5e-4  # H2GCN's
+
+
+@dataclass(frozen=True)
+class MatrixMaker(ABC):
+    """Makes matrices that need the whole graph; its fields are options of the model.
+
+    Makers with the same options are equal, so that matrices need not be made twice.
+    """
+
+    symmetric: ClassVar[bool] = False
+    weighted: ClassVar[bool] = True  # edge weights, if any, count
+
+    @abstractmethod
+    def __call__(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return the matrices of a graph, [n, n] each."""
+
+    def entries(self, adj: CSR) -> tuple[int, ...]:
+        """Return about how many entries each matrix with many has."""
+        return (int(adj.nnz),)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model: a module and the propagation matrices that it multiplies with.
+
+    Parameters
+    ----------
+    module
+        Built with (in_channels, out_channels, **options).
+    matrices
+        A rule for each matrix, where every row can be made without the others, or a
+        `MatrixMaker`.
+    summary, paper
+        For a list of models.
+    designs
+        The paper's designs D1, D2, D3 that it follows.
+    inputs
+        What `forward` takes as `x`: the "features" of the nodes, a "table" of feature
+        blocks, which the option `table` names, or the "labels" of the training nodes
+        (one-hot, zero elsewhere).
+    labels
+        A model on a table also reads the training labels themselves
+        (`FeatureTable.labels`): it spreads them, or counts them anew.
+    fixed
+        The arguments that make this model out of its module.
+    defaults
+        Options whose default differs from the module's; `learning_rate` and `l2` too.
+    epochs
+        Whether it is trained in epochs. If not, parameters of training do not apply.
+    """
+
+    module: type[NodeModule]
+    matrices: tuple[RowRule, ...] | MatrixMaker
+    summary: str
+    designs: str = ""
+    paper: str = "Zhu et al. 2020"
+    inputs: Literal["features", "table", "labels"] = "features"
+    labels: bool = False
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    epochs: bool = True
+
+    # ------------------------------------------------------------------------- options
+
+    @property
+    def described_options(self) -> dict[str, Option]:
+        """What a user may set, by name."""
+        described = dict(options_of(self.module))
+        if isinstance(self.matrices, MatrixMaker):
+            described |= options_of(type(self.matrices))
+        return {
+            name: replace(option, default=self.defaults.get(name, option.default))
+            for name, option in described.items()
+            if name not in self.fixed
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The defaults of what a user may set, by name."""
+        described = self.described_options
+        return {name: option.default for name, option in described.items()}
+
+    @property
+    def learning_rate(self) -> float:
+        """The default of the optimizer's learning rate."""
+        return float(self.defaults.get("learning_rate", LEARNING_RATE))
+
+    @property
+    def l2(self) -> float:
+        """The default weight of the L2 penalty."""
+        return float(self.defaults.get("l2", L2))
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The defaults of the options, and of the training where there is any."""
+        rates = {"learning_rate": self.learning_rate, "l2": self.l2}
+        return self.options | (rates if self.epochs else {})
+
+    def check_options(self, options: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """Return options in their types, or raise; `name` is the model's."""
+        described, checked = self.described_options, {}
+        for option, value in options.items():
+            if option not in described:
+                known = ", ".join(sorted(described)) or "none"
+                raise InputError(
+                    f"the model {name} has no option {option[:100]!r}."
+                    f"{nearest(option, described)} Its options: {known}."
+                )
+            checked[option] = described[option].check(option, value)
+        return checked
+
+    def build(
+        self,
+        in_channels: int | Sequence[int],
+        out_channels: int,
+        options: Mapping[str, Any],
+    ) -> NodeModule:
+        """Return a new module with checked options.
+
+        Parameters
+        ----------
+        in_channels
+            Number of input columns, of each block where the input is a table.
+        """
+        own = options_of(self.module).keys()
+        given = {**self.defaults, **options}
+        arguments = {name: given[name] for name in given if name in own} | self.fixed
+        return self.module(in_channels, out_channels, **arguments)  # type: ignore[arg-type]
+
+    # ------------------------------------------------------------------------ matrices
+
+    def with_options(self, options: Mapping[str, Any] | None) -> ModelSpec:
+        """Return the model with some options applied that change its matrices."""
+        if not (options and isinstance(self.matrices, MatrixMaker)):
+            return self
+        own = {part.name for part in fields(self.matrices)}
+        given = {name: options[name] for name in options if name in own}
+        return replace(self, matrices=replace(self.matrices, **given))
+
+    @property
+    def rules(self) -> tuple[RowRule, ...] | None:
+        """The rules of the matrices; None where a maker needs the whole graph."""
+        return None if isinstance(self.matrices, MatrixMaker) else self.matrices
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether all matrices are symmetric."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.symmetric
+        return all(rule.symmetric for rule in self.matrices)
+
+    @property
+    def directed(self) -> bool:
+        """Whether it follows the directions of edges; a table has blocks that may."""
+        if not self.rules:
+            return self.inputs == "table"
+        return any(rule.direction != "ring" for rule in self.rules)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edge weights, if any, count."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.weighted
+        return all(rule.weighted for rule in self.matrices)
+
+    def matrix_of(self, graph: Graph) -> CSR:
+        """Return the matrix of a graph that `build_matrices` takes, [n, n].
+
+        It has the directions where the model follows them and the graph has any, and
+        the edge weights where both have them.
+        """
+        if self.directed and graph.directed is not None:
+            weights, plain = graph.directed_weights, graph.directed
+        else:
+            weights, plain = graph.weights, graph.adj
+        if weights is not None and self.weighted:
+            return weights
+        # Directions may have been given as numbers: only that they are there counts.
+        return exact_rings(plain, hops=1)[0] if is_weighted(plain) else plain
+
+    def build_matrices(self, adj: CSR) -> tuple[CSR, ...]:
+        """Return the propagation matrices, [n, n] each; `adj` is from `matrix_of`."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices(adj)
+        return build_matrices(self.matrices, adj)
+
+    def entries(self, matrix: CSR) -> tuple[int, ...]:
+        """Return about how many entries each matrix has, where they are not rings."""
+        if isinstance(self.matrices, MatrixMaker):
+            return self.matrices.entries(matrix)
+        return (int(matrix.nnz),) * len(self.matrices)
+
+    # -------------------------------------------------------------------------- inputs
+
+    def takes_labels(self, schema: TableSchema | None) -> bool:
+        """Return whether it reads training labels; `schema` is that of its table."""
+        if schema is None:
+            return self.inputs == "labels"
+        return self.labels or schema.has_labels
+
+    @property
+    def is_tabular(self) -> bool:
+        """Whether it sees nothing of a graph but rows of a table."""
+        return self.inputs == "table" and not self.labels and self.rules == ()
+
+    @property
+    def table(self) -> str:
+        """The blocks of its table, if no option changes them."""
+        return str(self.fixed.get("table", self.options.get("table", "")))

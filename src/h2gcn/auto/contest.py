@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from h2gcn.auto.portfolio import Member
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, deal_groups, is_by_time, stratified_split
-from h2gcn.models import stop_fits
-from h2gcn.training import Epoch, fit_temperature, score, softmax
+from h2gcn.training import Epoch, fit_temperature, score, softmax, stop_fits
 
 __all__ = [
     "MANY_NODES",

@@ -123,7 +123,7 @@ def _entry(name: str, spec: ModelSpec) -> dict[str, Any]:
         "paper": spec.paper,
         "arguments": dict(spec.fixed),
         "options": spec.options,
-        "training": rates if spec.trained else {},
+        "training": rates if spec.epochs else {},
     }
 
 
@@ -145,12 +145,12 @@ def _show(name: str, spec: ModelSpec) -> None:
     texts |= _option_texts(spec.module)
     rows = [
         (option, _setting_text(value), texts.get(option, ""))
-        for option, value in spec.settings.items()
+        for option, value in spec.params.items()
     ]
     if rows:
         table("", ("option", "default", "what"), rows, text=3)
     tell(f"h2gcn train SOURCE --model {name} --option NAME=VALUE")
-    if spec.trained:
+    if spec.epochs:
         tell("  and --learning-rate, --l2 for the training")
 
 

@@ -283,10 +283,10 @@ def check_workers(place: str | None, model: str, *, train: bool = False) -> None
         table alone.
     """
     from h2gcn.estimator import AUTO
-    from h2gcn.models import MODELS, find_model
+    from h2gcn.models import MODELS, find_model, is_distributable
 
     def can(spec: ModelSpec) -> bool:
-        return spec.sees_rows_alone or (train and spec.spreads)
+        return spec.is_tabular or (train and is_distributable(spec))
 
     if place is None or model == AUTO or can(find_model(model)):
         return
@@ -449,8 +449,8 @@ def check_given(model: str, given: Mapping[str, Any]) -> None:
         return
     spec = find_model(model)
     for wants, has, names in (
-        ("has no epochs", spec.trained, _TRAINING),
-        ("looks at no features", spec.scaled, ("scaling",)),
+        ("has no epochs", spec.epochs, _TRAINING),
+        ("looks at no features", spec.inputs != "labels", ("scaling",)),
     ):
         used = [name for name in names if given.get(name) is not None]
         idle = [f"--{name.replace('_', '-')}" for name in used]

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from h2gcn.cluster import Cluster, DistributedFitResult
     from h2gcn.estimator import CheckedFit, Evaluation, Judgement, NodeClassifier
     from h2gcn.graph import Graph, Split
-    from h2gcn.training import Epoch, Stage
+    from h2gcn.training import Epoch, Position
 
 __all__ = ["SplitRun", "command", "find_splits"]
 
@@ -253,7 +253,9 @@ def command(
     mapped = src.seen_by_workers(source, tables, graph)
     graphs = [(graph, mapped)]
     graphs += [] if past is graph else [(past, None)]
-    spreads = model != estimator.AUTO and models.find_model(model).spreads
+    spreads = model != estimator.AUTO and models.is_distributable(
+        models.find_model(model)
+    )
     team = None
     with src.over_workers(cluster, [] if spreads else graphs, memory_limit) as found:
         if found is not None and spreads:
@@ -529,11 +531,11 @@ def _interruption(runs: Sequence[SplitRun], asked: int) -> str | None:
 
 
 def _has_epochs(model: str) -> bool:
-    return model != estimator.AUTO and models.find_model(model).trained
+    return model != estimator.AUTO and models.find_model(model).epochs
 
 
 def _is_scaled(model: str) -> bool:
-    return model != estimator.AUTO and models.find_model(model).scaled
+    return model != estimator.AUTO and models.find_model(model).inputs != "labels"
 
 
 def _epoch_of(classifier: NodeClassifier) -> str:
@@ -668,7 +670,7 @@ class Checkpoints:
         held = [
             number
             for number in splits
-            if training.find_stage(self._of(number)) is not None
+            if training.find_position(self._of(number)) is not None
         ]
         training.check_resume(self._of((held or splits)[0]), bool(held), self.resume)
         try:
@@ -684,9 +686,9 @@ class Checkpoints:
         with suppress(OSError):  # it is not empty
             self.folder.rmdir()
 
-    def stage(self, split: int) -> Stage | None:
+    def stage(self, split: int) -> Position | None:
         """Return how far a split is that is gone on with; None for a new one."""
-        return training.find_stage(self._of(split)) if self.resume else None
+        return training.find_position(self._of(split)) if self.resume else None
 
     def arguments(self, split: int) -> dict[str, Any]:
         """Return the arguments of `NodeClassifier.fit` for a split."""

@@ -371,7 +371,7 @@ def _part_size(classifier: NodeClassifier, count: int, asked: int | None) -> int
     if asked is not None:
         return check_integer("part_size", asked, 1)
     fitted = [one.classifier for one in classifier.members_] or [classifier]
-    if any(one.module_.reach is None for one in fitted):
+    if any(one.module_.receptive_field is None for one in fitted):
         return max(count, 1)  # each part would take as long as all of them
     return max(SMALLEST, min(LARGEST, -(-count // PARTS)))
 

@@ -26,7 +26,6 @@ from h2gcn.cluster.connection import ATTEMPTS, ENVIRONMENT, Cluster
 from h2gcn.estimator import (
     CheckedFit,
     NodeClassifier,
-    blank_module,
     check_distributed,
     check_fit,
     estimate_distributed,
@@ -201,8 +200,7 @@ def _checkpoint_folder(
         yield None
         return
     graph, params = checked.graph, checked.params
-    module = blank_module(params, graph.n_features, graph.n_classes)
-    identity = identify(module, resolve_params(params), graph, checked.split)
+    identity = identify(resolve_params(params), graph, checked.split, directed=False)
     epochs = checked.config.epochs
     Checkpoint(checkpoint, identity, epochs=epochs, minutes=minutes, resume=resume)
     folder = Path(checkpoint)

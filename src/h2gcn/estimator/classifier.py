@@ -92,6 +92,7 @@ from h2gcn.estimator.parameters import (
 )
 from h2gcn.estimator.prediction import (
     check_nodes,
+    find_reached,
     finite_blocks,
     join_blocks,
     logits_in_blocks,
@@ -118,24 +119,25 @@ from h2gcn.exceptions import (
 from h2gcn.features import TableSchema
 from h2gcn.graph import Graph, Split, check_is_graph, html_card
 from h2gcn.io import conform, prediction_table
-from h2gcn.models import NodeModule, find_model
+from h2gcn.models import find_model
 from h2gcn.rings import RingOptions
-from h2gcn.sparse import LinearMap, Propagation
+from h2gcn.sparse import LinearMap
 from h2gcn.training import (
     MINUTES,
     SINGLE,
     Checkpoint,
     Communicator,
     Epoch,
+    NodeModule,
     TorchGroup,
     TrainConfig,
-    fit_module,
     identify,
     is_small,
     predict_rows,
     score,
     seeded,
     threads_for,
+    train,
 )
 
 if TYPE_CHECKING:
@@ -448,11 +450,11 @@ class NodeClassifier(Estimator):
                     graph, params["model"], device, rings, given=params["options"]
                 )
             saved = None
-            if checkpoint is not None and spec.trained:
+            if checkpoint is not None and spec.epochs:
                 resolved = resolve_params(params)
                 saved = Checkpoint(
                     checkpoint,
-                    identify(blank, resolved, graph, split),
+                    identify(resolved, graph, split, directed=spec.directed),
                     epochs=checked.config.epochs,
                     minutes=checkpoint_minutes,
                     resume=resume,
@@ -464,7 +466,7 @@ class NodeClassifier(Estimator):
             known = None
             if spec.takes_labels(schema):
                 known = KnownLabels.of(graph, split.train, params["model"])
-            scaling = params["scaling"] if spec.scaled else "none"
+            scaling = params["scaling"] if spec.inputs != "labels" else "none"
             scaler = fit_scaler(scaling, graph.x, split.train)
             names = graph.feature_names
             comm: Communicator = SINGLE
@@ -474,11 +476,11 @@ class NodeClassifier(Estimator):
                 near = np.concatenate([split.train, split.val])
                 x = build_input(
                     *(graph, known, scaler, names, device, schema, drawn),
-                    recount=spec.seeds,
-                    wanted=near if spec.sees_rows_alone else None,
+                    recount=spec.labels,
+                    wanted=near if spec.is_tabular else None,
                 )
             else:
-                given = spec.given(params["options"])
+                given = spec.with_options(params["options"])
                 comm, operators = distributed_operators(graph, given, rings)
                 own = np.arange(graph.n_nodes)[comm.own]
                 x = SomeFeatures(graph, scaler, names, device).rows(own)
@@ -486,7 +488,7 @@ class NodeClassifier(Estimator):
             # Train.
             if saved is not None and comm.rank == 0:
                 during.enter_context(saved.held())
-            result = fit_module(
+            result = train(
                 module,
                 x,
                 operators,
@@ -971,9 +973,9 @@ class NodeClassifier(Estimator):
         rings = RingOptions.from_params(self.params_, self.seed_, on_demand=True)
         given = self.params_["options"]
         size = self.params_["batch_size"] if block_size is None else block_size
-        spec = find_model(model).given(given)
+        spec = find_model(model).with_options(given)
         drawn = self.params_["ring_cap"], self.seed_
-        ready = spec.sees_rows_alone and made_elsewhere(graph, index)
+        ready = spec.is_tabular and made_elsewhere(graph, index)
         if alone is None:
             alone = (
                 index is not None
@@ -1015,14 +1017,13 @@ class NodeClassifier(Estimator):
                 device,
                 self.schema_,
                 drawn,
-                recount=spec.seeds,
+                recount=spec.labels,
                 wanted=index if ready else None,
             )
             plan = plan_operators(graph, model, device, rings, given=given)
             operators = build_operators(plan)
-            with torch.no_grad():
-                reached = self.module_.reached(x, Propagation(operators))
-            if reached is not None:
+            if spec.inputs == "labels":
+                reached = find_reached(graph.adj, x)
                 warn_of_unreached(reached if index is None else reached[index])
         blocks = logits_in_blocks(
             self.module_, x, operators, index, size, device, small=small
@@ -1042,7 +1043,7 @@ class NodeClassifier(Estimator):
         if self.members_:
             return all(one.classifier.can_predict_alone(graph) for one in self.members_)
         assert self.module_ is not None
-        spec = find_model(self.params_["model"]).given(self.params_["options"])
+        spec = find_model(self.params_["model"]).with_options(self.params_["options"])
         return can_be_alone(graph, spec, self.module_)
 
     def prepare(self, graph: Graph) -> NodeClassifier:
@@ -1062,7 +1063,9 @@ class NodeClassifier(Estimator):
         for one in self.members_:
             one.classifier.prepare(graph)
         if not self.members_:
-            spec = find_model(self.params_["model"]).given(self.params_["options"])
+            spec = find_model(self.params_["model"]).with_options(
+                self.params_["options"]
+            )
             prepare_rows(graph, spec, self.seeds_)
         return self
 

@@ -41,10 +41,17 @@ from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.features import FeatureTable, Input, block_group, describe_block
 from h2gcn.graph import CSR, Graph
-from h2gcn.models import ExactSum, NodeModule, Summand, find_model
+from h2gcn.models import ExactSum, Summand, find_model
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import NO_GRAPH, LinearMap, MappedFeatures, Operator, Propagation
-from h2gcn.training import is_small, log_loss, receptive_field, score, softmax
+from h2gcn.training import (
+    NodeModule,
+    is_small,
+    log_loss,
+    receptive_field,
+    score,
+    softmax,
+)
 
 __all__ = [
     "Asked",
@@ -445,7 +452,7 @@ class Asked:
     @cached_property
     def seeds(self) -> bool:
         """Whether it takes a table and the training labels themselves beside it."""
-        return find_model(self.classifier.params_["model"]).seeds
+        return find_model(self.classifier.params_["model"]).labels
 
     @cached_property
     def takes_labels(self) -> bool:
@@ -458,7 +465,7 @@ class Asked:
     @cached_property
     def is_table(self) -> bool:
         """Whether it sees a node's row of a table alone, and no graph."""
-        row = self.module.reach == 0 and not self.operators
+        row = self.module.receptive_field == 0 and not self.operators
         return isinstance(self.x, FeatureTable) and row
 
     def input_with(self, graph: Graph) -> Input:
@@ -741,7 +748,7 @@ class _LeftOut:
         self.rings = {"ring 1": first, "ring 2": beyond}
         self._place = np.array([node])
         self.x, self._graph = asked.x, Propagation(asked.operators)
-        reach = asked.module.reach
+        reach = asked.module.receptive_field
         if asked.is_table:
             assert isinstance(asked.x, FeatureTable)
             self.x = asked.x.rows(self._place)
@@ -789,11 +796,11 @@ class _LeftOut:
             found["labels"] = "labels"
         else:
             found["own features"] = "own features"
-            if self.asked.module.reach != 0:
+            if self.asked.module.receptive_field != 0:
                 found |= {name: name for name, ring in self.rings.items() if len(ring)}
         if isinstance(self.x, FeatureTable) and not self.asked.is_table:
             found["labels"] = "labels"
-        of_graph = self.asked.module.reach != 0
+        of_graph = self.asked.module.receptive_field != 0
         if self.asked.is_table:
             of_graph = any(block != "ego" for block in fitted.schema_.blocks)
         if near and of_graph:
@@ -881,7 +888,7 @@ class _LeftOut:
                 for name, block in self.x.blocks.items()
             }
             return self._ask(replace(self.x, blocks=blocks, counters={}))
-        if self.asked.module.reach == 0:
+        if self.asked.module.receptive_field == 0:
             return self.full
         graph = self.asked.graph
         alone = Graph(
@@ -1296,7 +1303,7 @@ class _Shuffled:
         yield ALL_FEATURES, "block"
         if isinstance(self.x, FeatureTable):
             yield KNOWN_LABELS, "block"
-        if edges and self.asked.module.reach != 0:
+        if edges and self.asked.module.receptive_field != 0:
             yield WHOLE_GRAPH, "graph"
 
     @cached_property
@@ -1358,7 +1365,7 @@ class _Shuffled:
 
     def _elsewhere(self, order: NDArray[np.int64]) -> Numbers:
         """Return the logits where each node has the place of another in the graph."""
-        if self.asked.module.reach == 0 and not self.asked.takes_labels:
+        if self.asked.module.receptive_field == 0 and not self.asked.takes_labels:
             return self.full
         place = np.empty_like(order)
         place[order] = np.arange(len(order))

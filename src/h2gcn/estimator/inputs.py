@@ -662,7 +662,7 @@ def table_schema(
     schema = feature_builder(graph, drawn).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)
-    makes = _ELSEWHERE.get(graph) if spec.sees_rows_alone else None
+    makes = _ELSEWHERE.get(graph) if spec.is_tabular else None
     rings = 0
     if makes is None:
         rings = _ring_bytes(schema, graph, drawn[0], allowed)

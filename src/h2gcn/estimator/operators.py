@@ -32,7 +32,7 @@ from h2gcn.estimator.parameters import (
 )
 from h2gcn.features import FeatureTable, LazyTable, TableSchema, walk_extent
 from h2gcn.graph import CSR, Graph
-from h2gcn.models import ModelSpec, NodeModule, find_model
+from h2gcn.models import ModelSpec, find_model
 from h2gcn.rings import (
     CAPPED,
     IN_MEMORY,
@@ -50,6 +50,7 @@ from h2gcn.rings import (
 from h2gcn.sparse import Operator, Propagation, StepCache
 from h2gcn.training import (
     HasRows,
+    NodeModule,
     RowParallelOperator,
     TakesRows,
     TorchGroup,
@@ -139,7 +140,7 @@ def plan_operators(
     given
         The options of the model that are not its defaults.
     """
-    spec = find_model(model).given(given)
+    spec = find_model(model).with_options(given)
     asked = OperatorPlan(graph, spec, device, options, IN_MEMORY)
     remembered = _REMEMBERED.get(graph)
     if remembered is not None and remembered[0] == asked.key and options.limit is None:
@@ -383,7 +384,7 @@ def can_be_alone(graph: Graph, spec: ModelSpec, module: NodeModule) -> bool:
     module
         Its module.
     """
-    if spec.rules is None or module.reach is None:
+    if spec.rules is None or module.receptive_field is None:
         return False
     return graph.edge_weight is None or not spec.weighted
 
@@ -422,8 +423,8 @@ def are_few(
     ways: tuple[str, ...] = ("ring",)
     if spec.rules:
         # A table beside operators is looked at for the nodes alone.
-        assert module.reach is not None
-        steps, hop = module.reach, max(rule.hop for rule in spec.rules)
+        assert module.receptive_field is not None
+        steps, hop = module.receptive_field, max(rule.hop for rule in spec.rules)
         ways = tuple(dict.fromkeys(rule.direction for rule in spec.rules))
     if steps == 0:
         return True

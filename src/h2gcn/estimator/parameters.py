@@ -38,7 +38,7 @@ from h2gcn.graph import (
     check_is_graph,
     stratified_split,
 )
-from h2gcn.models import MODELS, ModelSpec, NodeModule, build_model, find_model
+from h2gcn.models import MODELS, ModelSpec, build_model, find_model, is_distributable
 from h2gcn.rings import (
     LARGE_BYTES,
     MAX_NEIGHBORS,
@@ -47,7 +47,7 @@ from h2gcn.rings import (
     forecast_rings,
 )
 from h2gcn.sparse import gigabytes
-from h2gcn.training import OF_TWO_CLASSES, TrainConfig
+from h2gcn.training import OF_TWO_CLASSES, NodeModule, TrainConfig
 
 __all__ = [
     "AUTO",
@@ -188,7 +188,7 @@ Params = Mapping[str, Any]
 
 def spec_of(params: Params) -> ModelSpec:
     """Return the model that is meant, as it is with the options that were given."""
-    return find_model(params["model"]).given(_options(params))
+    return find_model(params["model"]).with_options(_options(params))
 
 
 def _options(params: Params) -> Mapping[str, Any]:
@@ -208,7 +208,7 @@ def resolve_params(params: Params) -> dict[str, Any]:
     named, options = _lift(params)
     resolved = {**params, **named}
     resolved.pop("verbose", None)
-    own = find_model(params["model"]).settings
+    own = find_model(params["model"]).params
     resolved |= {
         name: own[name] for name in own.keys() & resolved if resolved[name] is None
     }
@@ -258,7 +258,7 @@ def input_width(
 def train_config(params: Params) -> TrainConfig:
     """Return how to train, the model's own rates in place of None."""
     spec = find_model(params["model"])
-    if params["class_weight"] is not None and not spec.trained:
+    if params["class_weight"] is not None and not spec.epochs:
         raise InputError(
             f"does not go with model {params['model']!r}: it has no epochs",
             param="class_weight",
@@ -323,7 +323,7 @@ def far_hops(params: Params) -> int:
         return 0
     hops = operator_hops(spec)
     if spec.inputs == "table":
-        recipe = spec.table or resolve_params(params)["options"]["table"]
+        recipe = resolve_params(params)["options"].get("table", spec.table)
         hops = max(hops, farthest_ring(parse_blocks(recipe)))
     return hops
 
@@ -333,11 +333,11 @@ def check_batches(params: Params, module: NodeModule) -> None:
     name = params["model"]
     if params["batch_size"] is None:
         return
-    if not find_model(name).trained:
+    if not find_model(name).epochs:
         why = "it has no epochs"
-    elif module.reach is None:
+    elif module.receptive_field is None:
         why = "each of its logits depends on all nodes of the graph"
-    elif len(module.phases()) > 1:
+    elif type(module).fit is not NodeModule.fit:
         why = "it learns from all nodes of the graph"
     else:
         return
@@ -396,7 +396,7 @@ def build_module(
     """
     spec = find_model(params["model"])
     named, options = _lift(params)
-    if not spec.trained:  # it has neither, and says so
+    if not spec.epochs:  # it has neither, and says so
         named = {name: params[name] for name in ("learning_rate", "l2")} | named
     given = {name: value for name, value in named.items() if value is not None}
     return build_model(params["model"], width, n_classes, given | options)
@@ -460,13 +460,11 @@ def check_distributed(checked: CheckedFit) -> CheckedFit:
         Of `check_fit`.
     """
     params, graph = checked.params, checked.graph
-    able = params["model"] != AUTO and find_model(params["model"]).spreads
-    if not able or not find_model(params["model"]).given(params["options"]).spreads:
-        known = [name for name, spec in MODELS.items() if spec.spreads]
+    if params["model"] == AUTO or not is_distributable(find_model(params["model"])):
+        known = [name for name, spec in MODELS.items() if is_distributable(spec)]
         raise InputError(
-            f"the model {params['model']} with these options is not trained over "
-            f"workers. Those that are: {', '.join(known)}, without labels or "
-            "directions."
+            f"the model {params['model']} is not trained over workers. Those that are: "
+            f"{', '.join(known)}"
         )
     if params["batch_size"] is not None:
         raise InputError(
@@ -716,18 +714,18 @@ def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Workload:
 
     def step(n_nodes: int, n_targets: int) -> int:
         # A dropped copy of the features, and its mask.
-        dropped = 2 * features * n_nodes // n if module.drops_input else 0
-        return module.working_bytes(n_nodes, n_targets) + dropped
+        dropped = 2 * features * n_nodes // n
+        return module.step_bytes(n_nodes, n_targets, 0) + dropped
 
     return Workload(
         features,
         step,
-        module.embedding_width(),
+        64,
         len(split.train),
         len(split.val),
-        entry=module.entry_bytes(),
-        reach=module.reach,
-        self_loops=module.self_loops,
+        entry=module.step_bytes(0, 0, 1),
+        reach=module.receptive_field,
+        self_loops=True,
     )
 
 

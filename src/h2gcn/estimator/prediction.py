@@ -10,17 +10,18 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from h2gcn.estimator.inputs import match_labels
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.features import FeatureTable, Input
-from h2gcn.graph import Graph, slices
+from h2gcn.graph import CSR, Graph, slices
 from h2gcn.io import listed
-from h2gcn.models import NodeModule
 from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import (
     HasRows,
+    NodeModule,
     ReliabilityBin,
     TakesRows,
     average_precision,
@@ -47,6 +48,7 @@ __all__ = [
     "check_nodes",
     "degree_groups",
     "evaluate",
+    "find_reached",
     "finite_blocks",
     "join_blocks",
     "logits_in_blocks",
@@ -259,11 +261,13 @@ def logits_of_some(
     nodes, block_size, device, small
         As of `logits_in_blocks`.
     """
-    assert module.reach is not None
+    assert module.receptive_field is not None
     module.eval()
     for part in slices(len(nodes), BLOCK if block_size is None else block_size):
         with threads_for([x], small=small):
-            around = receptive_field(x, matrices, nodes[part], module.reach, device)
+            around = receptive_field(
+                x, matrices, nodes[part], module.receptive_field, device
+            )
         yield around.nodes, _forward(module, around.x, around.graph, small)
 
 
@@ -304,7 +308,7 @@ def logits_in_blocks(
     n = x.shape[0]
     wanted = np.arange(n) if nodes is None else nodes
     size = BLOCK if block_size is None else block_size
-    reach = module.reach
+    reach = module.receptive_field
     module.eval()
     # Of a table that has not all rows, those that it has are asked for.
     partly = isinstance(x, FeatureTable) and x.nodes is not None
@@ -404,8 +408,24 @@ def check_nodes(
     return given.astype(np.int64)
 
 
-def warn_of_unreached(reached: Tensor) -> None:
-    """Say for how many nodes a model that spreads labels knows nothing."""
+def find_reached(adj: CSR, labels: Input) -> NDArray[np.bool_]:
+    """Return which nodes are in a component with a labeled node, [n].
+
+    Parameters
+    ----------
+    labels
+        One-hot, [n, C]; zero where unknown.
+    """
+    count, component = connected_components(adj, directed=False)
+    assert isinstance(labels, Tensor)
+    is_labeled = labels.any(dim=1).cpu().numpy()
+    has_label = np.zeros(count, dtype=bool)
+    has_label[component[is_labeled]] = True
+    return np.asarray(has_label[component])
+
+
+def warn_of_unreached(reached: NDArray[np.bool_]) -> None:
+    """Warn of the nodes that a model which spreads labels knows nothing about."""
     count = int((~reached).sum())
     if count:
         nodes, them = ("node", "it") if count == 1 else ("nodes", "them")

@@ -38,14 +38,15 @@ from h2gcn.io import (
     replaced_folder,
     resolved,
 )
-from h2gcn.models import NodeModule, tensor_problem
 from h2gcn.training import (
     OF_THE_MACHINE,
+    NodeModule,
     Sha256,
     plain,
     read_signed,
     read_tensors,
     signed,
+    tensor_problem,
     to_bytes,
 )
 
@@ -503,9 +504,14 @@ def _schema(manifest: ModelJson, path: Path) -> TableSchema | None:
 
 def load_weights(module: NodeModule, saved: SavedModel, path: Path) -> None:
     """Give a module the weights that were read from a folder, if they are its own."""
-    if problem := module.state_problem(saved.weights):
+    problem = tensor_problem(saved.weights, module.state_dict())
+    try:
+        if problem is None:
+            module.load_state_dict(saved.weights, assign=True)
+    except InputError as error:  # the module refuses its extra state
+        problem = str(error)
+    if problem is not None:
         raise InputError(
             f"does not hold the weights of {type(module).__name__}: module.{problem}",
             where=str(path / WEIGHTS),
         )
-    module.load_state_dict(saved.weights, assign=True)

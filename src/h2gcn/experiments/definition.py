@@ -708,7 +708,7 @@ def find_grid(
         for axes in ({**axes, **own} for axes in grids.get(key, [{}]))
         for values in itertools.product(*axes.values())
     ]
-    if grids is not _OWN or not spec.scaled:
+    if grids is not _OWN or spec.inputs == "labels":
         return settings
     more = [setting | {"scaling": name} for name in scalings for setting in settings]
     return settings + more

@@ -208,7 +208,7 @@ class Space:
     """
 
     def __init__(self, model: str, settings: Sequence[Setting]) -> None:
-        self._own = {"scaling": AUTO} | find_model(model).settings
+        self._own = {"scaling": AUTO} | find_model(model).params
         self._base = flatten(settings[0])
         self._given = list(settings)
         tried = [{"scaling": AUTO} | flatten(setting) for setting in settings]
@@ -480,7 +480,7 @@ class Trials:
 
     def _checksum_of(self, setting: Setting) -> str:
         """Return what stands for the graph as a setting's model sees it."""
-        spec = find_model(self.model).given(setting.get("options"))
+        spec = find_model(self.model).with_options(setting.get("options"))
         return self._checksum_directed if spec.directed else self._checksum
 
     def find(self, setting: Setting) -> Ranked | None:

@@ -7,5 +7,6 @@ from .registry import (
     MODELS as MODELS,
     build_model as build_model,
     find_model as find_model,
+    is_distributable as is_distributable,
 )
 from .spec import MatrixMaker as MatrixMaker, ModelSpec as ModelSpec

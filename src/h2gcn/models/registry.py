@@ -37,7 +37,7 @@ from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
 from h2gcn.training.module import NodeModule
 
-__all__ = ["ALIASES", "MODELS", "build_model", "find_model"]
+__all__ = ["ALIASES", "MODELS", "build_model", "find_model", "is_distributable"]
 
 
 def _h2gcn(
@@ -436,6 +436,15 @@ def find_model(name: str) -> ModelSpec:
             f"there is no model {short_repr(name)}.{hint} Models: {names}."
         )
     return MODELS[key]
+
+
+def is_distributable(spec: ModelSpec) -> bool:
+    """Return whether several processes can train a model, each on rows of its own.
+
+    Its module does nothing across nodes but products with matrices whose rows are made
+    alone, and drops by the numbers of nodes.
+    """
+    return spec.module is H2GCN and bool(spec.matrices)
 
 
 def build_model(

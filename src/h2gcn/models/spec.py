@@ -163,6 +163,11 @@ class ModelSpec:
         return None if isinstance(self.matrices, MatrixMaker) else self.matrices
 
     @property
+    def rings(self) -> bool:
+        """Whether the matrices are rings that may be sampled or made on demand."""
+        return bool(self.rules) and "hops" in self.fixed
+
+    @property
     def symmetric(self) -> bool:
         """Whether all matrices are symmetric."""
         if isinstance(self.matrices, MatrixMaker):

@@ -342,7 +342,7 @@ class Trainer:
         optimizer.zero_grad()
         with torch.enable_grad():
             value = loss()
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
         if self.comm is not SINGLE:
             for weight in self.module.parameters():
                 if weight.grad is not None:

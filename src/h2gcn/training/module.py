@@ -53,7 +53,7 @@ class NodeModule(nn.Module):
         return list(self.parameters())
 
     def penalty(self) -> Tensor | None:
-        """Return a term that is added to the training loss as it is, if there is one."""
+        """Return a term that is added to the training loss, if there is one."""
         return None
 
     def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:

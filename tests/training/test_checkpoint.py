@@ -31,7 +31,7 @@ from h2gcn.training import Checkpoint, Epoch, Trainer, find_position, to_bytes
 from h2gcn.training.checkpoint import MANIFEST
 from h2gcn.training.manifest import digest
 from h2gcn.training.optim import OPTIMIZERS
-from h2gcn.training.state import Snapshot
+from h2gcn.training.journal import Snapshot
 from h2gcn.training.stopping import RULES
 from support.graphs import one_way
 from support.refusals import refused
@@ -287,7 +287,7 @@ def test_it_is_written_first_then_every_few_minutes_and_last(
 ) -> None:
     clock, seen = [0.0], []
     clocks = SimpleNamespace(monotonic=lambda: clock[0], perf_counter=lambda: clock[0])
-    for module in ("checkpoint", "loop"):
+    for module in ("checkpoint", "journal"):
         monkeypatch.setattr(f"h2gcn.training.{module}.time", clocks)
 
     def on_epoch(epoch: Epoch) -> None:

@@ -34,6 +34,7 @@ from h2gcn.io import (
     locked,
     write_whole,
 )
+from h2gcn.training.journal import Snapshot, Stage, Tensors
 from h2gcn.training.manifest import (
     Sha256,
     plain,
@@ -42,7 +43,6 @@ from h2gcn.training.manifest import (
     signed,
     to_bytes,
 )
-from h2gcn.training.state import Snapshot, Stage, Tensors
 from h2gcn.training.stopping import Epoch
 
 __all__ = [

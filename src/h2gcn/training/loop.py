@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,19 +21,13 @@ from h2gcn.sparse import LinearMap, Propagation, StepCache, steady_memory
 from h2gcn.training.batches import Batches, Subgraph, make_batches
 from h2gcn.training.checkpoint import Checkpoint
 from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
+from h2gcn.training.journal import Journal
 from h2gcn.training.limits import time_is_up
 from h2gcn.training.metrics import OF_TWO_CLASSES, score
 from h2gcn.training.module import NodeModule
 from h2gcn.training.optim import TrainConfig, class_weights, make_optimizer, node_loss
-from h2gcn.training.seeding import random_state, seeded, set_random_state
-from h2gcn.training.state import (
-    Snapshot,
-    Stage,
-    Tensors,
-    optimizer_problem,
-    snapshot_problem,
-)
-from h2gcn.training.stopping import Epoch, StoppingRule, make_rule
+from h2gcn.training.seeding import seeded
+from h2gcn.training.stopping import Epoch, make_rule
 from h2gcn.training.threads import threads_for
 
 __all__ = ["TrainResult", "Trainer", "train"]
@@ -128,19 +121,14 @@ class Trainer:
         self.labels, self.val_labels = self._y[self.index], self._y[self.val_index]
         self.class_weights = class_weights(config.class_weight, self._y, self.index)
         self.best_iteration = 0
-        self.history: list[Epoch] = []
-        self.best: Epoch | None = None
-        self.best_weights: Tensors = {}
-        self._keeper = make_rule(config.stopping, config.patience)
         self._trained: NodeModule | None = None
-        self._stages: list[Stage] = []  # all that ended, but for the last
-        self._ended: Stage | None = None
         self._checkpoint, self._on_epoch = checkpoint, on_epoch
-        self._snapshot: Snapshot | None = None
+        snapshot = comm.broadcast(None if checkpoint is None else checkpoint.found)
+        keep = make_rule(config.stopping, config.patience)
+        self._journal = Journal(module, keep, snapshot)
         self._batches: dict[NodeModule, Batches] = {}
         self._cache: StepCache = {}
         self._stack = ExitStack()
-        self._start = time.perf_counter()
 
     # --------------------------------------------------------- what a model's fit uses
 
@@ -168,25 +156,26 @@ class Trainer:
         """
         limit = self.config.epochs if epochs is None else epochs
         self._trained = module = self.module if module is None else module
-        if not self._enter_stage(limit):
+        journal = self._journal
+        if not journal.enter(limit):
             return
         optimizer = self._make_optimizer(module.parameters())
-        rule, begin = make_rule(self.config.stopping, self.config.patience), self._begin
-        stopped = self._resume_stage(optimizer, rule, limit)
+        rule = make_rule(self.config.stopping, self.config.patience)
+        stopped = journal.resume(optimizer, rule, limit)
         batches = self._find_batches(module)
-        while not stopped and len(self.history) - begin < limit:
+        while not stopped and len(journal.history) - journal.begin < limit:
             epoch = self._run_epoch(module, optimizer, batches, loss)
-            self._add(epoch)
-            stopped = rule(replace(epoch, number=epoch.number - begin)).stop
+            journal.add(epoch)
+            stopped = rule(replace(epoch, number=epoch.number - journal.begin)).stop
             if epoch.number == 1:  # later epochs need the same memory
                 self._stack.enter_context(steady_memory())
             if self._checkpoint is not None:
-                self._checkpoint.keep(self._take_snapshot(optimizer, stopped))
+                self._checkpoint.keep(journal.snapshot(optimizer, stopped))
             if self._on_epoch is not None:
                 self._on_epoch(epoch)
-        self.module.load_state_dict(self.best_weights)
+        self.module.load_state_dict(journal.best_weights)
         self._cache.clear()
-        self._leave_stage(limit)
+        journal.leave(limit)
 
     def pretrain(self, part: NodeModule, epochs: int) -> None:
         """Train a part alone for epochs of its own; it ends with its best weights.
@@ -194,22 +183,22 @@ class Trainer:
         The part takes the same `x` and no matrices.
         """
         epochs = min(epochs, self.config.epochs)
-        if self._enter_stage(epochs):
+        if self._journal.enter(epochs):
             config = replace(self.config, epochs=epochs)
             y = self._y.cpu().numpy()
             Trainer(part, self.x, (), y, self.split, config, seed=self.seed).train()
-            self._leave_stage(epochs)
+            self._journal.leave(epochs)
 
     def minimize(
         self, loss: Loss, parameters: Iterable[nn.Parameter], steps: int
     ) -> None:
         """Take steps on some parameters, which no validation follows."""
-        if not self._enter_stage(steps):
+        if not self._journal.enter(steps):
             return
         optimizer = self._make_optimizer(parameters)
         for _ in range(steps):
             self._check_finite(self._step(optimizer, loss))
-        self._leave_stage(steps)
+        self._journal.leave(steps)
 
     def with_known(self, values: Tensor) -> Tensor:
         """Return values, [n, C], with one-hot rows for the training nodes, in place."""
@@ -232,42 +221,35 @@ class Trainer:
 
         Ctrl-C ends the training and keeps the best epoch so far.
         """
-        interrupted = False
-        with self._stack:
-            self._stack.enter_context(seeded(self.seed, self.device))
-            factors = [self.x, *self.graph.matrices]
-            self._stack.enter_context(threads_for(factors))
-            self._stack.enter_context(torch.no_grad())
-            self._find_snapshot()
+        journal, interrupted = self._journal, False
+        with self._stack as stack:
+            stack.enter_context(seeded(self.seed, self.device))
+            stack.enter_context(threads_for([self.x, *self.graph.matrices]))
+            stack.enter_context(torch.no_grad())
             self.module.eval()
             try:
                 self.module.fit(self)
             except KeyboardInterrupt:
                 interrupted = True
-                if self.best is None:
+                if journal.best is None:
                     raise
-                self.module.load_state_dict(self.best_weights)
+                self.module.load_state_dict(journal.best_weights)
+                self.module.eval()
         if self._checkpoint is not None:
             self._checkpoint.save()
-        self.module.eval()
-        epoch = self.best_iteration if self.best is None else self.best.number
         val_score = self._val_score()
-        return TrainResult(
-            epoch, val_score, tuple(self.history), self._seconds, interrupted
-        )
+        epoch = self.best_iteration if journal.best is None else journal.best.number
+        history = tuple(journal.history)
+        return TrainResult(epoch, val_score, history, journal.seconds, interrupted)
 
     @torch.no_grad()
     def _val_score(self) -> float:
-        if self.best is not None and self._trained is self.module:
-            return self.best.val_score
+        best = self._journal.best
+        if best is not None and self._trained is self.module:
+            return best.val_score
         logits = self.module(self.x, Propagation(self.graph.matrices, self.val_index))
         labels = self.val_labels.cpu().numpy()
         return score(self.config.metric, labels, logits.cpu().numpy())
-
-    @property
-    def _seconds(self) -> float:
-        before = 0.0 if self._snapshot is None else self._snapshot.seconds
-        return before + time.perf_counter() - self._start
 
     def _make_optimizer(
         self, parameters: Iterable[nn.Parameter]
@@ -299,7 +281,7 @@ class Trainer:
         batches: Batches,
         loss: Loss | None,
     ) -> Epoch:
-        number = len(self.history) + 1
+        number = len(self._journal.history) + 1
         if loss is not None:
             mean_loss = self._step(optimizer, partial(_penalized, module, loss))
         else:
@@ -363,122 +345,16 @@ class Trainer:
     def _check_finite(self, loss: float, logits: Tensor | None = None) -> None:
         finite = logits is None or bool(logits.isfinite().all())
         if not (finite and math.isfinite(loss)):
+            epoch = len(self._journal.history) + 1
             raise InputError(
-                f"training diverged in epoch {len(self.history) + 1} (the loss is "
-                f"{loss}); use a smaller learning rate, or scaled features"
+                f"training diverged in epoch {epoch} (the loss is {loss}); use a "
+                "smaller learning rate, or scaled features"
             )
-
-    def _add(self, epoch: Epoch, *, replayed: bool = False) -> None:
-        """Add an epoch to the history, and keep its weights if it is the best."""
-        self.history.append(epoch)
-        if self._keeper(epoch).keep:
-            # Copied first, so that Ctrl-C never pairs them with another epoch.
-            weights = self.best_weights if replayed else self._copy_weights()
-            self.best, self.best_weights = epoch, weights
-
-    def _copy_weights(self) -> Tensors:
-        state = self.module.state_dict()
-        return {name: tensor.clone() for name, tensor in state.items()}
-
-    # -------------------------------------------------------------- stages, checkpoint
-
-    @property
-    def _begin(self) -> int:
-        """The number of epochs before this stage."""
-        return self._stages[-1].epochs if self._stages else 0
-
-    def _enter_stage(self, limit: int) -> bool:
-        """Begin the next stage; return False where the checkpoint has it finished."""
-        if self._ended is not None:
-            self._stages.append(self._ended)
-        self._ended, snapshot, k = None, self._snapshot, len(self._stages)
-        if snapshot is None or k >= len(snapshot.stages):
-            return True
-        stage = snapshot.stages[k]
-        if stage.limit != limit:
-            self._refuse(
-                f"stage {k + 1} had {stage.limit} epochs or steps, not {limit}"
-            )
-        self.module.load_state_dict(stage.weights)
-        set_random_state(stage.random, self.device)
-        for epoch in snapshot.history[len(self.history) : stage.epochs]:
-            self._add(epoch, replayed=True)
-            self.best_weights = stage.weights  # a stage with epochs ends with the best
-        self._ended = stage
-        return False
-
-    def _leave_stage(self, limit: int) -> None:
-        random = random_state(self.device)
-        self._ended = Stage(len(self.history), limit, self._copy_weights(), random)
-
-    def _find_snapshot(self) -> None:
-        """Read the snapshot to go on from, if rank 0 has one, and check it."""
-        found = None if self._checkpoint is None else self._checkpoint.found
-        self._snapshot = self.comm.broadcast(found)
-        if self._snapshot is not None:
-            problem = snapshot_problem(self._snapshot, self.module)
-            if problem is not None:
-                self._refuse(problem)
-
-    def _resume_stage(
-        self, optimizer: torch.optim.Optimizer, rule: StoppingRule, limit: int
-    ) -> bool:
-        """Go to where the snapshot is in this stage; return whether it has stopped."""
-        snapshot = self._snapshot
-        if snapshot is None or len(self._stages) > len(snapshot.stages):
-            return False
-        if len(snapshot.history) - self._begin > limit:
-            self._refuse(f"it is at epoch {len(snapshot.history)}, beyond the limit")
-        if problem := optimizer_problem(optimizer, snapshot.optimizer):
-            self._refuse(f"optimizer.{problem}")
-        for epoch in snapshot.history[self._begin :]:
-            self._add(epoch, replayed=True)
-            rule(replace(epoch, number=epoch.number - self._begin))
-        if self.best is None:
-            self._refuse("no epoch of its history is the best")
-        self.module.load_state_dict(snapshot.weights)
-        self.best_weights = snapshot.best_weights
-        _load_optimizer(optimizer, snapshot.optimizer)
-        set_random_state(snapshot.random, self.device)
-        return snapshot.stopped
-
-    def _take_snapshot(
-        self, optimizer: torch.optim.Optimizer, stopped: bool
-    ) -> Snapshot:
-        state = optimizer.state_dict()["state"]
-        return Snapshot(
-            stages=tuple(self._stages),
-            weights=self._copy_weights(),
-            best_weights=self.best_weights,
-            optimizer={
-                f"{index}.{name}": value.clone()
-                for index, values in state.items()
-                for name, value in values.items()
-            },
-            random=random_state(self.device),
-            history=tuple(self.history),
-            stopped=stopped,
-            seconds=self._seconds,
-        )
-
-    def _refuse(self, why: str) -> None:
-        assert self._snapshot is not None
-        raise InputError(f"{self._snapshot.source}: cannot go on: {why}")
 
 
 def _penalized(module: NodeModule, loss: Loss, size: int = 1) -> Tensor:
     value, penalty = loss(), module.penalty()
     return value if penalty is None else value + penalty / size
-
-
-def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    state: dict[int, Tensors] = {}
-    for key, value in tensors.items():
-        index, _, name = key.partition(".")
-        # A copy, since steps change it, and what was read may not be aligned.
-        state.setdefault(int(index), {})[name] = value.clone()
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def train(

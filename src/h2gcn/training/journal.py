@@ -1,0 +1,263 @@
+"""What a training has done so far: epochs, best weights, and stages to replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+import torch
+from torch import Tensor
+
+from h2gcn.exceptions import InputError
+from h2gcn.training.module import NodeModule, tensor_problem
+from h2gcn.training.seeding import random_problem, random_state, set_random_state
+from h2gcn.training.stopping import Epoch, StoppingRule
+
+__all__ = ["Journal", "Snapshot", "Stage", "Tensors"]
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A finished stage of a training.
+
+    Parameters
+    ----------
+    epochs
+        Epochs of all stages up to its end.
+    limit
+        The epochs or steps that it was allowed.
+    weights, random
+        The module's state and the random state after it.
+    """
+
+    epochs: int
+    limit: int
+    weights: Tensors
+    random: Tensors
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A copy of a training after an epoch.
+
+    Parameters
+    ----------
+    stages
+        The finished ones; the last epoch belongs to the next one.
+    weights, best_weights
+        The module's state after the last epoch, and after the best one.
+    optimizer
+        Its state, by "index of the parameter.name".
+    random
+        torch's random state by type of device: "cpu" and the module's.
+    history
+        All epochs. The state of the stopping rule follows from them.
+    stopped
+        Whether the rule has stopped the stage.
+    seconds
+        Spent so far.
+    source
+        Where it was read from, for messages.
+    """
+
+    stages: tuple[Stage, ...]
+    weights: Tensors
+    best_weights: Tensors
+    optimizer: Tensors
+    random: Tensors
+    history: tuple[Epoch, ...]
+    stopped: bool
+    seconds: float
+    source: str = ""
+
+
+class Journal:
+    """The epochs and the finished stages of a training.
+
+    Parameters
+    ----------
+    keep
+        The rule that says which epochs to keep.
+    snapshot
+        What the training goes on from. Its finished stages are replayed without a step.
+
+    Attributes
+    ----------
+    history
+        All epochs.
+    best, best_weights
+        The epoch to keep, and the module's state after it.
+    begin
+        How many epochs were before this stage.
+    """
+
+    def __init__(
+        self, module: NodeModule, keep: StoppingRule, snapshot: Snapshot | None
+    ) -> None:
+        self.history: list[Epoch] = []
+        self.best: Epoch | None = None
+        self.best_weights: Tensors = {}
+        self.begin = 0
+        self._module, self._keep, self._snapshot = module, keep, snapshot
+        self._stages: list[Stage] = []
+        self._ended: Stage | None = None
+        self._start = time.perf_counter()
+        if snapshot is not None:
+            self._start -= snapshot.seconds
+            if problem := _snapshot_problem(snapshot, module):
+                self._refuse(problem)
+
+    @property
+    def seconds(self) -> float:
+        """Spent so far, with those of the snapshot."""
+        return time.perf_counter() - self._start
+
+    def add(self, epoch: Epoch) -> None:
+        """Add an epoch, and keep the weights if it is the best."""
+        if self._keep(epoch).keep:
+            # Copied first, so that Ctrl-C never pairs them with another epoch.
+            self.best, self.best_weights = epoch, _copy_state(self._module)
+        self.history.append(epoch)
+
+    def enter(self, limit: int) -> bool:
+        """Begin the next stage; return False if the snapshot has it finished.
+
+        Then the weights and the random state are those after the stage.
+        """
+        if self._ended is not None:
+            self._stages.append(self._ended)
+        self._ended, self.begin = None, len(self.history)
+        if self._snapshot is None or len(self._stages) >= len(self._snapshot.stages):
+            return True
+        stage = self._snapshot.stages[len(self._stages)]
+        if stage.limit != limit:
+            number = len(self._stages) + 1
+            self._refuse(f"stage {number} had {stage.limit} epochs, not {limit}")
+        self._module.load_state_dict(stage.weights)
+        set_random_state(stage.random, self._device)
+        if stage.epochs > self.begin:
+            self._replay(stage.epochs)
+            self.best_weights = stage.weights  # a stage with epochs ends with the best
+        self._ended = stage
+        return False
+
+    def leave(self, limit: int) -> None:
+        """Note that the stage has ended."""
+        weights, random = _copy_state(self._module), random_state(self._device)
+        self._ended = Stage(len(self.history), limit, weights, random)
+
+    def resume(
+        self, optimizer: torch.optim.Optimizer, rule: StoppingRule, limit: int
+    ) -> bool:
+        """Go to where the snapshot is in this stage; return whether it has stopped."""
+        snapshot = self._snapshot
+        if snapshot is None or len(self._stages) > len(snapshot.stages):
+            return False
+        if len(snapshot.history) - self.begin > limit:
+            self._refuse(f"it is at epoch {len(snapshot.history)}, beyond the limit")
+        if problem := _optimizer_problem(optimizer, snapshot.optimizer):
+            self._refuse(f"optimizer.{problem}")
+        self._replay(len(snapshot.history))
+        for epoch in self.history[self.begin :]:
+            rule(replace(epoch, number=epoch.number - self.begin))
+        if self.best is None:
+            self._refuse("no epoch of its history is the best")
+        self._module.load_state_dict(snapshot.weights)
+        self.best_weights = snapshot.best_weights
+        _load_optimizer(optimizer, snapshot.optimizer)
+        set_random_state(snapshot.random, self._device)
+        return snapshot.stopped
+
+    def snapshot(self, optimizer: torch.optim.Optimizer, stopped: bool) -> Snapshot:
+        """Return a copy of the training, between two epochs."""
+        state = optimizer.state_dict()["state"]
+        return Snapshot(
+            stages=tuple(self._stages),
+            weights=_copy_state(self._module),
+            best_weights=self.best_weights,
+            optimizer={
+                f"{index}.{name}": value.clone()
+                for index, values in state.items()
+                for name, value in values.items()
+            },
+            random=random_state(self._device),
+            history=tuple(self.history),
+            stopped=stopped,
+            seconds=self.seconds,
+        )
+
+    def _replay(self, end: int) -> None:
+        """Add the snapshot's epochs up to one, without their weights."""
+        assert self._snapshot is not None
+        for epoch in self._snapshot.history[len(self.history) : end]:
+            if self._keep(epoch).keep:
+                self.best = epoch
+            self.history.append(epoch)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self._module.parameters()).device
+
+    def _refuse(self, why: str) -> NoReturn:
+        assert self._snapshot is not None
+        raise InputError(f"{self._snapshot.source}: cannot go on: {why}")
+
+
+def _copy_state(module: NodeModule) -> Tensors:
+    return {name: tensor.clone() for name, tensor in module.state_dict().items()}
+
+
+def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
+    state: dict[int, Tensors] = {}
+    for key, value in tensors.items():
+        index, _, name = key.partition(".")
+        # A copy, since steps change it, and what was read may not be aligned.
+        state.setdefault(int(index), {})[name] = value.clone()
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _snapshot_problem(snapshot: Snapshot, module: NodeModule) -> str | None:
+    """Return why a snapshot does not fit a module, but for the optimizer."""
+    state, device = module.state_dict(), next(module.parameters()).device
+    ends = [0, *(stage.epochs for stage in snapshot.stages)]
+    if ends != sorted(ends) or ends[-1] >= len(snapshot.history):
+        return "stages do not match the history"
+    groups = {"weights": snapshot.weights, "best_weights": snapshot.best_weights}
+    random = {"random": snapshot.random}
+    for i, stage in enumerate(snapshot.stages):
+        groups[f"stages.{i}.weights"] = stage.weights
+        random[f"stages.{i}.random"] = stage.random
+    for name, tensors in groups.items():
+        if problem := tensor_problem(tensors, state):
+            return f"{name}.{problem}"
+    for name, states in random.items():
+        if problem := random_problem(states, device):
+            return f"{name}.{problem}"
+    return None
+
+
+def _optimizer_problem(
+    optimizer: torch.optim.Optimizer, state: Mapping[str, Tensor]
+) -> str | None:
+    """Return why tensors are not the state of an optimizer, which would not check."""
+    weights = [w for group in optimizer.param_groups for w in group["params"]]
+    expected: dict[str, Tensor] = {}
+    for index, weight in enumerate(weights):
+        # A weight that no step has changed has no state.
+        has_state = any(name.startswith(f"{index}.") for name in state)
+        if isinstance(optimizer, torch.optim.Adam) and has_state:
+            expected[f"{index}.step"] = torch.zeros(())
+            expected[f"{index}.exp_avg"] = expected[f"{index}.exp_avg_sq"] = weight
+    if problem := tensor_problem(state, expected):
+        return problem
+    for name, tensor in state.items():
+        if name.endswith(".step") and not (tensor >= 1 and tensor == tensor.round()):
+            return f"{name} is not a number of steps"
+        if name.endswith(".exp_avg_sq") and bool((tensor < 0).any()):
+            return f"{name} has squares below 0"
+    return None

@@ -29,9 +29,9 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io import files
 from h2gcn.training import Checkpoint, Epoch, Trainer, find_position, to_bytes
 from h2gcn.training.checkpoint import MANIFEST
+from h2gcn.training.journal import Snapshot
 from h2gcn.training.manifest import digest
 from h2gcn.training.optim import OPTIMIZERS
-from h2gcn.training.journal import Snapshot
 from h2gcn.training.stopping import RULES
 from support.graphs import one_way
 from support.refusals import refused

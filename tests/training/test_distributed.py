@@ -96,7 +96,7 @@ def make_model(*, rounds: int, dropout: float = 0.5, **options: Any) -> H2GCN:
             GRAPH.n_classes,
             hidden_channels=8,
             rounds=rounds,
-            final=range(rounds + 1),
+            final=tuple(range(rounds + 1)),
             dropout=dropout,
             **options,
         )
@@ -231,7 +231,7 @@ def test_rank_zero_decides_where_a_training_goes_on(tmp_path: Path) -> None:
             if group.rank == 0 and resume is not None:
                 checkpoint = Checkpoint(
                     tmp_path / "state",
-                    identify(model, PARAMS, GRAPH, SPLIT),
+                    identify(PARAMS, GRAPH, SPLIT, directed=False),
                     epochs=epochs,
                     resume=resume,
                 )

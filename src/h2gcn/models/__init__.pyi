@@ -1,12 +1,11 @@
 from .base import (
-    ExactSum as ExactSum,
     ModelSpec as ModelSpec,
     NodeModule as NodeModule,
     Phase as Phase,
-    Summand as Summand,
     tensor_problem as tensor_problem,
 )
 from .closed_form import stop_fits as stop_fits
+from .decompose import Contribution as Contribution, Decomposition as Decomposition
 from .gcn import GCN as GCN
 from .gdc import Diffusion as Diffusion
 from .h2gcn import H2GCN as H2GCN

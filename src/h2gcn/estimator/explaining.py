@@ -857,29 +857,27 @@ class _LeftOut:
             return self._ask(replace(self.x, blocks=blocks, counters={}))
         if self.asked.module.reach == 0:
             return self.full
-        graph = self.asked.graph
-        alone = Graph(
-            x=graph.x,
-            adj=_without(graph.adj, self.node),
-            directed=None
-            if graph.directed is None
-            else _without(graph.directed, self.node),
-        )
+        graph, directed = self.asked.graph, self.asked.graph.directed
+        if directed is not None:
+            directed = _without(directed, self.node)
+        adj = _without(graph.adj, self.node)
+        alone = Graph(x=graph.x, adj=adj, directed=directed)
         at, operators = np.array([self.node]), self.asked.operators_of(alone)
         logits = self.asked.logits(at, self.asked.input_with(alone), operators)
         return logits.reshape(-1)
 
     def terms(self, index: int) -> tuple[Term, ...]:
         """Return what each part adds, for the class with that index."""
-        shares = self.asked.classifier.probabilities_of
         terms = []
         for name, group in self.parts.items():
             columns = self._columns(index) if name == "own features" else ()
-            terms.append(
-                _change(name, group, self.full, self.without(name), index, shares)
-            )
-            terms[-1] = replace(terms[-1], columns=columns)
+            term = self._change(name, group, self.without(name), index)
+            terms.append(replace(term, columns=columns))
         return tuple(terms)
+
+    def _change(self, name: str, group: str, without: Numbers, index: int) -> Term:
+        shares = self.asked.classifier.probabilities_of
+        return _change(name, group, self.full, without, index, shares)
 
     def _columns(self, index: int) -> tuple[Term, ...]:
         """Return what changes when one column after the other is left out."""
@@ -900,11 +898,10 @@ class _LeftOut:
                 f"{most:,} of {len(order):,} columns were left out one by one: those "
                 "that are farthest from the average node's",
             )
-        shares = fitted.probabilities_of
         terms = []
         for name in order[:most]:
             without = self._ask(self._replaced(self._place, groups[name]))
-            terms.append(_change(name, "", self.full, without, index, shares))
+            terms.append(self._change(name, "", without, index))
         return tuple(sorted(terms, key=lambda term: -abs(term.value)))
 
 
@@ -912,10 +909,10 @@ def _without(matrix: CSR, node: int) -> CSR:
     """Return a matrix without the entries of a node's row and column."""
     kept = np.ones(matrix.shape[0], dtype=np.float32)
     kept[node] = 0
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    inside = (kept[rows] * kept[matrix.indices]) > 0
-    parts = matrix.data[inside], (rows[inside], matrix.indices[inside])
-    return CSR(sp.csr_array(parts, shape=matrix.shape))
+    others = sp.diags_array(kept)
+    alone = CSR(others @ matrix @ others)
+    alone.eliminate_zeros()
+    return alone
 
 
 def _change(

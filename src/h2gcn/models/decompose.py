@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -50,7 +51,7 @@ class Contribution:
     block: str = ""
     mean: Numbers | None = None
 
-    @property
+    @cached_property
     def by_node(self) -> Numbers:
         """What each input adds, [m, C]."""
         return np.asarray(self.inputs @ self.weight)
@@ -60,7 +61,7 @@ class Contribution:
         """What each column adds, [F, C]."""
         return np.asarray(self.inputs.sum(axis=0))[:, None] * self.weight
 
-    @property
+    @cached_property
     def values(self) -> Numbers:
         """What all of them add, [C]."""
         return np.asarray(self.by_node.sum(axis=0))

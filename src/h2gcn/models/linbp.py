@@ -169,10 +169,12 @@ class LinBP(CompatibilityModule):
         """Split by labeled node; size(B) is a constant."""
         labels = as_labels(x, self.out_channels)
         coupling, explicit = self._system(labels, graph)
-        size = _size(self._spread(explicit, coupling, graph), labels)
-        by_node = gradient_times_input(
-            lambda e: graph.pick(self._spread(e, coupling, graph) / size)[0], explicit
-        )
+
+        def target_beliefs(e: Tensor) -> Tensor:
+            beliefs = self._spread(e, coupling, graph)
+            return graph.pick(beliefs / _size(beliefs.detach(), labels))[0]
+
+        by_node = gradient_times_input(target_beliefs, explicit)
         known = (labels != 0).any(dim=1).cpu().numpy()
         contributions = decompose_labels(by_node * known[:, None], graph)
         if (prior := by_node[~known].sum(axis=0)).any():

@@ -9,12 +9,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    NodeModule,
-    check_sizes,
-    drop,
-)
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
 from h2gcn.models.decompose import Decomposition, constant, decompose_paths, to_numpy
 from h2gcn.sparse import Operator, Propagation, WeightedOperator
 
@@ -266,10 +261,7 @@ class SGC(NodeModule):
             {"": to_numpy(self.weight)},
             has_columns=True,
         )
-        how = (
-            "exact by distance, by neighbor and by column: the model is linear in the "
-            "features"
-        )
+        how = "exact by distance, by neighbor and by column: the model is linear"
         bias = constant("bias", to_numpy(self.bias))
         return Decomposition((bias, *contributions), how)
 

@@ -8,12 +8,7 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    NodeModule,
-    check_sizes,
-    drop,
-)
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
 from h2gcn.models.decompose import Decomposition, decompose_paths
 from h2gcn.sparse import Operator, Propagation, dropout
 
@@ -139,8 +134,5 @@ class GPRGNN(NodeModule):
             self._encode(x),
             {"": np.eye(self.out_channels)},
         )
-        how = (
-            "exact by distance and by neighbor; not by column: each node's scores are "
-            "those of a network with two layers"
-        )
+        how = "exact by distance and by neighbor; not by column: two layers come first"
         return Decomposition(contributions, how)

@@ -11,11 +11,7 @@ from torch import Tensor, nn
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    NodeModule,
-    check_sizes,
-)
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes
 from h2gcn.models.decompose import Decomposition, decompose_paths, to_numpy
 from h2gcn.sparse import (
     Input as Features,
@@ -194,12 +190,10 @@ class H2GCN(NodeModule):
             has_columns=linear,
         )
         how = (
-            "exact by path, by neighbor and by column: the model is linear in the "
-            "features"
-            if linear
-            else "exact by path and by neighbor; not by column: the embedding of each "
-            f"node has an activation ({self.activation})"
+            "exact by path and by neighbor; not by column: features are embedded first"
         )
+        if linear:
+            how = "exact by path, by neighbor and by column: the model is linear"
         return Decomposition(contributions, how)
 
     def _path_names(self) -> list[str]:

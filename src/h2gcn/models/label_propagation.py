@@ -188,10 +188,7 @@ def decompose_shares(by_node: NDArray[np.float64], graph: Propagation) -> Decomp
         equal = np.full(n_classes, 1 / n_classes)
         part = constant("nothing is known: all classes are equal", equal)
         return Decomposition((part,), "exact: no label reaches the node", "share")
-    how = (
-        "exact by labeled node: the share of each class is a sum, and the logit is its "
-        "logarithm"
-    )
+    how = "exact by labeled node: the logit is the logarithm of a sum of shares"
     return Decomposition(decompose_labels(by_node / total, graph), how, "share")
 
 

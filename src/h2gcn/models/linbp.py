@@ -179,10 +179,7 @@ class LinBP(CompatibilityModule):
         contributions = decompose_labels(by_node * known[:, None], graph)
         if (prior := by_node[~known].sum(axis=0)).any():
             contributions += (constant("how common each class is", prior),)
-        how = (
-            "exact by labeled node: beliefs are linear in the labels; the one number "
-            "that divides all of them is taken as it is"
-        )
+        how = "exact by labeled node, given the size of all beliefs: they are linear"
         return Decomposition(contributions, how)
 
     def _system(self, labels: Tensor, graph: Propagation) -> tuple[Tensor, Tensor]:

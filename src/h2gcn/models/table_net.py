@@ -13,12 +13,7 @@ from torch.nn import functional
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input, parse_blocks
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    MAX_WIDTH,
-    NodeModule,
-    drop,
-)
+from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -235,10 +230,7 @@ class TableNet(TableModule):
         for name, z, weight in zip(row.blocks, self._parts(row), weights, strict=True):
             read = to_numpy(z if self.early else act(z))
             contributions.append(Contribution("", read, to_numpy(weight), block=name))
-        how = (
-            "exact by block, each with its own shift; not by column or neighbor: each "
-            "block has an activation or a norm before the read-out"
-        )
+        how = "exact by block; not by column or neighbor: blocks are not linear"
         return Decomposition(tuple(contributions), how)
 
     def _decompose_columns(self, row: FeatureTable) -> Decomposition:

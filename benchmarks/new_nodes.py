@@ -90,7 +90,7 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
     if classifier.schema_ is not None:
         steps, hop = walk_extent(classifier.schema_)
     elif spec.rules and classifier.module_ is not None:
-        steps = classifier.module_.reach or 0
+        steps = classifier.module_.receptive_field or 0
         hop = max(rule.hop for rule in spec.rules)
     near = NeighborIndex.from_graph(graph)
     new = np.arange(graph.n_nodes - count, graph.n_nodes)

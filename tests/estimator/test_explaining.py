@@ -16,6 +16,7 @@ from h2gcn.auto import Member
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import Explanation, Importance, Term, find_node
 from h2gcn.estimator.automatic import Answering
+from h2gcn.estimator.explaining import Asked
 from h2gcn.exceptions import InputError
 from support.cases import each
 
@@ -260,6 +261,34 @@ def test_label_propagation_is_a_sum_of_shares() -> None:
     assert found.of == "share"
     assert "logarithm" in found.how
     check_sums(found)
+
+
+@each("model", ["sgc", "gpr-gnn"])
+def test_nodes_are_grouped_by_their_distance(model: str) -> None:
+    graph = made(3)
+    found = fitted(model, graph, options={"power": 3}).explain(graph, 5)
+    ids, walks = graph.node_ids, np.eye(graph.n_nodes)[5]
+    terms, seen = by_name(found.terms), np.zeros(graph.n_nodes, dtype=bool)
+    assert len(terms) == 4 + (model == "sgc")
+    for hop in range(4):
+        name = f"ring {hop}" if hop else "own features"
+        ring = set(ids[(walks > 0) & ~seen])
+        assert {node.name for node in terms[name].nodes} == (ring if hop else set())
+        assert bool(terms[name].columns) == (model == "sgc")
+        seen |= walks > 0
+        walks = graph.adj @ walks
+
+
+@each(("model", "hops"), [("mlp", 0), ("h2gcn-1", 2), ("sgc", 2), ("gcn", 2)])
+def test_an_explanation_reads_the_receptive_field_alone(model: str, hops: int) -> None:
+    graph = made(3)
+    clf, node = fitted(model, graph), 5
+    members = Asked(clf, graph).around(node).members
+    walks = np.eye(graph.n_nodes)[node]
+    for _ in range(hops):
+        walks = walks + graph.adj @ walks
+    assert 0 < len(members) < graph.n_nodes
+    np.testing.assert_array_equal(members, np.flatnonzero(walks))
 
 
 def test_how_far_it_is_exact_is_said() -> None:

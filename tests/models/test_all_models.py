@@ -21,7 +21,6 @@ from support.graphs import GRAPHS, NAMED, adjacency, make_graph, random_adjacenc
 from support.models import (
     DROPOUTS,
     batch_logits,
-    contributions,
     fitted,
     known_labels,
     life_graph,
@@ -346,89 +345,6 @@ def test_sparse_features_do_for_dense_ones(name):
     module, x, operators = make(name, replace(sparse, x=sparse.x.toarray()))
     expected = logits(module, x, operators).detach().numpy()
     assert_close(logits(module, model_input(name, sparse), operators), expected)
-
-
-# ------------------------------------------------------------------------- decomposing
-
-BY_COLUMN, BY_NODE, BY_BLOCK = "column", "node", "block"
-SUMS = {
-    **dict.fromkeys((n for n in MODELS if n.startswith("h2gcn")), BY_NODE),
-    "h2gcn-nonlinear": None,
-    "sgc": BY_COLUMN,
-    "gpr-gnn": BY_NODE,
-    "logistic": BY_COLUMN,
-    "boosted-trees": BY_COLUMN,
-    **dict.fromkeys(("ring-table", "sign", "fsgnn", "c-ignn"), BY_BLOCK),
-    **dict.fromkeys(("label-propagation", "label-propagation-2hop"), BY_NODE),
-    **dict.fromkeys(("linbp", "zoobp", "decoupled-smoothing"), BY_NODE),
-}
-"""How far the logits of a model are an exact sum; others are none."""
-SUMS_WITH = [
-    *((name, LINEAR, BY_COLUMN) for name in ("mlp", "h2gcn-1", "h2gcn-2", "h2gcn-k1")),
-    ("h2gcn-ns0", LINEAR, BY_COLUMN),
-    ("h2gcn-2", {"activation": "elu"}, BY_NODE),
-    ("h2gcn-nonlinear", LINEAR, None),
-    ("gpr-gnn", {"power": 4}, BY_NODE),
-    ("ring-table", {"activation": "none", "norm": "none"}, BY_COLUMN),
-    ("ring-table", {"gate": False, "norm": "layer", "activation": "elu"}, BY_BLOCK),
-    ("ring-table", {"layers": 2}, None),
-    ("ring-table", {"join": "sum"}, None),
-    ("linkx", LINEAR, BY_COLUMN),
-    ("decoupled-smoothing", {"variance": "equal"}, BY_NODE),
-]
-WHOLE_TERMS = (
-    "nothing is known: all classes are equal",
-    "how common each class is",
-    "bias",
-)
-
-
-@every_model
-@unreached
-def test_contributions_sum_to_the_logits(name):
-    cases = [({}, SUMS.get(name))]
-    cases += [(options, kind) for other, options, kind in SUMS_WITH if other == name]
-    for options, kind in cases:
-        for title in ("triangle with tail", "random", "directed and weighted"):
-            graph = GRAPHS[title]
-            module, x, operators = make(name, graph, **options)
-            for node in (0, graph.n_nodes - 1):
-                found = contributions(module, x, operators, node)
-                where = f"{title}, {options}, node {node}"
-                if kind is None:
-                    assert found is None, where
-                    continue
-                expected = logits(module, x, operators)[node].detach().numpy()
-                check_sum(found, expected, kind, where)
-
-
-def check_sum(found, expected, kind, where):
-    """Check that terms sum to logits, and their columns and nodes to the terms."""
-    terms = found.parts
-    scale = max(1.0, *(np.abs(term.values).max() for term in terms))
-    total = sum(term.values for term in terms)
-    wanted = np.exp(expected) if found.of == "share" else expected
-    np.testing.assert_allclose(total, wanted, atol=1e-5 * scale, err_msg=where)
-    for term in terms:
-        if term.columns is not None:
-            columns = term.columns.sum(axis=0)
-            np.testing.assert_allclose(columns, term.values, atol=1e-9 * scale)
-        if term.by_node is not None:
-            assert len(term.nodes) == len(np.unique(term.nodes)) == len(term.by_node)
-            nodes = term.by_node.sum(axis=0)
-            np.testing.assert_allclose(nodes, term.values, atol=1e-9 * scale)
-    parts = [term for term in terms if term.name not in WHOLE_TERMS]
-    if kind == BY_COLUMN:
-        assert all(term.columns is not None for term in parts), where
-    else:
-        assert all(term.columns is None for term in terms), where
-    if kind == BY_NODE:
-        assert all(term.by_node is not None for term in parts), where
-    if kind == BY_BLOCK:
-        assert all(term.block and term.by_node is None for term in parts), where
-    assert ("by column" in found.how.replace("not by column", "")) == (
-        kind == BY_COLUMN
-    )
 
 
 # -------------------------------------------------------------------------- life cycle

@@ -201,12 +201,13 @@ def test_trees_are_lightgbms(
 def contributions(module: Any, x: FeatureTable, logits: NDArray[np.float32]) -> None:
     """Check that contributions sum to the logits, and name the columns that count."""
     for node in (0, 11):
-        bias, *blocks = module.exact_sum(x, NO_GRAPH, node).parts
+        row = x.rows(np.array([node]))
+        bias, *blocks = module.decompose(row, NO_GRAPH).contributions
         total = bias.values + sum(block.values for block in blocks)
         np.testing.assert_allclose(total, logits[node], atol=1e-5)
         for block in blocks:
-            np.testing.assert_allclose(block.columns.sum(axis=0), block.values)
-        assert not blocks[-1].columns[-1].any()  # it never varies
+            np.testing.assert_allclose(block.by_column.sum(axis=0), block.values)
+        assert not blocks[-1].by_column[-1].any()  # it never varies
     train = module(x.rows(np.arange(len(logits) - 5)), NO_GRAPH).numpy()
     if module.best_iteration == 30:  # all but the last five were trained on
         seen = train.min(axis=0) > ABSENT

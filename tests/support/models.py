@@ -25,9 +25,9 @@ from h2gcn.training import receptive_field as subgraph_of
 __all__ = [
     "DROPOUTS",
     "batch_logits",
-    "contributions",
     "copy_of_saved",
     "decayed_weights",
+    "decompose",
     "fitted",
     "initialise",
     "known_labels",
@@ -139,10 +139,10 @@ def batch_logits(module, x, operators, nodes):
     return module(part.x, part.graph)
 
 
-def contributions(module, x, operators, node):
+def decompose(module, x, operators, node):
     """Return the logits of a node as an exact sum, None where a model has none."""
     with torch.no_grad():
-        return module.exact_sum(x, Propagation(operators), node)
+        return module.decompose(x, Propagation(operators, torch.tensor([node])))
 
 
 def weights_of(module):
@@ -156,7 +156,7 @@ def weights_of(module):
 
 def receptive_field(module):
     """Return how many products follow one another, None for the whole graph."""
-    return module.reach
+    return module.receptive_field
 
 
 def step_bytes(module, n, m, entries):

@@ -1,7 +1,7 @@
 """Why a node is said to be of a class: an exact sum, or what changes without a part.
 
 **A sum where there is one.** A module that is linear from some stage on says its logits
-as an exact sum (`NodeModule.exact_sum`), and how far down it goes: blocks, paths of
+as an exact sum (`NodeModule.decompose`), and how far down it goes: blocks, paths of
 rings, single neighbours, single columns. Nothing is approximated, and nothing masked.
 
 **Else what changes when a part is left out**, and it is said so: in place of the part
@@ -26,6 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from h2gcn._validation import nearest
@@ -41,11 +42,12 @@ from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.features import FeatureTable, Input, block_group, describe_block
 from h2gcn.graph import CSR, Graph
-from h2gcn.models import ExactSum, Summand, find_model
+from h2gcn.models import Contribution, Decomposition, find_model
 from h2gcn.rings import RingOptions
 from h2gcn.sparse import NO_GRAPH, LinearMap, MappedFeatures, Operator, Propagation
 from h2gcn.training import (
     NodeModule,
+    Subgraph,
     is_small,
     log_loss,
     receptive_field,
@@ -54,24 +56,15 @@ from h2gcn.training import (
 )
 
 __all__ = [
-    "Asked",
     "Explanation",
     "Importance",
     "ImportanceRow",
     "MemberReasons",
     "Term",
-    "combined",
     "explain_node",
-    "features_of",
     "find_node",
-    "grouped",
-    "labels_of",
     "measure_importance",
-    "rows_of",
-    "summed",
     "together",
-    "with_features",
-    "with_labels",
 ]
 
 Numbers = NDArray[np.float64]
@@ -353,15 +346,7 @@ ODDS = "log-odds"
 
 
 def find_node(graph: Graph, name: str) -> int:
-    """Return the index of a node by the text of its id.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    name
-        The id.
-    """
+    """Return the index of a node by the text of its id."""
     ids = list(map(str, graph.node_ids.tolist()))
     if ids.count(name) > 1:
         raise InputError(f"{graph.name}: {ids.count(name)} nodes have the id {name}")
@@ -376,15 +361,7 @@ def find_node(graph: Graph, name: str) -> int:
 
 @dataclass(eq=False)
 class Asked:
-    """A fitted classifier, not "auto", and all that its module is given of a graph.
-
-    Parameters
-    ----------
-    classifier
-        Fitted.
-    graph
-        The graph of `fit`, or another.
-    """
+    """A fitted classifier, not "auto", and all that its module is given of a graph."""
 
     classifier: Any
     graph: Graph
@@ -430,6 +407,15 @@ class Asked:
         )
         return build_operators(plan)
 
+    def around(self, node: int) -> Subgraph:
+        """Return what the logits of a node depend on: its receptive field, or all."""
+        nodes, reach = np.array([node]), self.module.receptive_field
+        device = self.classifier.device_
+        if reach is not None:
+            return receptive_field(self.x, self.operators, nodes, reach, device)
+        graph = Propagation(self.operators, torch.from_numpy(nodes).to(device))
+        return Subgraph(self.x, graph, nodes, np.arange(self.graph.n_nodes))
+
     def logits(
         self,
         nodes: NDArray[np.int64],
@@ -469,13 +455,7 @@ class Asked:
         return isinstance(self.x, FeatureTable) and row
 
     def input_with(self, graph: Graph) -> Input:
-        """Return the input where labels are counted along other edges.
-
-        Parameters
-        ----------
-        graph
-            Of the same nodes.
-        """
+        """Return the input where labels are counted along the edges of a graph."""
         schema = self.classifier.schema_
         if not self.seeds or not schema.has_labels:
             return self.x
@@ -554,10 +534,8 @@ def explain_node(
         A fitted `NodeClassifier`.
     graph
         The graph of `fit`, or another.
-    node
-        Its index.
     label
-        The index of the class that is explained; None is the one that is said.
+        The index of the class that is explained; None is the one that is predicted.
     """
     logits = classifier.predict_logits(graph, [node])[0]
     index = int(logits.argmax()) if label is None else label
@@ -566,16 +544,18 @@ def explain_node(
         if classifier.members_:
             return _of_auto(classifier, graph, node, index, logits)
         asked = Asked(classifier, graph)
-        found = asked.module.exact_sum(asked.x, Propagation(asked.operators), node)
+        around = asked.around(node)
+        found = asked.module.decompose(around.x, around.graph)
         if found is None:
-            left_out = _LeftOut(asked, node)
+            left_out = _LeftOut(asked, around)
             terms = left_out.terms(index)
             told: dict[str, Any] = {"exact": False, "of": "logit", "how": LEFT_OUT}
             told["notes"] = left_out.notes
         else:
-            found = _as_odds(found)
-            terms = _terms(asked, node, index, found)
-            told = {"exact": True, "of": found.of, "how": found.how}
+            odds = _as_odds(found)
+            of = found.scale if odds is None else ODDS
+            terms = _terms(asked, around, index, odds or found)
+            told = {"exact": True, "of": of, "how": found.how}
     return _explanation(classifier, graph, node, index, logits, terms, **told)
 
 
@@ -608,34 +588,30 @@ def _explanation(
     )
 
 
-def _as_odds(found: ExactSum) -> ExactSum:
+def _as_odds(found: Decomposition) -> Decomposition | None:
     """Return the sum for the log-odds where one of two classes has none of its own.
 
     What makes one of two classes likelier makes the other less likely, and fits that
     know only two give all weights to one of them.
     """
-    values = np.array([part.values for part in found.parts])
-    empty = np.flatnonzero(~values.any(axis=0)) if len(values) else np.array([0, 1])
-    if found.of != "logit" or values.shape[-1] != 2 or len(empty) != 1:
-        return found
-    sign = np.where(np.arange(2) == empty[0], -1.0, 1.0)
-    parts = [
-        replace(
-            part,
-            **{
-                name: numbers[..., 1 - empty[0]][..., None] * sign
-                for name in ("values", "columns", "by_node", "weight")
-                if (numbers := getattr(part, name)) is not None
-            },
-        )
-        for part in found.parts
-    ]
-    return replace(found, parts=tuple(parts), of=ODDS)
+    if found.scale != "logit" or not found.contributions:
+        return None
+    used = np.any([part.values for part in found.contributions], axis=0)
+    if len(used) != 2 or used.sum() != 1:
+        return None
+    signs = np.where(used, 1.0, -1.0)
+    parts = (
+        replace(part, weight=part.weight[:, used] * signs)
+        for part in found.contributions
+    )
+    return replace(found, contributions=tuple(parts))
 
 
-def _terms(asked: Asked, node: int, index: int, found: ExactSum) -> tuple[Term, ...]:
+def _terms(
+    asked: Asked, around: Subgraph, index: int, found: Decomposition
+) -> tuple[Term, ...]:
     """Return the parts of an exact sum with their names."""
-    fitted, graph = asked.classifier, asked.graph
+    fitted, graph, node = asked.classifier, asked.graph, int(around.nodes[0])
     schema = fitted.schema_
     of_block: dict[str, list[str]] = {}
     if schema is not None:
@@ -644,25 +620,44 @@ def _terms(asked: Asked, node: int, index: int, found: ExactSum) -> tuple[Term, 
             of_block[block] = names[first : first + width]
             first += width
     terms = []
-    for part in found.parts:
-        columns = of_block.get(part.block, list(fitted.feature_names_in_))
-        nodes, by_node = part.nodes, part.by_node
-        if part.weight is not None and part.block != "ego":
-            nodes, by_node = _by_node(asked, node, part)
-        alone = nodes is not None and nodes.tolist() == [node]
+    for part in _by_distance(graph, around, found.contributions):
+        columns: tuple[Term, ...] = ()
+        if part.has_columns:
+            names = of_block.get(part.block, list(fitted.feature_names_in_))
+            columns = _single(names, part.by_column, index)
+        by_node = _by_node(asked, around, part)
+        near: tuple[Term, ...] = ()
+        if by_node is not None and by_node[0].tolist() != [node]:
+            near = _of_nodes(graph, *by_node, part.values, index)
         terms.append(
             Term(
                 part.name or describe_block(part.block),
                 float(part.values[index]),
                 tuple(part.values.tolist()),
                 block_group(part.block) if part.block else part.name,
-                _single(columns, part.columns, index),
-                ()
-                if alone or nodes is None or by_node is None
-                else _of_nodes(graph, nodes, by_node, part.values, index),
+                columns,
+                near,
             )
         )
     return tuple(terms)
+
+
+def _by_distance(
+    graph: Graph, around: Subgraph, parts: Sequence[Contribution]
+) -> Iterator[Contribution]:
+    """Split contributions without a name by how far away their nodes are."""
+    for part in parts:
+        if part.name or part.block:
+            yield part
+            continue
+        assert around.members is not None
+        adj = graph.adj[around.members][:, around.members]
+        start = np.searchsorted(around.members, around.nodes)
+        hops = shortest_path(adj, unweighted=True, indices=start)
+        hops = hops.reshape(-1)[part.nodes]
+        for hop in np.unique(hops).astype(int):
+            name = f"ring {hop}" if hop else "own features"
+            yield part.select(hops == hop, name)
 
 
 def _single(
@@ -698,14 +693,18 @@ def _of_nodes(
 
 
 def _by_node(
-    asked: Asked, node: int, part: Summand
-) -> tuple[NDArray[np.int64] | None, Numbers | None]:
-    """Split what a block gives linearly among the nodes that it is made of."""
-    members = feature_builder(asked.graph, asked.drawn).members(part.block, node)
+    asked: Asked, around: Subgraph, part: Contribution
+) -> tuple[NDArray[np.int64], Numbers] | None:
+    """Split a contribution by node; a linear one of a block by those it is made of."""
+    assert around.members is not None
+    if part.nodes is not None:
+        return around.members[part.nodes], part.by_node
+    if part.mean is None or part.block == "ego":
+        return None
+    builder = feature_builder(asked.graph, asked.drawn)
+    members = builder.members(part.block, int(around.nodes[0]))
     if members is None:
-        return None, None
-    assert part.weight is not None
-    assert part.mean is not None
+        return None
     assert isinstance(asked.x, FeatureTable)
     nodes, weights = members
     if part.block.startswith("labels"):
@@ -717,8 +716,7 @@ def _by_node(
         against = heard.sum(axis=1)[:, None] * part.mean[:classes]
         return nodes, (heard - against) @ part.weight[:classes]
     rows = asked.scaled_rows(nodes).astype(np.float64)
-    told = rows @ part.weight - part.mean @ part.weight
-    return nodes, weights[:, None] * told
+    return nodes, weights[:, None] * (rows @ part.weight - part.mean @ part.weight)
 
 
 # ------------------------------------------------------------- parts left out
@@ -728,64 +726,34 @@ EDGES = "its edges"
 
 
 class _LeftOut:
-    """What a classifier says of a node where a part of what it sees is left out.
+    """What a classifier predicts of a node where a part of its input is left out."""
 
-    Parameters
-    ----------
-    asked
-        The classifier and the graph.
-    node
-        The node.
-    """
-
-    def __init__(self, asked: Asked, node: int) -> None:
-        self.asked, self.node = asked, node
+    def __init__(self, asked: Asked, around: Subgraph) -> None:
+        self.asked, self.node = asked, int(around.nodes[0])
+        self.x, self._graph = around.x, around.graph
         self.notes: tuple[str, ...] = ()
         adj = asked.graph.adj
-        first = adj.indices[adj.indptr[node] : adj.indptr[node + 1]].astype(np.int64)
-        second = np.unique(CSR(adj[first]).indices).astype(np.int64)
-        beyond = np.setdiff1d(second, np.append(first, node))
-        self.rings = {"ring 1": first, "ring 2": beyond}
-        self._place = np.array([node])
-        self.x, self._graph = asked.x, Propagation(asked.operators)
-        reach = asked.module.receptive_field
-        if asked.is_table:
-            assert isinstance(asked.x, FeatureTable)
-            self.x = asked.x.rows(self._place)
-        elif reach is not None:
-            around = receptive_field(
-                asked.x, asked.operators, self._place, reach, asked.classifier.device_
-            )
-            self.x, self._graph = around.x, around.graph
-            inside = self._members(reach)
-            self.rings = {
-                name: np.flatnonzero(np.isin(inside, ring))
-                for name, ring in self.rings.items()
-            }
-            self._place = np.flatnonzero(inside == node)
+        first = adj.indices[adj.indptr[self.node] : adj.indptr[self.node + 1]]
+        second = np.unique(CSR(adj[first]).indices)
+        beyond = np.setdiff1d(second, np.append(first, self.node))
+        self._has_edges = len(first) > 0
+        assert around.members is not None
+        self._place, *rings = (
+            np.flatnonzero(np.isin(around.members, nodes))
+            for nodes in (around.nodes, first, beyond)
+        )
+        self.rings = dict(zip(("ring 1", "ring 2"), rings, strict=True))
         self.full = self._ask(self.x)
-
-    def _members(self, reach: int) -> NDArray[np.int64]:
-        """Return the nodes that `receptive_field` takes, ascending."""
-        inside = np.zeros(self.asked.graph.n_nodes, dtype=bool)
-        inside[self.node] = True
-        for _ in range(reach):
-            at = np.flatnonzero(inside)
-            for operator in self.asked.operators:
-                inside[operator.take(at).indices] = True
-        return np.flatnonzero(inside)
 
     def _ask(self, x: Input) -> Numbers:
         """Return the logits of the node, [C]."""
         logits: Tensor = self.asked.module(x, self._graph)
-        one = self._graph.index is not None or self.asked.is_table
-        row = logits[0 if one else self.node]
-        return row.cpu().numpy().astype(np.float64)
+        return logits[0].cpu().numpy().astype(np.float64)
 
     @cached_property
     def parts(self) -> dict[str, str]:
         """What can be left out, by its name, with the group that it belongs to."""
-        fitted, near = self.asked.classifier, len(self.rings["ring 1"]) > 0
+        fitted = self.asked.classifier
         found: dict[str, str] = {}
         if self.asked.is_table:
             found |= {
@@ -803,7 +771,7 @@ class _LeftOut:
         of_graph = self.asked.module.receptive_field != 0
         if self.asked.is_table:
             of_graph = any(block != "ego" for block in fitted.schema_.blocks)
-        if near and of_graph:
+        if self._has_edges and of_graph:
             found[EDGES] = EDGES
         return found
 
@@ -890,29 +858,27 @@ class _LeftOut:
             return self._ask(replace(self.x, blocks=blocks, counters={}))
         if self.asked.module.receptive_field == 0:
             return self.full
-        graph = self.asked.graph
-        alone = Graph(
-            x=graph.x,
-            adj=_without(graph.adj, self.node),
-            directed=None
-            if graph.directed is None
-            else _without(graph.directed, self.node),
-        )
+        graph, directed = self.asked.graph, self.asked.graph.directed
+        if directed is not None:
+            directed = _without(directed, self.node)
+        adj = _without(graph.adj, self.node)
+        alone = Graph(x=graph.x, adj=adj, directed=directed)
         at, operators = np.array([self.node]), self.asked.operators_of(alone)
         logits = self.asked.logits(at, self.asked.input_with(alone), operators)
         return logits.reshape(-1)
 
     def terms(self, index: int) -> tuple[Term, ...]:
         """Return what each part adds, for the class with that index."""
-        shares = self.asked.classifier.probabilities_of
         terms = []
         for name, group in self.parts.items():
             columns = self._columns(index) if name == "own features" else ()
-            terms.append(
-                _change(name, group, self.full, self.without(name), index, shares)
-            )
-            terms[-1] = replace(terms[-1], columns=columns)
+            term = self._change(name, group, self.without(name), index)
+            terms.append(replace(term, columns=columns))
         return tuple(terms)
+
+    def _change(self, name: str, group: str, without: Numbers, index: int) -> Term:
+        shares = self.asked.classifier.probabilities_of
+        return _change(name, group, self.full, without, index, shares)
 
     def _columns(self, index: int) -> tuple[Term, ...]:
         """Return what changes when one column after the other is left out."""
@@ -933,11 +899,10 @@ class _LeftOut:
                 f"{most:,} of {len(order):,} columns were left out one by one: those "
                 "that are farthest from the average node's",
             )
-        shares = fitted.probabilities_of
         terms = []
         for name in order[:most]:
             without = self._ask(self._replaced(self._place, groups[name]))
-            terms.append(_change(name, "", self.full, without, index, shares))
+            terms.append(self._change(name, "", without, index))
         return tuple(sorted(terms, key=lambda term: -abs(term.value)))
 
 
@@ -945,10 +910,10 @@ def _without(matrix: CSR, node: int) -> CSR:
     """Return a matrix without the entries of a node's row and column."""
     kept = np.ones(matrix.shape[0], dtype=np.float32)
     kept[node] = 0
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    inside = (kept[rows] * kept[matrix.indices]) > 0
-    parts = matrix.data[inside], (rows[inside], matrix.indices[inside])
-    return CSR(sp.csr_array(parts, shape=matrix.shape))
+    others = sp.diags_array(kept)
+    alone = CSR(others @ matrix @ others)
+    alone.eliminate_zeros()
+    return alone
 
 
 def _change(
@@ -996,7 +961,8 @@ def _of_auto(
     reasons = []
     for one in classifier.members_:
         try:
-            left_out = _LeftOut(Asked(one.classifier, graph), node)
+            asked = Asked(one.classifier, graph)
+            left_out = _LeftOut(asked, asked.around(node))
         except InputError:  # it can only answer on the graph of fit
             continue
         able.append((one, left_out))
@@ -1140,13 +1106,11 @@ def measure_importance(
     graph
         The graph of `fit`, or another.
     nodes
-        Labelled nodes that training did not see, [m].
+        Labeled nodes that training did not see, [m].
     repeats
         How often each part is permuted.
     columns
-        So many single columns are tried at most.
-    seed
-        Of the permutations.
+        Maximal number of single columns that are tried.
     on_step
         Called after each permutation with how many are done, and of how many.
     """
@@ -1248,17 +1212,9 @@ class _Shuffled:
 
     Of a table, rows of blocks or columns change places among the held-out nodes. Of
     features that go through a graph, a column is permuted over all nodes; for the graph
-    as a whole each node keeps its features and gets the place of another.
-
-    Parameters
-    ----------
-    asked
-        The classifier and the graph.
-    nodes
-        The held-out nodes, [m].
-    several
-        Whether there are other models, to be permuted in the same way: a feature is
-        then permuted in all blocks of a table together.
+    as a whole each node keeps its features and gets the place of another. With
+    `several` models, a feature is permuted in all blocks of a table together, so that
+    it is in the same way for each of them.
     """
 
     def __init__(self, asked: Asked, nodes: NDArray[np.int64], several: bool) -> None:

@@ -1,4 +1,4 @@
-from .base import ExactSum as ExactSum, Summand as Summand
+from .decompose import Contribution as Contribution, Decomposition as Decomposition
 from .gcn import GCN as GCN
 from .gdc import Diffusion as Diffusion
 from .h2gcn import H2GCN as H2GCN

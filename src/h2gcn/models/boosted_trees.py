@@ -13,8 +13,9 @@ from torch import Tensor
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input, parse_blocks
-from h2gcn.models.base import ExactSum, Summand, dense_row, tensor_problem
+from h2gcn.models.base import tensor_problem
 from h2gcn.models.closed_form import ABSENT, draw_seed, time_is_up
+from h2gcn.models.decompose import Decomposition, constant, decompose_columns
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.models.tree_text import rebuild_trees
 from h2gcn.sparse import Propagation
@@ -180,30 +181,27 @@ class BoostedTrees(TableModule):
             logits[:, self._outputs] = raw
         return torch.from_numpy(logits).to(x.device)
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the logits as a sum of Shapley values, one for each column.
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split into Shapley values, one for each column.
 
         They are exact for the game in which a split by a column that is not known goes
         both ways, in the fractions in which training nodes do.
         """
-        del graph
         assert isinstance(x, FeatureTable)
+        row = table_rows(x, graph)
         values = np.zeros((self.in_channels + 1, self.out_channels))
         values[-1, ~self.seen.cpu().numpy()] = ABSENT
         if self._text:
-            found = self._predict(dense_row(x, node)[None], pred_contrib=True)
+            found = self._predict(row.dense().astype(np.float64), pred_contrib=True)
             classes = self._outputs
             values[:, classes] = found.reshape(len(classes), -1).T
-        sums, first = [Summand(values[-1], "bias")], 0
-        for block, width in zip(x.blocks, self.widths, strict=True):
-            columns = values[first : first + width]
-            sums.append(Summand(columns.sum(axis=0), "", block, columns))
-            first += width
+        shapley, bias = values[:-1], constant("bias", values[-1])
+        columns = decompose_columns(row, np.ones(len(shapley)), shapley)
         how = (
             "exact Shapley values of the trees by column: the bias is the mean logit "
             "of the training nodes, and a block is the sum of its columns"
         )
-        return ExactSum(tuple(sums), how)
+        return Decomposition((bias, *columns), how)
 
     def get_extra_state(self) -> Tensor:
         """Return the text of the trees as bytes, [t]."""

@@ -14,13 +14,14 @@ from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
 from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule
+from h2gcn.models.base import MAX_STEPS, NodeModule
+from h2gcn.models.decompose import Decomposition
 from h2gcn.models.label_propagation import (
     as_labels,
     check_label_channels,
+    decompose_shares,
     log_shares,
     reached_nodes,
-    sum_of_shares,
 )
 from h2gcn.sparse import Operator, Propagation
 
@@ -107,19 +108,21 @@ class DecoupledSmoothing(NodeModule):
         logits = log_shares(torch.from_numpy(shares.clip(min=0))).float().to(x.device)
         return graph.pick(logits)
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the shares of the classes as a sum over the labeled nodes.
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split the class shares by labeled node.
 
         The system is symmetric: what the node hears from each label is what they would
         hear from it.
         """
         labels = as_labels(x, self.out_channels).cpu().double().numpy()
-        received, system = np.zeros((len(labels), 1)), self._system(x, graph)
+        assert graph.index is not None
+        node, system = int(graph.index[0]), self._system(x, graph)
+        received = np.zeros((len(labels), 1))
         received[node] = 1
         if node in system.free:
             received[system.free] = self._solve(system, received[system.free])
             received = system.spread(received)
-        return sum_of_shares(received * labels, node)
+        return decompose_shares(received * labels, graph)
 
     def _system(self, x: Input, graph: Propagation) -> _TwoHopGraph:
         labels = as_labels(x, self.out_channels)

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    ExactSum,
-    NodeModule,
-    Summand,
-    by_distance,
-    check_sizes,
-    drop,
-    follow,
-    input_rows,
-)
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
+from h2gcn.models.decompose import Decomposition, constant, decompose_paths, to_numpy
 from h2gcn.sparse import Operator, Propagation, WeightedOperator
 
 __all__ = [
@@ -254,34 +244,26 @@ class SGC(NodeModule):
 
     def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, |Y|]."""
+        return self._propagate(x @ self.weight, graph) + self.bias
+
+    def _propagate(self, scores: Tensor, graph: Propagation) -> Tensor:
+        """Return Âᴷ times scores, for the target nodes, [m, c]."""
         (a_hat,) = graph.matrices
-        scores = x @ self.weight
         for _ in range(self.power - 1):
             scores = a_hat @ scores
-        return graph.rows[0] @ scores + self.bias
+        return graph.rows[0] @ scores
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the logits as a sum over nodes and columns, by distance."""
-        weight = self.weight.detach().cpu().numpy().astype(np.float64)
-        bias = self.bias.detach().cpu().numpy().astype(np.float64)
-        walk = np.array([node]), np.ones(1)
-        powers = [(walk[0], np.zeros(1))]
-        for step in range(1, self.power + 1):
-            walk = follow(graph.matrices[0], walk)
-            powers.append((walk[0], walk[1] if step == self.power else 0 * walk[1]))
-        parts = [Summand(bias, "bias")]
-        for name, (nodes, shares) in by_distance(powers):
-            rows = input_rows(x, nodes)
-            of_column = (shares @ rows)[:, None] * weight
-            by_node = shares[:, None] * (rows @ weight)
-            parts.append(
-                Summand(by_node.sum(axis=0), name, "", of_column, nodes, by_node)
-            )
-        how = (
-            "exact by distance, by neighbour and by column: the model is linear in "
-            "the features"
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split by node and by column."""
+        contributions = decompose_paths(
+            lambda h: self._propagate(h, graph)[0],
+            x,
+            {"": to_numpy(self.weight)},
+            has_columns=True,
         )
-        return ExactSum(tuple(parts), how)
+        how = "exact by distance, by neighbor and by column: the model is linear"
+        bias = constant("bias", to_numpy(self.bias))
+        return Decomposition((bias, *contributions), how)
 
 
 MAX_DEGREE = 32  # one product with the graph per degree and layer

@@ -8,17 +8,8 @@ from torch import Tensor, nn
 
 from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    ExactSum,
-    NodeModule,
-    Summand,
-    by_distance,
-    check_sizes,
-    drop,
-    follow,
-    input_rows,
-)
+from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes, drop
+from h2gcn.models.decompose import Decomposition, decompose_paths
 from h2gcn.sparse import Operator, Propagation, dropout
 
 __all__ = ["GPRGNN"]
@@ -116,42 +107,32 @@ class GPRGNN(NodeModule):
 
     def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, |Y|]."""
-        (a_hat,) = graph.matrices
+        return self._propagate(self._encode(x), graph)
+
+    def _encode(self, x: Tensor | Operator) -> Tensor:
+        """Return dropout(Z), [n, |Y|]."""
         dropped = drop(x, self.dropout, self.training)
         hidden = ACTIVATIONS[self.activation](dropped @ self.first + self.first_bias)
         hidden = dropout(hidden, self.dropout, self.training)
         z = hidden @ self.second + self.second_bias
-        z = dropout(z, self.propagation_dropout, self.training)
+        return dropout(z, self.propagation_dropout, self.training)
+
+    def _propagate(self, z: Tensor, graph: Propagation) -> Tensor:
+        """Return Σ_k γ_k Âᵏ z of the target nodes, [m, c]."""
+        (a_hat,) = graph.matrices
         gamma = self.gamma.unbind()
         total = gamma[-1] * z
         for weight in reversed(gamma[1:-1]):
             total = weight * z + a_hat @ total
         return gamma[0] * graph.pick(z) + graph.rows[0] @ total
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the logits as a sum over nodes, by distance."""
-        first, shift, second, bias = (
-            weight.detach().cpu().numpy().astype(np.float64)
-            for weight in (
-                *(self.first, self.first_bias, self.second, self.second_bias),
-            )
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split by node."""
+        assert isinstance(x, Tensor | Operator)
+        contributions = decompose_paths(
+            lambda z: self._propagate(z, graph)[0],
+            self._encode(x),
+            {"": np.eye(self.out_channels)},
         )
-        gamma = self.gamma.detach().cpu().numpy().astype(np.float64)
-        walk = np.array([node]), np.ones(1)
-        powers = [(walk[0], gamma[0] * walk[1])]
-        for weight in gamma[1:]:
-            walk = follow(graph.matrices[0], walk)
-            powers.append((walk[0], weight * walk[1]))
-        parts = []
-        for name, (nodes, shares) in by_distance(powers):
-            hidden = torch.from_numpy(input_rows(x, nodes) @ first + shift)
-            z = ACTIVATIONS[self.activation](hidden).numpy() @ second + bias
-            by_node = shares[:, None] * z
-            parts.append(
-                Summand(by_node.sum(axis=0), name, nodes=nodes, by_node=by_node)
-            )
-        how = (
-            "exact by distance and by neighbour; not by column: what each node says is "
-            "found by a network of two layers"
-        )
-        return ExactSum(tuple(parts), how)
+        how = "exact by distance and by neighbor; not by column: two layers come first"
+        return Decomposition(contributions, how)

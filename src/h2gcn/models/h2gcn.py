@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from h2gcn.features import Input
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    ExactSum,
-    NodeModule,
-    Summand,
-    Weighted,
-    follow,
-    glorot,
-    input_rows,
-)
+from h2gcn.features import FeatureTable, Input
+from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.decompose import Decomposition, decompose_paths, to_numpy
 from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.sparse import (
     Input as Features,
@@ -136,66 +127,38 @@ class H2GCN(NodeModule):
     def _embed_round(self, k: int, joined: Tensor) -> Tensor:
         return torch.relu(joined @ self.round_embeddings[k - 1])
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
-        """Return the logits as a sum over paths of rings and the nodes at their ends.
-
-        Without an activation also by column. Where every round is embedded there is no
-        sum, nor is there anything to split of an embedding that sees no graph.
-        """
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition | None:
+        """Split by path of rings and by node; by column where σ is "none"."""
         linear = self.activation == "none"
         if self.nonlinear or not (linear or self.hops):
             return None
-        paths = self._paths(graph.matrices, node)
-        ends = np.unique(np.concatenate([nodes for nodes, _ in paths.values()]))
-        rows = input_rows(x, ends)
-        embedding, classifier = (
-            weight.detach().cpu().numpy().astype(np.float64)
-            for weight in (self.embedding, self.classifier)
+        assert not isinstance(x, FeatureTable)
+        names = self._path_names()
+        maps = to_numpy(self.classifier).reshape(len(names), -1, self.out_channels)
+        if linear:
+            maps = to_numpy(self.embedding) @ maps
+        contributions = decompose_paths(
+            lambda r: torch.cat(self._aggregate(r, graph), dim=1)[0],
+            x if linear else self._encode(x),
+            dict(zip(names, maps, strict=True)),
+            has_columns=linear,
         )
-        # The activation works in place.
-        r0 = ACTIVATIONS[self.activation](torch.from_numpy(rows @ embedding)).numpy()
-        blocks = classifier.reshape(-1, self.hidden_channels, self.out_channels)
-        parts = []
-        for (path, (nodes, weights)), block in zip(paths.items(), blocks, strict=True):
-            at = np.searchsorted(ends, nodes)
-            by_node = weights[:, None] * (r0[at] @ block)
-            columns = None
-            if linear:
-                columns = (weights @ rows[at])[:, None] * (embedding @ block)
-            values, name = by_node.sum(axis=0), self._path_name(path)
-            parts.append(Summand(values, name, "", columns, nodes, by_node))
         how = (
-            "exact by path, by neighbor and by column: the model is linear in the "
-            "features"
-            if linear
-            else "exact by path and by neighbor; not by column: the embedding of each "
-            f"node has an activation ({self.activation})"
+            "exact by path and by neighbor; not by column: features are embedded first"
         )
-        return ExactSum(tuple(parts), how)
+        if linear:
+            how = "exact by path, by neighbor and by column: the model is linear"
+        return Decomposition(contributions, how)
 
-    def _paths(
-        self, matrices: Sequence[LinearMap], node: int
-    ) -> dict[tuple[int, ...], Weighted]:
-        """Return the weights of the nodes at the end of each path of rings.
+    def _path_names(self) -> list[str]:
+        """Return the name of each block that the classifier reads.
 
-        Paths are in the order of the classifier's blocks; the ring next to the node
-        comes first in a path.
+        "ring 1 of ring 2" are the neighbors of the nodes in ring 2.
         """
-        weights: dict[tuple[int, ...], Weighted] = {(): (np.array([node]), np.ones(1))}
-        wanted = []
-        for depth in range(self.rounds + 1):
-            for path in product(range(len(self.hops)), repeat=depth):
-                if path:
-                    weights[path] = follow(matrices[path[-1]], weights[path[:-1]])
-                if depth in self.final:
-                    wanted.append(path)
-        return {path: weights[path] for path in wanted}
-
-    def _path_name(self, path: tuple[int, ...]) -> str:
-        """Return "ring 1 of ring 2": the neighbors of the nodes in ring 2."""
         own = " with the node itself" if self.self_loops else ""
-        rings = [f"ring {self.hops[ring]}{own}" for ring in reversed(path)]
-        return " of ".join(rings) or "own features"
+        rings = [f"ring {hop}{own}" for hop in self.hops]
+        paths = [path for k in self.final for path in product(rings, repeat=k)]
+        return [" of ".join(reversed(path)) or "own features" for path in paths]
 
     def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
         """Return the bytes of R⁽⁰⁾, the inner rounds and what the classifier reads.

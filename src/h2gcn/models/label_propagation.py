@@ -11,7 +11,14 @@ from torch import Tensor
 from h2gcn._validation import check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input
-from h2gcn.models.base import MAX_STEPS, ExactSum, NodeModule, Summand
+from h2gcn.models.base import MAX_STEPS, NodeModule
+from h2gcn.models.decompose import (
+    Contribution,
+    Decomposition,
+    constant,
+    node_weights,
+    to_numpy,
+)
 from h2gcn.sparse import LinearMap, Operator, Propagation
 
 __all__ = [
@@ -20,11 +27,11 @@ __all__ = [
     "LabelPropagation",
     "as_labels",
     "check_label_channels",
-    "contributions",
+    "decompose_labels",
+    "decompose_shares",
     "level_ties",
     "log_shares",
     "reached_nodes",
-    "sum_of_shares",
 ]
 
 FLOOR = 1e-12  # the smallest probability, so that its logarithm is finite
@@ -162,46 +169,45 @@ class LabelPropagation(NodeModule):
             scores = self.alpha * scores + (1 - self.alpha) * labels
         return scores
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the shares of the classes as a sum over the labeled nodes.
-
-        S is symmetric: what a node receives from another equals what it would send.
-        """
-        labels = as_labels(x, self.out_channels)
-        only = labels.new_zeros(len(labels), 1)
-        only[node] = 1
-        received = self._spread(graph.matrices[0], only).double() * labels
-        return sum_of_shares(received.cpu().numpy(), node)
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split the class shares by labeled node."""
+        weights = node_weights(
+            lambda y: graph.pick(self._spread(graph.matrices[0], y))[0], x
+        )
+        labels = to_numpy(as_labels(x, self.out_channels))
+        return decompose_shares(weights * labels, graph)
 
 
-def sum_of_shares(by_node: NDArray[np.float64], node: int) -> ExactSum:
-    """Return the shares of a node's classes as a sum over the labeled nodes.
+def decompose_shares(by_node: NDArray[np.float64], graph: Propagation) -> Decomposition:
+    """Split the class shares of the target node by labeled node.
 
     `by_node` is what each node's label adds to the score of each class, [n, C].
     """
     total, n_classes = by_node.sum(), by_node.shape[1]
     if total == 0:
         equal = np.full(n_classes, 1 / n_classes)
-        part = Summand(equal, "nothing is known: all classes are equal")
-        return ExactSum((part,), "exact: no label reaches the node", "share")
-    how = (
-        "exact by labelled node: what is a sum is the share of each class, and the "
-        "logit is its logarithm"
-    )
-    return ExactSum(contributions(by_node / total, node), how, "share")
+        part = constant("nothing is known: all classes are equal", equal)
+        return Decomposition((part,), "exact: no label reaches the node", "share")
+    how = "exact by labeled node: the logit is the logarithm of a sum of shares"
+    return Decomposition(decompose_labels(by_node / total, graph), how, "share")
 
 
-def contributions(by_node: NDArray[np.float64], node: int) -> tuple[Summand, ...]:
-    """Return what the node's own label adds, and what all other labels add.
+def decompose_labels(
+    by_node: NDArray[np.float64], graph: Propagation
+) -> tuple[Contribution, ...]:
+    """Return what the target node's own label adds, and what all other labels add.
 
     `by_node` is what each node's label adds, [n, C].
     """
     known = np.flatnonzero(by_node.any(axis=1))
+    assert graph.index is not None
+    own = known == int(graph.index[0])
+    to_classes = np.eye(by_node.shape[1])
     return tuple(
-        Summand(by_node[some].sum(axis=0), name, nodes=some, by_node=by_node[some])
+        Contribution(name, by_node[known[some]], to_classes, known[some])
         for name, some in (
-            ("its own training label", known[known == node]),
-            ("training labels of other nodes", known[known != node]),
+            ("its own training label", own),
+            ("training labels of other nodes", ~own),
         )
-        if len(some)
+        if some.any()
     )

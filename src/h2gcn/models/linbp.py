@@ -14,9 +14,10 @@ from h2gcn._validation import check_bool, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
 from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, ExactSum, MatrixMaker, Summand
+from h2gcn.models.base import MAX_STEPS, MatrixMaker
 from h2gcn.models.compatibility import CompatibilityModule
-from h2gcn.models.label_propagation import as_labels, contributions, level_ties
+from h2gcn.models.decompose import Decomposition, constant, gradient_times_input
+from h2gcn.models.label_propagation import as_labels, decompose_labels, level_ties
 from h2gcn.rings import is_weighted
 from h2gcn.sparse import Operator, Propagation
 
@@ -164,29 +165,22 @@ class LinBP(CompatibilityModule):
         beliefs = graph.pick(beliefs / _size(beliefs, labels))
         return level_ties(beliefs, beliefs.abs().amax(dim=1, keepdim=True))
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the logits as a sum over the labeled nodes; size(B) is a constant."""
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split by labeled node; size(B) is a constant."""
         labels = as_labels(x, self.out_channels)
         coupling, explicit = self._system(labels, graph)
-        with torch.enable_grad():
-            start = explicit.clone().requires_grad_()
-            beliefs = self._spread(start, coupling, graph)
-            slopes = [
-                torch.autograd.grad(belief, start, retain_graph=True)[0]
-                for belief in beliefs[node]
-            ]
-        effect = torch.stack([(explicit * slope).sum(dim=1) for slope in slopes], dim=1)
-        effect = effect / _size(beliefs.detach(), labels)
-        by_node = effect.cpu().numpy().astype(np.float64)
+
+        def target_beliefs(e: Tensor) -> Tensor:
+            beliefs = self._spread(e, coupling, graph)
+            return graph.pick(beliefs / _size(beliefs.detach(), labels))[0]
+
+        by_node = gradient_times_input(target_beliefs, explicit)
         known = (labels != 0).any(dim=1).cpu().numpy()
-        parts = contributions(by_node * known[:, None], node)
+        contributions = decompose_labels(by_node * known[:, None], graph)
         if (prior := by_node[~known].sum(axis=0)).any():
-            parts += (Summand(prior, "how common each class is"),)
-        how = (
-            "exact by labelled node: beliefs are linear in the labels; the one number "
-            "that they are all divided by is taken as it is"
-        )
-        return ExactSum(parts, how)
+            contributions += (constant("how common each class is", prior),)
+        how = "exact by labeled node, given the size of all beliefs: they are linear"
+        return Decomposition(contributions, how)
 
     def _system(self, labels: Tensor, graph: Propagation) -> tuple[Tensor, Tensor]:
         """Return ρ(A) Ĥ, [|Y|, |Y|], and E, [n, |Y|]."""

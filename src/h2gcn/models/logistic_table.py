@@ -15,8 +15,8 @@ from torch import Tensor
 from h2gcn._validation import check_real
 from h2gcn.features import FeatureTable, Input, parse_blocks
 from h2gcn.graph import CSR
-from h2gcn.models.base import ExactSum, Summand, dense_row
 from h2gcn.models.closed_form import ABSENT, draw_seed, one_blas_thread, time_is_up
+from h2gcn.models.decompose import Decomposition, constant, decompose_columns, to_numpy
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.sparse import Propagation
 
@@ -108,28 +108,23 @@ class LogisticTable(TableModule):
             logits = logits + block @ part
         return logits
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum:
-        """Return the logits as a sum over columns, each against its training mean."""
-        del graph
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition:
+        """Split by column, each against its mean of the training nodes."""
         assert isinstance(x, FeatureTable)
-        weight, bias, mean, scale = (
-            values.cpu().numpy().astype(np.float64)
-            for values in (self.weight, self.bias, self.mean, self.scale)
+        row, mean = table_rows(x, graph), to_numpy(self.mean)
+        contributions = decompose_columns(
+            row,
+            row.dense()[0] - mean,
+            to_numpy(self.scale)[:, None] * to_numpy(self.weight),
+            mean,
         )
-        ends = np.cumsum(self.widths)[:-1]
-        parts = (
-            np.split(values, ends)
-            for values in (dense_row(x, node), scale[:, None] * weight, mean)
-        )
-        sums = [Summand(bias, "bias")]
-        for block, *linear in zip(x.blocks, *parts, strict=True):
-            sums.append(Summand.linear(block, *linear))
         how = (
             "exact by block, by column and, where a block is a mean, a sum or shares "
-            "of labels, by neighbour: the model is linear. Each column counts by how "
+            "of labels, by neighbor: the model is linear. Each column counts by how "
             "far it is from the mean of the training nodes, whose logit is the bias"
         )
-        return ExactSum(tuple(sums), how)
+        bias = constant("bias", to_numpy(self.bias))
+        return Decomposition((bias, *contributions), how)
 
 
 def _moments(rows: Floats | CSR) -> tuple[Floats, Floats]:

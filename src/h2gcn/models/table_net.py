@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -14,14 +13,13 @@ from torch.nn import functional
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input, parse_blocks
-from h2gcn.models.base import (
-    ACTIVATIONS,
-    MAX_WIDTH,
-    ExactSum,
-    NodeModule,
-    Summand,
-    dense_row,
-    drop,
+from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
+from h2gcn.models.decompose import (
+    Contribution,
+    Decomposition,
+    constant,
+    decompose_columns,
+    to_numpy,
 )
 from h2gcn.sparse import NO_GRAPH, Propagation, dropout
 
@@ -214,59 +212,42 @@ class TableNet(TableModule):
             parts = [shares[b] * z for b, z in enumerate(parts)]
         return parts
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
-        """Return the logits as a sum over blocks, where the read-out is one map of all.
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition | None:
+        """Split by block if one linear map reads all, or by column if all is linear.
 
-        Without norm and activation the whole is linear, and they are a sum over
-        columns, whatever joins the blocks.
+        All is linear without norm and activation, whatever joins the blocks.
         """
-        del graph
         assert isinstance(x, FeatureTable)
-        row = FeatureTable(
-            {
-                name: torch.from_numpy(dense_row(block, node))[None, :]
-                for name, block in x.blocks.items()
-            }
-        )
-        exact = deepcopy(self).cpu().double().eval()
+        row = table_rows(x, graph)
         if self.activation == "none" and self.norm == "none":
-            return exact._linear_sum(row)
+            return self._decompose_columns(row)
         if self.join != "concat" or len(self.readout) > 1:
             return None
-        act, readout = ACTIVATIONS[self.activation], exact.readout[0]
+        act, readout = ACTIVATIONS[self.activation], self.readout[0]
         assert isinstance(readout, nn.Linear)
-        with torch.no_grad():
-            parts = exact._parts(row)
-            weights = readout.weight.split(self.hidden_channels, dim=1)
-            sums = [Summand(readout.bias.numpy(), "bias")]
-            for name, z, weight in zip(row.blocks, parts, weights, strict=True):
-                seen = z if self.early else act(z)
-                sums.append(Summand((seen @ weight.T)[0].numpy(), "", name))
-        how = (
-            "exact by block, each with its own shift; not by column or neighbour: each "
-            "block has an activation or a norm before the read-out"
-        )
-        return ExactSum(tuple(sums), how)
+        contributions = [constant("bias", to_numpy(readout.bias))]
+        weights = readout.weight.T.split(self.hidden_channels)
+        for name, z, weight in zip(row.blocks, self._parts(row), weights, strict=True):
+            read = to_numpy(z if self.early else act(z))
+            contributions.append(Contribution("", read, to_numpy(weight), block=name))
+        how = "exact by block; not by column or neighbor: blocks are not linear"
+        return Decomposition(tuple(contributions), how)
 
-    def _linear_sum(self, row: FeatureTable) -> ExactSum:
-        """Return the sum over columns of a net without norm and activation."""
-        blocks = {
-            name: torch.zeros(block.shape, dtype=torch.float64, requires_grad=True)
-            for name, block in row.blocks.items()
-        }
-        with torch.enable_grad():
-            logits = self(replace(row, blocks=blocks), NO_GRAPH)[0]
-            slopes = [
-                torch.autograd.grad(logits[c], list(blocks.values()), retain_graph=True)
-                for c in range(self.out_channels)
-            ]
-        sums = [Summand(logits.detach().numpy(), "bias")]
-        for number, (name, block) in enumerate(row.blocks.items()):
-            assert isinstance(block, Tensor)
-            weight = torch.cat([of[number] for of in slopes]).T.numpy()
-            sums.append(Summand.linear(name, block[0].numpy(), weight))
-        how = "exact by block, by column and by neighbour: the net is linear"
-        return ExactSum(tuple(sums), how)
+    def _decompose_columns(self, row: FeatureTable) -> Decomposition:
+        """Split a net without norm and activation, whose weights are its slopes."""
+
+        def logits(z: Tensor) -> Tensor:
+            blocks = z[None].split(self.widths, dim=1)
+            table = FeatureTable(dict(zip(row.blocks, blocks, strict=True)))
+            return self.forward(table, NO_GRAPH)[0]
+
+        zeros = torch.zeros(self.in_channels, device=row.device)
+        weight = to_numpy(torch.autograd.functional.jacobian(logits, zeros)).T
+        bias = constant("bias", to_numpy(logits(zeros)))
+        no_mean = np.zeros(self.in_channels)
+        columns = decompose_columns(row, row.dense()[0], weight, no_mean)
+        how = "exact by block, by column and by neighbor: the net is linear"
+        return Decomposition((bias, *columns), how)
 
     def _normalise(self, z: Tensor, number: int) -> Tensor:
         """Return rows of one scale, as `norm` says."""

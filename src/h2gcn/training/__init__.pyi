@@ -1,5 +1,6 @@
 from .batches import (
     HasRows as HasRows,
+    Subgraph as Subgraph,
     TakesRows as TakesRows,
     receptive_field as receptive_field,
 )

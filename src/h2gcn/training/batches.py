@@ -59,11 +59,14 @@ class Subgraph(NamedTuple):
         The matrices among them, and those whose logits are computed.
     nodes
         The same by their index in the whole graph, [m].
+    members
+        All nodes of a receptive field, ascending, [k]; None elsewhere.
     """
 
     x: Input
     graph: Propagation
     nodes: NDArray[np.int64]
+    members: NDArray[np.int64] | None = None
 
 
 def receptive_field(
@@ -130,7 +133,7 @@ def receptive_field(
         of_target.append(Operator(CSR(stacked[row[index]]), device=device))
     local, names = (torch.from_numpy(i).to(device) for i in (index, nodes))
     graph = Propagation(square, local, names, rows=of_target)
-    return Subgraph(_rows(x, members), graph, nodes)
+    return Subgraph(_rows(x, members), graph, nodes, members)
 
 
 def _stack(chunks: list[CSR], position: NDArray[np.int32], n_columns: int) -> CSR:

@@ -11,7 +11,7 @@ from h2gcn.features import Input
 from h2gcn.sparse import Propagation
 
 if TYPE_CHECKING:
-    from h2gcn.models.base import ExactSum
+    from h2gcn.models.decompose import Decomposition
     from h2gcn.training.loop import Trainer
 
 __all__ = ["NodeModule", "soft_cross_entropy", "tensor_problem"]
@@ -56,9 +56,13 @@ class NodeModule(nn.Module):
         """Return a term that is added to the training loss, if there is one."""
         return None
 
-    def exact_sum(self, x: Input, graph: Propagation, node: int) -> ExactSum | None:
-        """Return the logits of a node as a sum that is exact, None if there is none."""
-        del x, graph, node
+    def decompose(self, x: Input, graph: Propagation) -> Decomposition | None:
+        """Return the logits of the one target node as an exact sum, if they are one.
+
+        `x` and `graph` are the whole graph, or the receptive field of the node. Called
+        in evaluation mode.
+        """
+        del x, graph
         return None
 
     def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:

@@ -65,7 +65,6 @@ EXACT = (
     ("gpr-gnn", {}),
     ("ring-table", {}),
     ("sign", {}),
-    ("fsgnn", {}),
     ("c-ignn", {}),
     ("label-propagation", {}),
     ("linbp", {}),

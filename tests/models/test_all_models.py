@@ -46,9 +46,6 @@ EXCEPTIONS = {
         **dict.fromkeys(("linbp", "bp", "zoobp", "correct-and-smooth"), OWN_FILE),
         **dict.fromkeys(("ica", "logistic", "boosted-trees"), OWN_FILE),
         "geom-gcn": "its matrices are of an Isomap embedding: test_geom_gcn.py",
-        "fsgnn": "test_table_net.py",
-        "faf": "test_table_net.py",
-        "residual-sage": "test_residual.py",
     },
     "dropout": {"gat": "attention has draws of its own: test_gat.py"},
     "renumbering": {
@@ -113,6 +110,7 @@ OPTIONS = {
     "gam": [{"base": "mlp"}, {"base": "gcn"}],
     "gdc": [{}, {"alpha": 0.5}, {"kernel": "heat"}, {"kernel": "heat", "time": 0.7}],
     "ring-table": [{"table": RINGS}, {"table": RINGS, "activation": "elu"}],
+    "linkx": [{}, LINEAR, {"activation": "elu"}],
     "label-propagation": [{}, {"alpha": 0.3, "steps": 3}, {"alpha": 0.5, "steps": 1}],
     "label-propagation-2hop": [{}, {"alpha": 0.3, "steps": 3}, {"steps": 1}],
     "decoupled-smoothing": [{}, {"variance": "equal"}],
@@ -512,7 +510,7 @@ OWN_REFUSED = {
         "temperature": (0,),
     },
     "label-propagation": {"alpha": (1.0, 0), "steps": (0, 10_001)},
-    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("max",)},
+    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("sum",)},
 }
 """Values of the options of one model that it does not take."""
 

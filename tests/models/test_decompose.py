@@ -30,7 +30,7 @@ SPLIT = {
     "gpr-gnn": BY_NODE,
     "logistic": BY_COLUMN,
     "boosted-trees": BY_COLUMN,
-    **dict.fromkeys(("ring-table", "sign", "fsgnn", "c-ignn"), BY_BLOCK),
+    **dict.fromkeys(("ring-table", "sign", "c-ignn"), BY_BLOCK),
     **dict.fromkeys(("label-propagation", "label-propagation-2hop"), BY_NODE),
     **dict.fromkeys(("linbp", "zoobp", "decoupled-smoothing"), BY_NODE),
 }

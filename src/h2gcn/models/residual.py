@@ -8,11 +8,9 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.exceptions import InputError
 from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
 from h2gcn.models.options import Activation, Dropout, Width, at_least, one_of
 from h2gcn.sparse import Operator, Propagation, dropout
-from h2gcn.training import Trainer
 
 __all__ = ["ResidualGNN"]
 
@@ -77,14 +75,6 @@ class ResidualGNN(NodeModule):
         self.norms = nn.ModuleList(NORMS[norm](p) for _ in widths)
         self.classifier = glorot(p, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels))
-
-    def fit(self, trainer: Trainer) -> None:
-        """Train in epochs, with all nodes in each step if statistics are of all."""
-        if self.norm == "batch" and trainer.config.batch_size is not None:
-            rule = "must be None with norm='batch', whose statistics are of all nodes"
-            size = trainer.config.batch_size
-            raise InputError(rule, param="batch_size", value=size)
-        trainer.train()
 
     def decayed_parameters(self) -> list[nn.Parameter]:
         """Return the matrices."""

@@ -166,9 +166,9 @@ class ChebyGCN(GCN):
         one is of the target's rows alone.
         """
         product = drop(x, self.dropout, self.training) @ weight
+        if self.n_filters == 1:
+            return graph.pick(product)
         *terms, b = product.chunk(self.n_filters, dim=1)
-        if not terms:
-            return graph.pick(b)
         above = torch.zeros_like(b)
         for term in reversed(terms[1:]):
             b, above = term + 2 * (graph.matrices[0] @ b) - above, b

@@ -72,9 +72,15 @@ class Diffusion(MatrixMaker):
 
     def __call__(self, adj: CSR) -> tuple[CSR, ...]:
         """Return S̃ for a symmetric matrix without self-loops, [n, n]."""
+        kept = self.sparsified(adj)
+        kept.data /= np.repeat(kept.sum(axis=1), np.diff(kept.indptr))
+        return (kept,)
+
+    def sparsified(self, adj: CSR) -> CSR:
+        """Return S with the largest values of each row alone, [n, n]."""
         n = adj.shape[0]
         if n == 0:
-            return (adj,)
+            return adj
         closed = CSR(adj.astype(np.float64) + sp.eye_array(n))
         scale = sp.diags_array(closed.sum(axis=1) ** -0.5)
         walk = CSR(scale @ closed @ scale)
@@ -82,9 +88,7 @@ class Diffusion(MatrixMaker):
             blocks = [self._exact(walk)]
         else:
             blocks = [self._approximate(walk, rows) for rows in slices(n, BLOCK)]
-        kept = CSR(sp.vstack([largest(block, self.top) for block in blocks]))
-        kept.data /= np.repeat(kept.sum(axis=1), np.diff(kept.indptr))
-        return (kept,)
+        return CSR(sp.vstack([largest(block, self.top) for block in blocks]))
 
     def entries(self, adj: CSR) -> tuple[int, ...]:
         """Return how many entries the matrix has at most."""

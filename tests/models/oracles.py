@@ -185,7 +185,7 @@ def cheby(w, g, o, drop=keep, *, jumping=False):
     def filtered(h, weights):
         return sum(
             vectors * np.polynomial.Chebyshev.basis(k)(values) @ vectors.T @ h @ weight
-            for k, weight in enumerate(weights)
+            for k, weight in enumerate(np.split(weights, o["max_degree"] + 1, axis=1))
         )
 
     if not jumping:
@@ -239,7 +239,8 @@ def mixhop(w, g, o, drop=keep):
     h = h / np.sqrt((h * h).mean(axis=0) + 1e-3) + w["shift"]
     h = drop(ACTIVATIONS[o["activation"]](h), o["dropout"])
     q = softmax(w["scores"])
-    return sum(q[k] * (a @ h @ w["second"][:, k]) for k, a in enumerate(mixed))
+    second = np.split(w["second"], len(mixed), axis=1)
+    return sum(q * (a @ h @ v) for q, a, v in zip(q, mixed, second, strict=True))
 
 
 def acm_gcn(w, g, o, drop=keep):
@@ -247,7 +248,7 @@ def acm_gcn(w, g, o, drop=keep):
     filters = [low, np.eye(len(low)) - low, np.eye(len(low))]
 
     def layer(k, x):
-        maps, scores = w[f"maps.{k}"], w[f"scores.{k}"]
+        maps, scores = np.split(w[f"maps.{k}"], 3, axis=1), w[f"scores.{k}"]
         if o["relu"] == "after":
             channels = [relu(f @ x @ m) for f, m in zip(filters, maps, strict=True)]
         else:
@@ -310,13 +311,14 @@ def gpr_gnn(w, g, o, drop=keep):
 def residual(w, g, o, drop=keep):
     s, h = sym(with_loops(g.adj)), g.x
     for k in range(o["layers"]):
-        z = s @ h @ w[f"neighbours.{k}"] + h @ w[f"own.{k}"]
+        z = s @ h @ w[f"neighbors.{k}"] + h @ w[f"own.{k}"]
         if o["norm"] == "batch":  # by the statistics that training has left
-            z = (z - w["means"][k]) / np.sqrt(w["variances"][k] + 1e-5)
+            variance = w[f"norms.{k}.running_var"] + 1e-5
+            z = (z - w[f"norms.{k}.running_mean"]) / np.sqrt(variance)
         elif o["norm"] == "layer":
             z = layer_norm(z)
-        z = z if o["norm"] == "none" else z * w["scale"][k]
-        h = drop(ACTIVATIONS[o["activation"]](z + w["shift"][k]), o["dropout"])
+        z = z * w.get(f"norms.{k}.weight", 1.0) + w[f"norms.{k}.bias"]
+        h = drop(ACTIVATIONS[o["activation"]](z), o["dropout"])
     return h @ w["classifier"] + w["bias"]
 
 

@@ -64,7 +64,7 @@ EXCEPTIONS = {
             "each of its logits depends on all nodes of the graph",
         ),
         **dict.fromkeys(("gmnn", "gam"), "it learns from all nodes of the graph"),
-        **{name: "it has no epochs" for name in MODELS if not MODELS[name].trained},
+        **{name: "it has no epochs" for name in MODELS if not MODELS[name].epochs},
     },
     "gradients": {
         "gmnn": "p has phases of its own: test_gmnn.py",
@@ -183,7 +183,7 @@ def test_equals_its_formula(name):
         assert (graph.x == before[1]).all()
 
 
-@pytest.mark.parametrize("name", [n for n in ORACLES if MODELS[n].trained])
+@pytest.mark.parametrize("name", [n for n in ORACLES if MODELS[n].epochs])
 def test_gradients_equal_complex_differences(name):
     rng, step = np.random.default_rng(0), 1e-30
     graphs = {key: GRAPHS[key] for key in ("random", "directed and weighted")}
@@ -241,7 +241,7 @@ def test_dropout_acts_in_training_only_and_where_the_formula_says(name):
         assert torch.equal(torch.get_rng_state(), before), "nothing is drawn"
         module.train()
         found = logits(module, x, operators)
-        if not options or not MODELS[name].trained:
+        if not options or not MODELS[name].epochs:
             assert torch.equal(found, calm)
             assert torch.equal(torch.get_rng_state(), before)
             continue
@@ -287,7 +287,7 @@ def test_logits_have_a_row_for_each_node_that_is_wanted(name):
     assert logits(*make(name, few)).shape == (5, 2)
 
 
-@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.trained])
+@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.epochs])
 def test_gradients_reach_every_weight(name):
     for share in (0.0, 0.5):
         options = {p: share for p in DROPOUTS if p in MODELS[name].options}
@@ -374,9 +374,9 @@ def test_other_seeds_and_graphs_without_ids(name, tmp_path):
     clf = unfitted(name).fit(graph)
     found = clf.predict_logits(graph)
     other = clone(clf).set_params(random_state=1).fit(graph).predict_logits(graph)
-    if MODELS[name].inputs != "table" or MODELS[name].trained:
+    if MODELS[name].inputs != "table" or MODELS[name].epochs:
         # What is learned in one go may draw folds, which change nothing.
-        assert np.array_equal(found, other) == (not MODELS[name].trained)
+        assert np.array_equal(found, other) == (not MODELS[name].epochs)
     clf.save(tmp_path / "model")
     loaded = NodeClassifier.load(tmp_path / "model")
     again = replace(graph)
@@ -456,7 +456,7 @@ def test_a_graph_with_isolated_nodes_and_parts_can_be_fitted(name):
     assert np.isfinite(unfitted(name).fit(graph).predict_proba(graph)).all()
 
 
-@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.trained])
+@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.epochs])
 def test_fifty_epochs_stay_finite_and_learn(name):
     graph = life_graph()
     for options in ({}, {p: 0.0 for p in DROPOUTS if p in MODELS[name].options}):

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-import torch
 
 from h2gcn import Graph, NodeClassifier
 from models.oracles import ORACLES
-from models.test_all_models import dense
+from models.test_all_models import assert_close, dense
 from support.graphs import DIRECTED, adjacency, make_graph
 from support.models import logits, make, propagation, settings, weights_of
 
@@ -29,19 +28,16 @@ def test_both_directions_of_a_graph_by_hand():
     np.testing.assert_allclose(along, expected, rtol=1e-6)
     np.testing.assert_array_equal(against, along.T)
     # Numbers in the directions are no weights.
-    numbers = replace(graph, directed=DIRECTED * 7)
-    for one, other in zip(
-        propagation("dir-gnn", numbers), (along, against), strict=True
-    ):
+    numbers = propagation("dir-gnn", replace(graph, directed=DIRECTED * 7))
+    for one, other in zip(numbers, (along, against), strict=True):
         np.testing.assert_array_equal(one.scipy.toarray(), other)
 
 
 def test_rows_of_zeros_have_a_gradient_that_is_no_larger_than_others():
     options = {"normalize": True, "activation": "none"}
     module, x, operators = make("dir-gnn", make_graph(DIRECTED), **options)
-    with torch.no_grad():
-        for shift in module.shifts:
-            shift.zero_()
+    for shift in module.shifts:
+        shift.data.zero_()
     logits(module, x, operators).sum().backward()  # 5 is alone
     for weight in module.parameters():
         assert weight.grad.abs().max() < 1e3
@@ -67,19 +63,17 @@ def test_directions_tell_what_a_symmetric_graph_cannot(tmp_path):
     options = {"layers": 1}
     params = {"epochs": 100, "random_state": 0, "scaling": "none", "options": options}
     clf = NodeClassifier("dir-gnn", **params).fit(graph)
-    assert clf.score(graph) > 0.95
+    batched = NodeClassifier("dir-gnn", batch_size=16, **params).fit(graph)
     plain = replace(graph, directed=None)
-    assert NodeClassifier("dir-gnn", **params).fit(plain).score(plain) < 0.9
-    found = clf.predict_logits(graph)
-    expected = ORACLES["dir-gnn"](
-        weights_of(clf.module_), dense(graph), settings("dir-gnn", options)
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    without = NodeClassifier("dir-gnn", **params).fit(plain)
+    assert min(clf.score(graph), batched.score(graph)) > 0.95
+    assert without.score(plain) < 0.9
+    weights, found = weights_of(clf.module_), clf.predict_logits(graph)
+    expected = ORACLES["dir-gnn"](weights, dense(graph), settings("dir-gnn", options))
+    assert_close(found, expected, rtol=1e-4)
     # The same model sees the directions of the graph it is given, saved or not.
-    turned = replace(graph, directed=sp.csr_array(graph.directed.T))
-    assert np.abs(clf.predict_logits(turned) - found).max() > 0.1
+    reversed_graph = replace(graph, directed=sp.csr_array(graph.directed.T))
+    assert np.abs(clf.predict_logits(reversed_graph) - found).max() > 0.1
     clf.save(tmp_path / "m")
     loaded = NodeClassifier.load(tmp_path / "m")
     assert loaded.predict_logits(graph).tobytes() == found.tobytes()
-    batched = NodeClassifier("dir-gnn", batch_size=16, **params).fit(graph)
-    assert batched.score(graph) > 0.95

@@ -1,241 +1,277 @@
-"""Geom-GCN against its formula: nine divisions, two layers, in dense loops."""
+"""Geom-GCN: the layout by Isomap, the nine divisions, and the two layers on them."""
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from h2gcn.exceptions import InputError
-from h2gcn.models import geom_gcn as geometry
-from h2gcn.models.geom_gcn import DIVISIONS, GeometricMatrices, GeomGCN, embed
-from h2gcn.sparse import Operator, Propagation, dropout
-from support.cases import each
-from support.graphs import NAMED, adjacency
-from support.refusals import only, refused
+from h2gcn.models import geom_gcn
+from h2gcn.models.geom_gcn import (
+    DIVISIONS,
+    GeometricMatrices,
+    embed,
+    latent_pairs,
+    quadrants,
+)
+from h2gcn.sparse import dropout
+from models.oracles import relu
+from models.test_all_models import assert_close
+from support.graphs import NAMED, adjacency, make_graph, random_adjacency
+from support.models import logits, make, weights_of
+from support.refusals import refused
 
-Matrix = NDArray[np.float64]
-FEATURES, CLASSES, WIDTH = 5, 3, 4
-SELF = 8
-
-
-def random_adjacency(n: int = 15, p: float = 0.15, seed: int = 0) -> sp.csr_array:
-    upper = np.triu(np.random.default_rng(seed).random((n, n)) < p, 1)
-    return sp.csr_array((upper | upper.T).astype(np.float32))
-
-
+UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT, LOWER_RIGHT = range(4)
+# A triangle with tails of one and of two edges: no symmetry at all.
 SIX = adjacency(6, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (1, 5)])
-"""A triangle with tails of one and of two edges: no symmetry at all."""
 GRAPHS = {
     **NAMED,
     "six": SIX,
-    "random": random_adjacency(),
-    "dense": random_adjacency(14, 0.4, seed=2),
+    "random": random_adjacency(0, 15, 0.15),
+    "dense": random_adjacency(2, 14, 0.4),
 }
 
 
-def divisions(adj: sp.csr_array) -> list[Matrix]:
-    """Return the nine normalised divisions, pair by pair, from the layout."""
-    (z, component), a = embed(adj), adj.toarray()
-    n, slack = len(a), 1e-8
+def matrix(graph):
+    return sp.csr_array(nx.to_numpy_array(graph, dtype=np.float32))
+
+
+def tree_and_more(n, edges, seed=0):
+    """Return a random tree with some edges more: only leaves have the same place."""
+    graph, rng = nx.random_labeled_tree(n, seed=seed), np.random.default_rng(seed)
+    while graph.number_of_edges() < edges:
+        graph.add_edge(*rng.choice(n, 2, replace=False).tolist())
+    return matrix(graph)
+
+
+def permuted(adj, order):
+    return sp.csr_array(adj[order][:, order])
+
+
+def test_a_connected_graph_is_embedded_as_isomap_does():
+    from sklearn.manifold import Isomap
+
+    for n, edges in ((14, 20), (260, 400)):  # dense and iterative eigensolvers
+        adj = tree_and_more(n, edges, seed=3)
+        lengths = np.where(adj.toarray() > 0, 1.0, 2.0)
+        np.fill_diagonal(lengths, 0)
+        isomap = Isomap(n_neighbors=None, radius=1, metric="precomputed")
+        geodesics = nx.floyd_warshall_numpy(nx.from_scipy_sparse_array(adj))
+        center = np.eye(n) - 1 / n
+        values, vectors = np.linalg.eigh(-0.5 * center @ geodesics**2 @ center)
+        scaling = vectors[:, [-1, -2]] * np.sqrt(values[[-1, -2]])
+        found, _ = embed(adj)
+        assert ((found**3).sum(axis=0) > 0).all()
+        assert found.std(axis=0).min() > 0.3
+        for expected in (isomap.fit_transform(lengths), scaling):
+            signs = np.sign((found * expected).sum(axis=0))
+            np.testing.assert_allclose(found, signs * expected, atol=1e-8)
+        order = np.random.default_rng(0).permutation(n)
+        found_permuted, _ = embed(permuted(adj, order))
+        np.testing.assert_allclose(found_permuted, found[order], atol=1e-8)
+
+
+def test_each_component_is_embedded_on_its_own():
+    one, other = tree_and_more(12, 15, seed=1), tree_and_more(9, 12, seed=2)
+    union = sp.block_diag([one, np.zeros((1, 1)), other], format="csr")
+    order = np.random.default_rng(0).permutation(22)
+    place = np.argsort(order)
+    coordinates, component = embed(permuted(sp.csr_array(union), order))
+    for part, alone in ((place[:12], one), (place[13:], other)):
+        assert len(set(component[part])) == 1
+        np.testing.assert_allclose(coordinates[part], embed(alone)[0], atol=1e-9)
+    assert len(set(component)) == 3
+    assert not coordinates[place[12]].any()
+
+
+def test_paths_are_lines_and_leaves_of_one_hub_fall_on_one_point():
+    for n in (2, 7, 250):
+        coordinates, _ = embed(matrix(nx.path_graph(n)))
+        np.testing.assert_allclose(np.abs(np.diff(coordinates[:, 0])), 1, atol=1e-8)
+        np.testing.assert_allclose(coordinates[:, 1], 0, atol=1e-5)
+    leaves = [(0, leaf) for leaf in range(6, 11)]
+    tails = adjacency(11, [(i, i + 1) for i in range(5)] + [(1, 4), *leaves])
+    coordinates, _ = embed(tails)
+    assert np.ptp(coordinates[6:], axis=0).max() < 1e-9
+    assert not np.allclose(coordinates[6], coordinates[0])
+    for n in (6, 250):
+        assert np.isfinite(embed(matrix(nx.star_graph(n)))[0]).all()
+
+
+def test_the_layout_does_not_depend_on_numpys_generator():
+    adj, found = tree_and_more(230, 300), []
+    for seed in (5, 6):
+        np.random.seed(seed)  # noqa: NPY002
+        before = np.random.get_state()[1].tobytes()  # noqa: NPY002
+        found.append(embed(adj)[0].tobytes())
+        assert np.random.get_state()[1].tobytes() == before  # noqa: NPY002
+    assert found[0] == found[1]
+
+
+def pairs_by_loops(points, component, at_least):
     apart = {
-        (v, u): float(np.hypot(*(z[v] - z[u])))
-        for v in range(n)
-        for u in range(n)
-        if u != v and component[u] == component[v]
+        (u, v): float(np.linalg.norm(points[u] - points[v]))
+        for v in range(len(points))
+        for u in range(v)
+        if component[u] == component[v]
     }
-    wanted = a.sum() / n
-    rho = -1.0
-    for rho in [-1.0, *sorted(apart.values())]:
-        if sum(d <= rho for d in apart.values()) / n >= wanted:
-            break
-    binary = np.zeros((DIVISIONS, n, n))
-    for v in range(n):
-        binary[SELF, v, v] = 1
-        for u in range(n):
-            latent = (v, u) in apart and apart[v, u] <= rho + slack
-            if latent or a[v, u]:
-                left = z[u, 0] < z[v, 0] - slack
-                lower = z[u, 1] < z[v, 1] - slack
-                relation = {(1, 0): 0, (0, 0): 1, (1, 1): 2, (0, 1): 3}[left, lower]
-                binary[4 * latent + relation, v, u] = 1
-    degree = binary.sum(axis=(0, 2))
-    root = np.diag(degree**-0.5)
+    rho = sorted(apart.values())[at_least - 1] if at_least else -1.0
+    return sorted(pair for pair, d in apart.items() if d <= rho + 1e-8)
+
+
+def test_latent_pairs_are_within_the_smallest_radius_that_gives_enough():
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(60, 2)) * 3
+    square = np.array([[0, 0], [1, 0], [0, 1], [1, 1], [5, 5]], dtype=float)
+    doubles = np.repeat([[0.0, 0.0], [3.0, 3.0]], [6, 2], axis=0)
+    cases = [(points, rng.integers(k, size=60), m) for k in (1, 3, 20) for m in (1, 40)]
+    cases += [(square, np.zeros(5, dtype=int), m) for m in (1, 4, 5)]
+    cases += [(doubles, np.zeros(8, dtype=int), 4)]
+    cases += [(*embed(adj), adj.nnz // 2) for adj in GRAPHS.values()]
+    for number, case in enumerate(cases):
+        found = latent_pairs(*case)
+        expected = pairs_by_loops(*case)
+        assert sorted(map(tuple, found.tolist())) == expected, number
+        assert len(found) >= case[2]
+    assert len(latent_pairs(square, np.zeros(5, dtype=int), 1)) == 4  # ties all count
+
+
+def test_ties_of_quadrants_go_right_and_up():
+    for offset, relation in (
+        ((-1, 1), UPPER_LEFT),
+        ((1, 1), UPPER_RIGHT),
+        ((-1, -1), LOWER_LEFT),
+        ((1, -1), LOWER_RIGHT),
+        ((0, 1), UPPER_RIGHT),
+        ((0, -1), LOWER_RIGHT),
+        ((1, 0), UPPER_RIGHT),
+        ((-1, 0), UPPER_LEFT),
+        ((0, 0), UPPER_RIGHT),
+        ((-1e-13, -1e-13), UPPER_RIGHT),
+    ):
+        points = np.array([[2.0, 3.0], [2.0 + offset[0], 3.0 + offset[1]]])
+        found = quadrants(points, np.array([0]), np.array([1]))
+        assert found.tolist() == [relation], offset
+    points = np.random.default_rng(0).normal(size=(30, 2))
+    nodes, seen = np.divmod(np.arange(900), 30)
+    there, back = quadrants(points, nodes, seen), quadrants(points, seen, nodes)
+    assert (there + back)[nodes != seen].tolist() == [3] * 870  # opposite ones
+
+
+def divisions(adj):
+    """Return the nine normalized divisions, pair by pair, from the layout."""
+    (z, component), a = embed(adj), adj.toarray()
+    latent = set(pairs_by_loops(z, component, adj.nnz // 2))
+    binary = np.zeros((DIVISIONS, *a.shape))
+    for v, u in np.ndindex(a.shape):
+        near = (min(u, v), max(u, v)) in latent
+        if u == v:
+            binary[8, v, v] = 1
+        elif near or a[v, u]:
+            left, lower = z[u] < z[v] - 1e-8
+            binary[4 * near + 2 * lower + (not left), v, u] = 1
+    root = np.diag(binary.sum(axis=(0, 2)) ** -0.5)
     return [root @ m @ root for m in binary]
 
 
-def oracle(
-    module: GeomGCN,
-    x: Matrix,
-    operators: list[Matrix],
-    first_mask: NDArray[np.float32] | float = 1.0,
-    second_mask: NDArray[np.float32] | float = 1.0,
-) -> Matrix:
-    """Return the logits: one map a division, then one sum a node, in double."""
-    first, second = (
-        np.split(w.detach().double().numpy(), DIVISIONS, axis=1)
-        for w in (module.first, module.second)
-    )
-    x = x * first_mask
-    parts = [m @ x @ w for m, w in zip(operators, first, strict=True)]
-    hidden = np.concatenate(parts, axis=1)
-    if module.activation == "relu":
-        hidden = np.maximum(hidden, 0)
-    hidden = hidden * second_mask
-    return np.mean(
-        [m @ hidden @ w for m, w in zip(operators, second, strict=True)], axis=0
-    )
+def test_matrices_are_the_divisions_of_both_neighborhoods():
+    for title, adj in GRAPHS.items():
+        matrices = GeometricMatrices()(adj)
+        for found, expected in zip(matrices, divisions(adj), strict=True):
+            assert found.dtype == np.float32
+            assert found.has_sorted_indices
+            assert found.data.all()
+            assert_close(found.toarray(), expected, title)
+        together = sum((m.toarray() > 0).astype(int) for m in matrices)
+        np.testing.assert_array_equal(together, together.T)
+        assert together.max() == 1
+        assert together[adj.toarray() > 0].all()
 
 
-def build(dropout: float = 0.0, activation: str = "relu") -> GeomGCN:
-    torch.manual_seed(1)
-    return GeomGCN(
-        FEATURES,
-        CLASSES,
-        hidden_channels=WIDTH,
-        dropout=dropout,
-        activation=activation,
-    )
-
-
-def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
-    return tuple(Operator(matrix) for matrix in GeometricMatrices()(adj))
-
-
-def features(n: int, seed: int = 2) -> Tensor:
-    rng = np.random.default_rng(seed)
-    return torch.from_numpy(rng.normal(size=(n, FEATURES)).astype(np.float32))
-
-
-def assert_same(logits: Tensor, expected: Matrix) -> None:
-    np.testing.assert_allclose(logits.detach().numpy(), expected, rtol=1e-5, atol=1e-5)
-
-
-@each("adj", GRAPHS.values(), ids=GRAPHS)
-def test_operators_are_the_divisions_of_both_neighbourhoods(adj: sp.csr_array) -> None:
-    matrices = GeometricMatrices()(adj)
-    assert len(matrices) == DIVISIONS == 9
-    for matrix, expected in zip(matrices, divisions(adj), strict=True):
-        assert matrix.shape == adj.shape
-        assert matrix.dtype == np.float32
-        assert matrix.has_sorted_indices
-        assert matrix.data.all()
-        np.testing.assert_allclose(matrix.toarray(), expected, atol=1e-6)
-
-
-@each("adj", GRAPHS.values(), ids=GRAPHS)
-def test_divisions_are_disjoint_and_cover_the_graph_and_the_loops(
-    adj: sp.csr_array,
-) -> None:
-    binary = np.array([m.toarray() > 0 for m in GeometricMatrices()(adj)])
-    together = binary.sum(axis=0)
-    assert together.max() == 1
-    np.testing.assert_array_equal(together, together.T)
-    assert (together[adj.toarray() > 0] == 1).all()
-    np.testing.assert_array_equal(binary[SELF], np.eye(adj.shape[0]))
-
-
-def test_self_loops_and_stored_zeros_of_the_input_do_not_count() -> None:
+def test_self_loops_and_stored_zeros_do_not_count_and_numbering_does_not_matter():
     rows, columns = SIX.nonzero()
     entries = np.r_[SIX.data, 1, 0, 0], (np.r_[rows, 0, 0, 4], np.r_[columns, 0, 4, 0])
     untidy = sp.csr_array(entries, shape=(6, 6))
     assert untidy.nnz == SIX.nnz + 3
-    for one, other in zip(
-        GeometricMatrices()(untidy), GeometricMatrices()(SIX), strict=True
+    for adj, order in (
+        (untidy, np.arange(6)),
+        (SIX, np.random.default_rng(0).permutation(6)),
+        (random_adjacency(1, 40, 0.1), np.random.default_rng(1).permutation(40)),
     ):
-        np.testing.assert_array_equal(one.toarray(), other.toarray())
+        matrices = GeometricMatrices()(SIX if adj is untidy else adj)
+        changed = GeometricMatrices()(permuted(adj, order))
+        for one, other in zip(changed, matrices, strict=True):
+            expected = other.toarray()[order][:, order]
+            np.testing.assert_array_equal(one.toarray(), expected)
 
 
-@each("adj", [SIX, random_adjacency(40, 0.1, seed=1)])
-def test_renumbering_the_nodes_renumbers_the_operators(adj: sp.csr_array) -> None:
-    for seed in range(3):
-        order = np.random.default_rng(seed).permutation(adj.shape[0])
-        permuted = GeometricMatrices()(sp.csr_array(adj[order][:, order]))
-        for one, other in zip(permuted, GeometricMatrices()(adj), strict=True):
-            np.testing.assert_array_equal(
-                one.toarray(), other.toarray()[order][:, order]
-            )
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_computed(monkeypatch):
+    n = 100_000
+    path = sp.diags_array([np.ones(n - 1)] * 2, offsets=[-1, 1], format="csr")
+    monkeypatch.setattr(geom_gcn, "available_memory", lambda: 2_400_000_000)
+    with refused(words="component of 100,000 nodes by Isomap, which needs 80.1 GB"):
+        GeometricMatrices()(sp.csr_array(path))
+    # Only the largest component counts.
+    many = sp.csr_array(sp.block_diag([NAMED["path"]] * 300))
+    needed = 8 * 5**2 + 1024 * 5
+    monkeypatch.setattr(geom_gcn, "available_memory", lambda: needed)
+    embed(many)
+    monkeypatch.setattr(geom_gcn, "available_memory", lambda: needed - 1)
+    with refused(words="component of 5 nodes"):
+        embed(many)
+    layout = np.zeros((101, 2)), np.zeros(101, dtype=int)
+    monkeypatch.setattr(geom_gcn, "available_memory", lambda: 1_000_000)
+    with refused(words="takes 5,050 pairs of nodes that Isomap puts close together"):
+        latent_pairs(*layout, 100)
+    monkeypatch.setattr(geom_gcn, "available_memory", lambda: 1_100_000)
+    assert len(latent_pairs(*layout, 100)) == 5050
 
 
-def test_a_graph_too_large_for_isomap_is_refused_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("distances were computed")
+def test_the_matrices_take_the_memory_of_the_distances():
+    import tracemalloc
 
-    monkeypatch.setattr(geometry, "available_memory", lambda: 10_000)
-    monkeypatch.setattr("scipy.sparse.csgraph.shortest_path", never)
-    path = adjacency(30, [(i, i + 1) for i in range(29)])
-    with pytest.raises(
-        InputError,
-        match=r"geom-gcn embeds the graph by Isomap, .* for the 30 nodes of the "
-        r"largest connected component; here it can do up to 9 nodes\. Instead, use h",
-    ):
-        GeometricMatrices()(path)
+    adj = tree_and_more(1200, 2000)
+    GeometricMatrices()(adj)  # what is imported on first use is not counted
+    tracemalloc.start()
+    GeometricMatrices()(adj)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    needed = 8 * 1200**2 + 1024 * 1200
+    assert 0.7 * needed < peak < 1.1 * needed
 
 
-@each("adj", GRAPHS.values(), ids=GRAPHS)
-@each("activation", ["relu", "none"])
-def test_geom_gcn_is_its_formula(adj: sp.csr_array, activation: str) -> None:
-    module = build(activation=activation)
-    n = adj.shape[0]
-    x, operators = features(n), operators_of(adj)
-    expected = oracle(module, x.double().numpy(), divisions(adj))
-    index = np.array([n - 1, 0, n - 1])
-    target = Propagation(operators, torch.as_tensor(index))
-    for mode in (module.eval, module.train):
-        mode()
-        assert_same(module(x, Propagation(operators)), expected)
-        assert_same(module(x, target), expected[index])
+def formula(w, x, matrices, act, masks=(1.0, 1.0)):
+    """Return the logits: one map per division, then one sum per node."""
+    first, second = (np.split(w[key], DIVISIONS, axis=1) for key in ("first", "second"))
+    parts = [m @ (x * masks[0]) @ v for m, v in zip(matrices, first, strict=True)]
+    hidden = act(np.hstack(parts)) * masks[1]
+    parts = [m @ hidden @ v for m, v in zip(matrices, second, strict=True)]
+    return np.mean(parts, axis=0)
 
 
-def test_one_dropout_acts_on_the_input_of_each_layer() -> None:
-    module = build(dropout=0.5).train()
-    x, operators = features(6), operators_of(SIX)
+def test_logits_are_those_of_the_formula():
+    for title, adj in GRAPHS.items():
+        for name, act in (("relu", relu), ("none", lambda h: h)):
+            graph = make_graph(adj)
+            module, x, operators = make("geom-gcn", graph, activation=name, dropout=0)
+            matrices = [op.scipy.toarray().astype(float) for op in operators]
+            expected = formula(weights_of(module), graph.x, matrices, act)
+            nodes = [adj.shape[0] - 1, 0, 0]
+            for training in (False, True):
+                module.train(training)
+                assert_close(logits(module, x, operators), expected, title)
+                found = logits(module, x, operators, nodes)
+                assert_close(found, expected[nodes], title)
+
+
+@pytest.mark.parametrize("nodes", [None, [5, 2]])
+def test_one_dropout_acts_on_the_input_of_each_layer(nodes):
+    graph = make_graph(SIX)
+    module, x, operators = make("geom-gcn", graph, dropout=0.5)
     torch.manual_seed(4)
-    shapes = (6, FEATURES), (6, DIVISIONS * WIDTH)
-    masks = [dropout(torch.ones(shape), 0.5).numpy() for shape in shapes]
-    expected = oracle(module, x.double().numpy(), divisions(SIX), *masks)
-    index = np.array([5, 2])
+    masks = [dropout(torch.ones(6, width), 0.5).numpy() for width in (5, 8 * DIVISIONS)]
+    matrices = [op.scipy.toarray().astype(float) for op in operators]
+    expected = formula(weights_of(module), graph.x, matrices, relu, masks)
     torch.manual_seed(4)
-    assert_same(module(x, Propagation(operators)), expected)
-    torch.manual_seed(4)
-    some = module(x, Propagation(operators, torch.as_tensor(index)))
-    assert_same(some, expected[index])
-
-
-def test_each_division_is_drawn_by_glorot_uniform_for_itself() -> None:
-    torch.manual_seed(0)
-    module = GeomGCN(300, 60, hidden_channels=20)
-    for weight in (module.first, module.second):
-        blocks = weight.detach().chunk(DIVISIONS, dim=1)
-        for block in blocks:
-            bound = (6 / sum(block.shape)) ** 0.5
-            assert 0.98 * bound < block.abs().max() <= bound
-            assert float(block.std()) == pytest.approx(bound / 3**0.5, rel=0.05)
-        assert not torch.equal(blocks[0], blocks[1])
-
-
-@each(
-    "options",
-    [
-        {"dropout": 1.0},
-        {"hidden_channels": 0},
-        {"hidden_channels": 65_537},
-        {"activation": "rely"},
-        {"in_channels": 0},
-        {"out_channels": 0},
-    ],
-)
-def test_bad_options_are_named(options: dict[str, object]) -> None:
-    given = {"in_channels": FEATURES, "out_channels": CLASSES} | options
-    with refused(**only(options)):
-        GeomGCN(**given)
-
-
-@each("given", [0, 8, 10])
-def test_the_number_of_matrices_is_checked(given: int) -> None:
-    operator = operators_of(SIX)[0]
-    with pytest.raises(ValueError, match=f"takes 9 matrices, got {given}"):
-        build()(features(6), Propagation([operator] * given))
+    found = logits(module.train(), x, operators, nodes)
+    assert_close(found, expected if nodes is None else expected[nodes])

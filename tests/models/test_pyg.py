@@ -1,110 +1,98 @@
 """Models whose layers PyTorch Geometric has too give the same with equal weights."""
 
 import numpy as np
-import pytest
 import torch
 from torch.nn import functional
 
+from models.test_all_models import assert_close
 from support.graphs import GRAPHS, make_graph, random_adjacency
-from support.models import known_labels, logits, make
+from support.models import logits, make
 
 PLAIN = {name: graph for name, graph in GRAPHS.items() if "weighted" not in name}
+LARGER = make_graph(random_adjacency(3, 20, 0.2))
 
 
 def edges_of(graph):
     return torch.from_numpy(np.stack(graph.adj.nonzero()).astype(np.int64))
 
 
-def gcn_layer(graph, h, weight):
+def check(name, expected_of, options=({},)):
+    """Compare the logits of a model on all graphs."""
+    for title, graph in PLAIN.items():
+        for given in options:
+            module, x, operators = make(name, graph, **given)
+            expected = expected_of(module, x, graph).detach().numpy()
+            assert_close(logits(module, x, operators), expected, title, given)
+
+
+def gcn_layer(_, graph, h, weight):
     from torch_geometric.nn import GCNConv
 
-    conv = GCNConv(*weight.shape, bias=False)
+    conv = GCNConv(len(weight), weight.shape[1], bias=False)
     conv.lin.weight.data = weight.detach().T.contiguous()
     return conv(h, edges_of(graph))
 
 
-def cheby_layer(graph, h, weights):
+def cheby_layer(module, graph, h, weight):
     from torch_geometric.nn import ChebConv
 
-    conv = ChebConv(*weights.shape[1:], K=len(weights), bias=False)
-    for lin, weight in zip(conv.lins, weights.detach(), strict=True):
-        lin.weight.data = weight.T.contiguous()
+    blocks = weight.detach().chunk(module.n_filters, dim=1)
+    conv = ChebConv(*blocks[0].shape, K=len(blocks), bias=False)
+    for lin, block in zip(conv.lins, blocks, strict=True):
+        lin.weight.data = block.T.contiguous()
     return conv(h, edges_of(graph), lambda_max=torch.tensor(2.0))
 
 
-def sage_layer(graph, h, weight):
+def sage_layer(_, graph, h, weight):
     from torch_geometric.nn import SAGEConv
 
-    conv = SAGEConv(len(weight) // 2, weight.shape[1], aggr="mean", bias=False)
+    conv = SAGEConv(h.shape[1], weight.shape[1], aggr="mean", bias=False)
     ego, neighbors = weight.detach().chunk(2)
     conv.lin_r.weight.data = ego.T.contiguous()
     conv.lin_l.weight.data = neighbors.T.contiguous()
-    return conv(h, edges_of(graph)).relu()
+    return conv(h, edges_of(graph))
 
 
-@pytest.mark.parametrize(
-    ("name", "layer", "options"),
-    [
+def test_two_layers_and_jumping_knowledge():
+    degrees = [{"max_degree": k} for k in (0, 1, 2, 4)]
+    for name, layer, options in (
         ("gcn", gcn_layer, [{}]),
-        ("gcn-cheby", cheby_layer, [{"max_degree": k} for k in (0, 1, 2, 4)]),
-    ],
-)
-def test_convolutions_of_two_layers(name, layer, options):
-    for title, graph in PLAIN.items():
-        for given in options:
-            module, x, operators = make(name, graph, **given)
-            expected = layer(graph, layer(graph, x, module.first).relu(), module.second)
-            torch.testing.assert_close(
-                logits(module, x, operators),
-                expected,
-                rtol=1e-5,
-                atol=1e-5,
-                msg=lambda text, title=title: f"{title}: {text}",
-            )
-            module, x, operators = make(f"{name}-jk", graph, **given)
-            h0 = (x @ module.embedding).relu()
-            h1 = layer(graph, h0, module.first).relu()
-            h2 = layer(graph, h1, module.second).relu()
-            torch.testing.assert_close(
-                logits(module, x, operators),
-                torch.cat([h0, h1, h2], dim=1) @ module.classifier,
-                rtol=1e-5,
-                atol=1e-5,
-            )
+        ("gcn-cheby", cheby_layer, degrees),
+        ("graphsage", sage_layer, [{}]),
+    ):
 
+        def expected_of(module, x, graph, name=name, layer=layer):
+            sage, seen = name == "graphsage", []
+            if module.jumping and not sage:
+                x = (x @ module.embedding).relu()
+                seen = [x]
+            h1 = layer(module, graph, x, module.first).relu()
+            h2 = layer(module, graph, h1, module.second)
+            if not (module.jumping or sage):
+                return h2
+            seen = [*seen, h1, h2.relu()] if module.jumping else [h2.relu()]
+            return torch.cat(seen, dim=1) @ module.classifier
 
-def test_graphsage():
-    for graph in PLAIN.values():
-        for name in ("graphsage", "graphsage-jk"):
-            module, x, operators = make(name, graph)
-            h1 = sage_layer(graph, x, module.first)
-            h2 = sage_layer(graph, h1, module.second)
-            final = torch.cat([h1, h2], dim=1) if name == "graphsage-jk" else h2
-            expected = final @ module.classifier
-            found = logits(module, x, operators)
-            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        check(name, expected_of, options)
+        check(f"{name}-jk", expected_of, options)
 
 
 def test_sgc():
     from torch_geometric.nn import SGConv
 
-    for graph in PLAIN.values():
-        for power in (1, 2, 4):
-            module, x, operators = make("sgc", graph, power=power)
-            conv = SGConv(*module.weight.shape, K=power)
-            conv.lin.weight.data = module.weight.detach().T.contiguous()
-            conv.lin.bias.data = module.bias.detach()
-            expected = conv(x, edges_of(graph))
-            found = logits(module, x, operators)
-            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    def expected_of(module, x, graph):
+        conv = SGConv(*module.weight.shape, K=module.power)
+        conv.lin.weight.data = module.weight.detach().T.contiguous()
+        conv.lin.bias.data = module.bias.detach()
+        return conv(x, edges_of(graph))
+
+    check("sgc", expected_of, [{"power": k} for k in (1, 2, 4)])
 
 
 def test_label_propagation():
     from torch_geometric.nn import LabelPropagation
 
-    options = {"alpha": 0.6, "steps": 7}
-    for graph in PLAIN.values():
-        known = known_labels(graph)
+    def expected_of(_, known, graph):
         adj = graph.adj.toarray()
         degrees = np.maximum(adj.sum(axis=1), 1)
         weights = (adj / np.sqrt(np.outer(degrees, degrees)))[graph.adj.nonzero()]
@@ -115,13 +103,10 @@ def test_label_propagation():
             post_step=lambda f: f,  # else values are cut off at 1
         )
         total = f.sum(dim=1, keepdim=True)
-        shares = torch.where(total > 0, f / total.clamp(min=1e-30), 1 / f.shape[1])
-        expected = shares.clamp(min=1e-12).log()
-        found = logits(*make("label-propagation", graph, **options))
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+        fractions = torch.where(total > 0, f / total.clamp(min=1e-30), 1 / f.shape[1])
+        return fractions.clamp(min=1e-12).log()
 
-
-LARGER = make_graph(random_adjacency(3, 20, 0.2))
+    check("label-propagation", expected_of, [{"alpha": 0.6, "steps": 7}])
 
 
 def backward(found):
@@ -162,31 +147,27 @@ def test_mixhop_and_its_gradients():
     options = {"hidden_channels": 9, "dropout": 0.0, "input_dropout": 0.0}
     module, x, operators = make("mixhop", LARGER, **options)
     # PyG's list starts with power 0 if that is among them.
-    first, second = (
-        MixHopConv(width, 3, powers=[0, 1, 2], bias=False) for width in (5, 9)
-    )
-    columns = [slice(3 * power, 3 * power + 3) for power in range(3)]
-    with torch.no_grad():
-        for power in range(3):
-            first.lins[power].weight.copy_(module.first[:, columns[power]].T)
-            second.lins[power].weight.copy_(module.second[:, power].T)
+    convs = [MixHopConv(width, 3, powers=[0, 1, 2], bias=False) for width in (5, 9)]
+    lins = [lin for conv in convs for lin in conv.lins]
+    weights = module.first, module.second
+    blocks = [block for weight in weights for block in weight.chunk(3, dim=1)]
+    for lin, block in zip(lins, blocks, strict=True):
+        lin.weight.data.copy_(block.T)
     edges = edges_of(LARGER)
     hidden = functional.batch_norm(
-        first(functional.normalize(x), edges),
+        convs[0](functional.normalize(x), edges),
         running_mean=None,
         running_var=None,
         bias=module.shift.detach(),
         training=True,
         eps=1e-3,
     )
-    blocks = second(torch.relu(hidden), edges).view(20, 3, 3)
-    theirs = (blocks * torch.softmax(module.scores.detach(), 0)[:, None]).sum(dim=1)
+    z = convs[1](torch.relu(hidden), edges).view(20, 3, 3)
+    theirs = (z * torch.softmax(module.scores.detach(), 0)[:, None]).sum(dim=1)
     ours = logits(module.train(), x, operators)
     torch.testing.assert_close(ours, theirs)
     backward(theirs)
     backward(ours)
-    for power in range(3):
-        grad = module.first.grad[:, columns[power]].T
-        torch.testing.assert_close(grad, first.lins[power].weight.grad)
-        grad = module.second.grad[:, power].T
-        torch.testing.assert_close(grad, second.lins[power].weight.grad)
+    grads = [block for weight in weights for block in weight.grad.chunk(3, dim=1)]
+    for lin, grad in zip(lins, grads, strict=True):
+        torch.testing.assert_close(grad.T, lin.weight.grad)

@@ -12,6 +12,7 @@ from support.graphs import GRAPHS
 from support.models import decayed_weights, make, receptive_field, step_bytes
 
 TABLE = "shifts gates norms.* *.bias"
+# Weights without a penalty, as the papers or the authors' programs have it.
 FREE = {
     **dict.fromkeys(("gcn", "gcn-cheby", "gdc"), "second"),
     **dict.fromkeys(("gcn-jk", "gcn-cheby-jk"), "first second classifier"),
@@ -21,27 +22,11 @@ FREE = {
     "cpgnn": "compatibility",
     "correct-and-smooth": "base.shifts *.bias",
     **dict.fromkeys(("ring-table", "sign", "c-ignn", "linkx"), TABLE),
-    "residual-gcn": "shift scale bias",
+    "residual-gcn": "norms.* bias",
     "dir-gnn": "shifts.* bias",
     "gpr-gnn": "*_bias gamma",
 }
-"""Weights without a penalty, as the papers or the authors' programs have it."""
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_penalty_is_on_all_weights_but_those_that_are_free(name):
-    module, _, _ = make(name, GRAPHS["random"])
-    free = FREE.get(name, "").split()
-    expected = {
-        key
-        for key, _ in module.named_parameters()
-        if not any(fnmatch(key, pattern) for pattern in free)
-    }
-    assert decayed_weights(module) == expected
-    if MODELS[name].inputs == "labels":
-        assert not expected
-
-
+# How many products follow one another; None where a logit needs the whole graph.
 FIELDS = {
     **dict.fromkeys(("mlp", "ring-table", "sign", "c-ignn", "linkx"), 0),
     **dict.fromkeys(("logistic", "boosted-trees", "gam"), 0),
@@ -57,21 +42,24 @@ FIELDS = {
     "dir-gnn": 3,
     "gpr-gnn": 10,
 }
-"""How many products follow one another; None where a logit needs the whole graph."""
-
-
-@pytest.mark.parametrize("name", FIELDS)
-def test_how_far_a_model_looks(name):
-    module, _, _ = make(name, GRAPHS["random"])
-    assert receptive_field(module) == FIELDS[name]
+WEIGHS_EDGES = ("gat", "bp", "gam")
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_larger_graphs_take_more_bytes(name):
+def test_penalty_receptive_field_and_memory(name):
     module, _, _ = make(name, GRAPHS["random"])
+    free = FREE.get(name, "").split()
+    expected = {
+        key
+        for key, _ in module.named_parameters()
+        if not any(fnmatch(key, pattern) for pattern in free)
+    }
+    assert decayed_weights(module) == expected
+    assert not (expected and MODELS[name].inputs == "labels")
+    assert receptive_field(module) == FIELDS[name]
     assert step_bytes(module, 1000, 100, 0) >= step_bytes(module, 100, 100, 0) > 0
     weighs_edges = step_bytes(module, 9, 9, 9) > step_bytes(module, 9, 9, 0)
-    assert weighs_edges == (name in ("gat", "bp", "gam"))
+    assert weighs_edges == (name in WEIGHS_EDGES)
 
 
 def glorot(*sizes):
@@ -79,16 +67,15 @@ def glorot(*sizes):
 
 
 F, WIDTH, C = 300, 100, 40
+# Weights are uniform between plus and minus these.
 BOUNDS = {
     "h2gcn-1": {"embedding": glorot(F, WIDTH), "classifier": glorot(3 * WIDTH, C)},
     "h2gcn-nonlinear": {"round_embeddings.1": glorot(3 * WIDTH, WIDTH)},
     "gcn": {"first": glorot(F, WIDTH), "second": glorot(WIDTH, C)},
     "gcn-jk": {"embedding": glorot(F, WIDTH), "classifier": glorot(3 * WIDTH, C)},
-    # The matrix of each degree by itself.
+    # Each degree, division, head or power by itself.
     "gcn-cheby": {"first": glorot(F, WIDTH), "second": glorot(WIDTH, C)},
-    # The node and its neighbors together.
-    "graphsage": {"first": glorot(2 * F, WIDTH), "second": glorot(2 * WIDTH, WIDTH)},
-    # Each head by itself; 8 heads.
+    "geom-gcn": {"first": glorot(F, WIDTH), "second": glorot(9 * WIDTH, C)},
     "gat": {
         "first.weight": glorot(F, WIDTH),
         "first.attention": glorot(WIDTH, 1),
@@ -98,15 +85,17 @@ BOUNDS = {
         "second.attention": glorot(C, 1),
         "second.bias": 0,
     },
-    # Each power by itself, the last of which is a column wider.
     "mixhop": {
         "first": glorot(F, WIDTH // 3),
         "second": glorot(WIDTH, C),
         "shift": 0,
         "scores": 0,
     },
+    # The node and its neighbors together.
+    "graphsage": {"first": glorot(2 * F, WIDTH), "second": glorot(2 * WIDTH, WIDTH)},
     # As a linear layer of torch.
     "sgc": {"weight": F**-0.5, "bias": F**-0.5},
+    "gpr-gnn": {"first": F**-0.5, "first_bias": F**-0.5, "second": WIDTH**-0.5},
     # By the number of outputs, as in the programs of both.
     "gmnn": {"q_first": WIDTH**-0.5, "p_second": C**-0.5},
     "acm-gcn": {
@@ -117,15 +106,15 @@ BOUNDS = {
     },
     "cpgnn": {"compatibility": 0, "prior.embedding": glorot(F, WIDTH)},
     "dir-gnn": {"along.0": glorot(F, WIDTH), "shifts.0": 0, "bias": 0},
+    "residual-gcn": {"own.0": glorot(F, WIDTH), "norms.0.bias": 0, "bias": 0},
 }
-"""Weights are uniform between plus and minus these."""
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_weights_begin_uniform_within_their_bounds(name):
-    small = {"hidden_channels": WIDTH} if name != "sgc" else {}
+    options = {"hidden_channels": WIDTH} if name != "sgc" else {}
     torch.manual_seed(0)
-    module, other = (build_model(name, F, C, small) for _ in range(2))
+    module, other = (build_model(name, F, C, options) for _ in range(2))
     for key, bound in BOUNDS[name].items():
         weight = module.get_parameter(key).detach()
         assert weight.abs().max() <= bound, key
@@ -133,6 +122,8 @@ def test_weights_begin_uniform_within_their_bounds(name):
             assert weight.abs().max() > 0.97 * bound, key
             assert float(weight.std()) == pytest.approx(bound / 3**0.5, rel=0.05), key
             assert not torch.equal(weight[0], weight[1]), key
+            left, right = weight.flatten(1)[:, :40], weight.flatten(1)[:, -40:]
+            assert weight.shape[-1] == 40 or not torch.equal(left, right), key
         assert torch.equal(weight, other.get_parameter(key)) == (bound == 0), key
 
 

@@ -18,9 +18,10 @@ import torch
 from h2gcn import NodeClassifier
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.features import FeatureBuilder, FeatureTable
+from h2gcn.graph import Split
 from h2gcn.models import MODELS, build_model, find_model
 from h2gcn.sparse import Operator, Propagation
-from h2gcn.training import receptive_field as subgraph_of
+from h2gcn.training import TrainConfig, receptive_field as subgraph_of, train
 
 __all__ = [
     "DROPOUTS",
@@ -29,7 +30,6 @@ __all__ = [
     "decayed_weights",
     "decompose",
     "fitted",
-    "initialise",
     "known_labels",
     "life_graph",
     "logits",
@@ -69,14 +69,14 @@ def known_labels(graph):
 
 def propagation(name, graph, **options):
     """Return the matrices that a model multiplies with on a graph."""
-    spec = find_model(name).given(options)
+    spec = find_model(name).with_options(options)
     matrices = spec.build_matrices(spec.matrix_of(graph))
     return tuple(Operator(matrix, symmetric=spec.symmetric) for matrix in matrices)
 
 
 def model_input(name, graph, known=None, **options):
     """Return what a model takes as `x`: features, labels, or a table of both."""
-    spec = find_model(name).given(options)
+    spec = find_model(name).with_options(options)
     known = known_labels(graph) if known is None else known
     if spec.inputs == "labels":
         return known
@@ -87,7 +87,7 @@ def model_input(name, graph, known=None, **options):
     schema = maker.schema(spec.table or settings(name, options)["table"])
     seen, classes = (part.numpy() for part in known.max(dim=1))
     labels = np.where(seen > 0, classes, -1)
-    return maker.table(schema, graph.x, labels, recount=spec.seeds)
+    return maker.table(schema, graph.x, labels, recount=spec.labels)
 
 
 def make(name, graph, *, seed=0, **options):
@@ -109,20 +109,15 @@ def make(name, graph, *, seed=0, **options):
     with torch.no_grad():
         for weight in module.parameters():  # biases, gates and others begin at zero
             weight.add_(0.3 * torch.randn(weight.shape))
-        if find_model(name).trained:
-            for statistic in module.buffers():
+        for statistic in module.buffers():
+            if find_model(name).epochs and statistic.is_floating_point():
                 statistic.uniform_(0.1, 0.9)
-        else:
-            index = known_labels(graph).any(dim=1).nonzero()[:, 0]
-            labels = torch.from_numpy(graph.y)[index]
-            initialise(module, x, operators, labels, index)
+    if not find_model(name).epochs:
+        nodes = np.arange(graph.n_nodes)
+        known = known_labels(graph).any(dim=1).numpy()
+        split = Split(nodes[known], nodes[~known], nodes[~known])
+        train(module, x, operators, graph.y, split, TrainConfig())
     return module.eval(), x, operators
-
-
-def initialise(module, x, operators, labels, index):
-    """Let a module take what it wants from the labels of training nodes."""
-    graph = Propagation(operators)
-    module.initialise(x, graph, torch.as_tensor(labels), torch.as_tensor(index))
 
 
 def logits(module, x, operators, target=None, cache=None):
@@ -161,13 +156,13 @@ def receptive_field(module):
 
 def step_bytes(module, n, m, entries):
     """Return about what a step holds for n nodes, m of them trained on, and edges."""
-    return module.working_bytes(n, m) + entries * module.entry_bytes()
+    return module.step_bytes(n, m, entries)
 
 
 def decayed_weights(module):
     """Return the names of the weights that the L2 penalty acts on."""
     names = {id(weight): name for name, weight in module.named_parameters()}
-    return {names[id(weight)] for weight in module.regularised()}
+    return {names[id(weight)] for weight in module.decayed_parameters()}
 
 
 # ---------------------------------------------------------------------- fitted models
@@ -190,7 +185,7 @@ def fitted(name, **params):
 
 def unfitted(name, **params):
     """Return a classifier with settings that make it quick."""
-    trained = {"epochs": 3} if MODELS[name].trained else {}
+    trained = {"epochs": 3} if MODELS[name].epochs else {}
     options = QUICK.get(name, {})
     return NodeClassifier(
         name, random_state=0, **(trained | {"options": options} | params)

@@ -339,6 +339,8 @@ def check_batches(params: Params, module: NodeModule) -> None:
         why = "each of its logits depends on all nodes of the graph"
     elif type(module).fit is not NodeModule.fit:
         why = "it learns from all nodes of the graph"
+    elif any(isinstance(part, torch.nn.BatchNorm1d) for part in module.modules()):
+        why = "its batch norm takes statistics of all nodes of the graph"
     else:
         return
     raise InputError(f"does not go with model {name!r}: {why}", param="batch_size")

@@ -19,6 +19,7 @@ __all__ = [
     "glorot",
     "soft_cross_entropy",
     "tensor_problem",
+    "uniform",
 ]
 
 
@@ -34,12 +35,20 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def glorot(in_channels: int, out_channels: int) -> nn.Parameter:
-    """Return a weight, [in_channels, out_channels], drawn as Glorot and Bengio do."""
-    weight = nn.Parameter(torch.empty(in_channels, out_channels))
-    if weight.numel():
-        nn.init.xavier_uniform_(weight)
-    return weight
+def glorot(in_channels: int, *out_channels: int) -> nn.Parameter:
+    """Return a weight as Glorot and Bengio draw it, [in_channels, out_channels].
+
+    Of several widths, the blocks stand side by side, each drawn by itself.
+    """
+    weight = torch.empty(in_channels, sum(out_channels))
+    for block in weight.split(out_channels, dim=1) if weight.numel() else ():
+        nn.init.xavier_uniform_(block)
+    return nn.Parameter(weight)
+
+
+def uniform(bound: float, *shape: int) -> nn.Parameter:
+    """Return a weight of some shape, drawn between -bound and bound."""
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
 def drop(

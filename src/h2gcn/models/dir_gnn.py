@@ -4,143 +4,111 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.models.base import ACTIVATIONS, NodeModule, check_sizes
+from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.options import (
+    Activation,
+    Dropout,
+    Flag,
+    Width,
+    at_least,
+    between,
+    one_of,
+)
 from h2gcn.sparse import LinearMap, Operator, Propagation, dropout
 
-__all__ = ["JUMPING", "DirGNN"]
+__all__ = ["DirGNN"]
 
-MAX_LAYERS = 128
+MAX_LAYERS = 128  # more is a typing error
 LENGTH_FLOOR = 1e-12  # shorter rows are not scaled: their gradient would be unbounded
-JUMPING = ("max", "cat", "none")
 
 
 class DirGNN(NodeModule):
     """Dir-GNN with GCN's normalization (Rossi et al., LoG 2023).
 
         H₀ = X
-        H_k = dropout(σ(α S H_k-1 W_k + (1 − α) Sᵀ H_k-1 V_k + b_k))
-        logits = max(H₁ … H_L) W_c + b
+        H_k = dropout(σ(α S H_k-1 W_k + (1 − α) Sᵀ H_k-1 V_k + b_k))      k from 1 to L
+        logits = max(H₁, …, H_L) W_c + b
 
-    with S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j, and L layers. The
-    classifier sees the largest entry of all layers in each column; or, with
-    `jumping="cat"`, the layers side by side; with "none" there is no classifier, and
-    the last layer gives the logits, without σ and dropout. With `normalize`, the rows
-    of every H_k are scaled to length 1.
+    with S = D_out^-1/2 A D_in^-1/2, where A_ij is 1 if i points to j. The classifier
+    reads the largest entry of all layers in each column; or, with `jumping="cat"`, the
+    layers side by side; with "none" there is no classifier, and the last layer gives
+    the logits, without σ and dropout. With `normalize`, the rows of every H_k are
+    scaled to length 1. Without directions S and Sᵀ are the same matrix.
 
-    As in the authors' program for its "dir-gcn": no self-loops, so that a node sees
-    itself only along a way back; no dropout of X. Departures from it: the two maps of a
-    layer have a bias each there, of which only the weighted sum counts, and that is
-    b_k; weights are Glorot-uniform, and the L2 penalty, if there is any, is on the
-    matrices.
+    As in the authors' program for its "dir-gcn": no self-loops, so that a node reads
+    itself only along a way back; no dropout of X.
 
-    Parameters
-    ----------
-    in_channels, out_channels
-        Number of features F and of classes |Y|.
-    hidden_channels
-        Width of the hidden layers.
-    layers
-        Number of layers L.
-    alpha
-        α, the weight of the out-neighbors; that of the in-neighbors is 1 - α.
-    jumping
-        What the classifier sees of the layers: "max", "cat" or "none".
-    normalize
-        Whether rows are scaled to length 1 after every layer.
-    activation
-        σ, "relu", "elu" or "none".
-    dropout
-        Dropped fraction of each layer's output, while training.
-
-    Notes
-    -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operators S and its
-    transpose [n, n], logits [m, |Y|] of m target nodes. On a graph without directions
-    both are the same matrix.
+    Departures from the authors' program: the two maps of a layer have a bias each
+    there, of which only the weighted sum counts, and that is b_k; weights are
+    Glorot-uniform, and the L2 penalty, if there is any, is on the matrices.
     """
-
-    drops_input = False
-    self_loops = False
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
-        layers: int = 3,
-        alpha: float = 0.5,
-        jumping: str = "max",
-        normalize: bool = False,
-        activation: str = "relu",
-        dropout: float = 0.0,
+        hidden_channels: Width = 64,
+        layers: Annotated[int, at_least(1, MAX_LAYERS), "Number of layers L"] = 3,
+        alpha: Annotated[
+            float,
+            between("[0, 1]"),
+            "Weight α of out-neighbors; in-neighbors have 1 - α",
+        ] = 0.5,
+        jumping: Annotated[
+            str,
+            one_of(("max", "cat", "none")),
+            "How the classifier reads the layers: max, cat or none",
+        ] = "max",
+        normalize: Annotated[Flag, "Scale rows to length 1 after each layer"] = False,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.0,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes(in_channels, out_channels, hidden_channels)
-        self.layers = check_integer("layers", layers, 1, MAX_LAYERS)
-        self.alpha = check_real("alpha", alpha, "[0, 1]")
-        self.jumping = check_choice("jumping", jumping, JUMPING)
-        self.normalize = check_bool("normalize", normalize)
-        self.activation = check_choice("activation", activation, ACTIVATIONS)
-        self.dropout = check_real("dropout", dropout, "[0, 1)")
+        self.receptive_field = layers
+        self.alpha, self.jumping, self.normalize = alpha, jumping, normalize
+        self.activation, self.dropout = activation, dropout
         widths = [in_channels] + [hidden_channels] * layers
         if jumping == "none":
             widths[-1] = out_channels
-        pairs = list(pairwise(widths))
-        self.along = nn.ParameterList(torch.empty(pair) for pair in pairs)
-        self.against = nn.ParameterList(torch.empty(pair) for pair in pairs)
-        self.shifts = nn.ParameterList(torch.empty(after) for _, after in pairs)
+        self.along = nn.ParameterList(glorot(*pair) for pair in pairwise(widths))
+        self.against = nn.ParameterList(glorot(*pair) for pair in pairwise(widths))
+        self.shifts = nn.ParameterList(torch.zeros(width) for width in widths[1:])
         if jumping != "none":
-            seen = hidden_channels * (layers if jumping == "cat" else 1)
-            self.classifier = nn.Parameter(torch.empty(seen, out_channels))
-            self.bias = nn.Parameter(torch.empty(out_channels))
-        self.reset_parameters()
+            width = hidden_channels * (layers if jumping == "cat" else 1)
+            self.classifier = glorot(width, out_channels)
+            self.bias = nn.Parameter(torch.zeros(out_channels))
 
-    def reset_parameters(self) -> None:
-        """Draw all matrices anew (Glorot, uniform); biases are 0."""
-        for weight in self.parameters():
-            if weight.ndim == 2:
-                nn.init.xavier_uniform_(weight)
-            else:
-                nn.init.zeros_(weight)
-
-    @property
-    def reach(self) -> int:
-        """How many products with operators follow one another: one per layer."""
-        return self.layers
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: the matrices."""
+    def decayed_parameters(self) -> list[nn.Parameter]:
+        """Return the matrices."""
         return [weight for weight in self.parameters() if weight.ndim == 2]
 
     def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
-        """Return the logits of the target nodes, [m, |Y|]."""
-        h: Tensor | Operator = x
-        seen: list[Tensor] = []
-        for k in range(self.layers):
-            last = k == self.layers - 1
-            z = self._both(h, k, graph.rows if last else graph.matrices)
+        """Return the logits of the target nodes, [m, C]."""
+        h, read = x, []
+        for k in range(len(self.shifts)):
+            last = k == len(self.shifts) - 1
+            z = self._convolve(h, k, graph.rows if last else graph.matrices)
             if last and self.jumping == "none":
                 return z
-            z = ACTIVATIONS[self.activation](z)
-            z = dropout(z, self.dropout, self.training)
+            z = dropout(ACTIVATIONS[self.activation](z), self.dropout, self.training)
             h = _unit_rows(z) if self.normalize else z
-            seen.append(h if last else graph.pick(h))
+            read.append(h if last else graph.pick(h))
         if self.jumping == "cat":
-            final = torch.cat(seen, dim=1)
+            joined = torch.cat(read, dim=1)
         else:
-            final = torch.stack(seen).amax(dim=0)
-        return final @ self.classifier + self.bias
+            joined = torch.stack(read).amax(dim=0)
+        return joined @ self.classifier + self.bias
 
-    def _both(
+    def _convolve(
         self, h: Tensor | Operator, k: int, matrices: Sequence[LinearMap]
     ) -> Tensor:
-        """Return the weighted sum of both directions, and the layer's bias."""
+        """Return α S h W_k + (1 − α) Sᵀ h V_k + b_k."""
         along, against = matrices
         z: Tensor = self.shifts[k]
         if self.alpha > 0:

@@ -18,6 +18,7 @@ from h2gcn.features import parse_blocks
 
 __all__ = [
     "Activation",
+    "Check",
     "Dropout",
     "Flag",
     "InputDropout",

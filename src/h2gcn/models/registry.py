@@ -20,7 +20,7 @@ from h2gcn.models.gcn import (
     SGC,
     ChebyGCN,
 )
-from h2gcn.models.gdc import GDC, Diffusion
+from h2gcn.models.gdc import Diffusion
 from h2gcn.models.geom_gcn import GeometricMatrices, GeomGCN
 from h2gcn.models.gmnn import GMNN
 from h2gcn.models.gpr_gnn import GPRGNN
@@ -178,9 +178,10 @@ MODELS: dict[str, ModelSpec] = {
         defaults={"learning_rate": 0.2, "l2": 2.5e-6},
     ),
     "gdc": ModelSpec(
-        GDC,
+        GCN,
         Diffusion(),
-        "gcn on a diffusion: who is near by walks of every length",
+        "gcn on a diffusion: which nodes are near by walks of every length",
+        fixed={"jumping": False},
         paper="Gasteiger et al. 2019",
         defaults=_KIPF,
     ),

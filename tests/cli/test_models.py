@@ -151,7 +151,7 @@ def test_the_blocks_of_a_table_are_an_option(
     loaded = NodeClassifier.load(saved)
     assert loaded.schema_.blocks == ("ego", "ring1")
     assert loaded.seeds_ is None, "no label is in the table, and none is remembered"
-    result = run("train", *tables, "--model", "fsgnn", "--option", "table=ego+rings1")
+    result = run("train", *tables, "--model", "sign", "--option", "table=ego+rings1")
     fails(result, "there is no feature block 'rings1'. Did you mean 'rings' or")
 
 

@@ -64,7 +64,6 @@ EXACT = (
     ("gpr-gnn", {}),
     ("ring-table", {}),
     ("sign", {}),
-    ("fsgnn", {}),
     ("c-ignn", {}),
     ("label-propagation", {}),
     ("linbp", {}),

@@ -307,8 +307,8 @@ def gpr_gnn(w, g, o, drop=keep):
     return sum(gamma * (a @ z) for gamma, a in zip(w["gamma"], spread, strict=True))
 
 
-def residual(w, g, o, drop=keep, *, operator=lambda a: sym(with_loops(a))):
-    s, h = operator(g.adj), g.x
+def residual(w, g, o, drop=keep):
+    s, h = sym(with_loops(g.adj)), g.x
     for k in range(o["layers"]):
         z = s @ h @ w[f"neighbours.{k}"] + h @ w[f"own.{k}"]
         if o["norm"] == "batch":  # by the statistics that training has left

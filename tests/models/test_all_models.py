@@ -47,9 +47,6 @@ EXCEPTIONS = {
         **dict.fromkeys(("linbp", "bp", "zoobp", "correct-and-smooth"), OWN_FILE),
         **dict.fromkeys(("ica", "logistic", "boosted-trees"), OWN_FILE),
         "geom-gcn": "its matrices are of an Isomap embedding: test_geom_gcn.py",
-        "fsgnn": "test_table_net.py",
-        "faf": "test_table_net.py",
-        "residual-sage": "test_residual.py",
     },
     "dropout": {"gat": "attention has draws of its own: test_gat.py"},
     "renumbering": {
@@ -114,6 +111,7 @@ OPTIONS = {
     "gam": [{"base": "mlp"}, {"base": "gcn"}],
     "gdc": [{}, {"alpha": 0.5}, {"kernel": "heat"}, {"kernel": "heat", "time": 0.7}],
     "ring-table": [{"table": RINGS}, {"table": RINGS, "activation": "elu"}],
+    "linkx": [{}, LINEAR, {"activation": "elu"}],
     "label-propagation": [{}, {"alpha": 0.3, "steps": 3}, {"alpha": 0.5, "steps": 1}],
     "label-propagation-2hop": [{}, {"alpha": 0.3, "steps": 3}, {"steps": 1}],
     "decoupled-smoothing": [{}, {"variance": "equal"}],
@@ -358,7 +356,7 @@ SUMS = {
     "gpr-gnn": BY_NODE,
     "logistic": BY_COLUMN,
     "boosted-trees": BY_COLUMN,
-    **dict.fromkeys(("ring-table", "sign", "fsgnn", "c-ignn"), BY_BLOCK),
+    **dict.fromkeys(("ring-table", "sign", "c-ignn"), BY_BLOCK),
     **dict.fromkeys(("label-propagation", "label-propagation-2hop"), BY_NODE),
     **dict.fromkeys(("linbp", "zoobp", "decoupled-smoothing"), BY_NODE),
 }
@@ -372,7 +370,7 @@ SUMS_WITH = [
     ("ring-table", {"activation": "none", "norm": "none"}, BY_COLUMN),
     ("ring-table", {"gate": False, "norm": "layer", "activation": "elu"}, BY_BLOCK),
     ("ring-table", {"layers": 2}, None),
-    ("ring-table", {"join": "sum"}, None),
+    ("ring-table", {"join": "skip"}, None),
     ("linkx", LINEAR, BY_COLUMN),
     ("decoupled-smoothing", {"variance": "equal"}, BY_NODE),
 ]
@@ -596,7 +594,7 @@ OWN_REFUSED = {
         "temperature": (0,),
     },
     "label-propagation": {"alpha": (1.0, 0), "steps": (0, 10_001)},
-    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("max",)},
+    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("sum",)},
 }
 """Values of the options of one model that it does not take."""
 

@@ -5,23 +5,20 @@ import pytest
 import torch
 
 from h2gcn import NodeClassifier
-from h2gcn.models import MODELS
-from models.oracles import means, residual, sym, with_loops
-from models.test_all_models import assert_close, dense, some_nodes
-from support.graphs import GRAPHS, adjacency, make_graph
-from support.models import batch_logits, logits, make, settings, weights_of
+from models.oracles import sym, with_loops
+from models.test_all_models import assert_close, dense
+from support.graphs import adjacency, make_graph
+from support.models import batch_logits, logits, make, weights_of
 
 SEVEN = adjacency(7, [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5)])
 GRAPH = make_graph(SEVEN)
 """A triangle with a long tail, and an isolated last node."""
-MATRICES = {"residual-gcn": lambda a: sym(with_loops(a)), "residual-sage": means}
-NAMES = [name for name in MATRICES if name in MODELS]
 
 
-def by_hand(name, module, counted):
+def by_hand(module, counted):
     """Return the logits, each layer by the statistics of the counted rows."""
     w, g = weights_of(module), dense(GRAPH)
-    s, h = MATRICES[name](g.adj), g.x
+    s, h = sym(with_loops(g.adj)), g.x
     for k, rows in enumerate(counted):
         z = s @ h @ w[f"neighbours.{k}"] + h @ w[f"own.{k}"]
         z = (z - z[rows].mean(axis=0)) / np.sqrt(z[rows].var(axis=0) + 1e-5)
@@ -29,45 +26,30 @@ def by_hand(name, module, counted):
     return h @ w["classifier"] + w["bias"]
 
 
-def build(name, layers):
-    module, x, operators = make(name, GRAPH, layers=layers, dropout=0.0)
+def build(layers):
+    module, x, operators = make("residual-gcn", GRAPH, layers=layers, dropout=0.0)
     return module.train(), x, operators
 
 
-def test_the_mean_over_neighbors_has_the_same_formula():
-    for name in NAMES[1:]:
-        for title, graph in GRAPHS.items():
-            module, x, operators = make(name, graph)
-            given = settings(name, {})
-            expected = residual(
-                weights_of(module), dense(graph), given, operator=MATRICES[name]
-            )
-            assert_close(logits(module, x, operators), expected, title)
-            nodes = some_nodes(graph.n_nodes)
-            found = logits(module, x, operators, nodes)
-            assert_close(found, expected[nodes], title)
-
-
 def test_training_takes_the_statistics_of_the_nodes_that_matter():
-    for name in NAMES:
-        module, x, operators = build(name, 3)
-        expected = by_hand(name, module, [np.arange(7)] * 3)
-        assert_close(logits(module, x, operators), expected, name, rtol=1e-4)
-        # Of 4 and 5 the logits depend on 3 after two layers, and on 2 after one.
-        nodes = [5, 4]
-        expected = by_hand(name, module, [[2, 3, 4, 5], [3, 4, 5], nodes])[nodes]
-        for call in (logits, batch_logits):
-            found = call(module, x, operators, nodes)
-            assert_close(found, expected, name, call, rtol=1e-4)
+    module, x, operators = build(3)
+    expected = by_hand(module, [np.arange(7)] * 3)
+    assert_close(logits(module, x, operators), expected, rtol=1e-4)
+    # Of 4 and 5 the logits depend on 3 after two layers, and on 2 after one.
+    nodes = [5, 4]
+    expected = by_hand(module, [[2, 3, 4, 5], [3, 4, 5], nodes])[nodes]
+    for call in (logits, batch_logits):
+        found = call(module, x, operators, nodes)
+        assert_close(found, expected, call, rtol=1e-4)
 
 
 def test_what_runs_is_a_mean_of_what_was_seen():
-    module, x, operators = build("residual-gcn", 1)
+    module, x, operators = build(1)
     before, nodes = weights_of(module), [0, 2, 5]
     before = {key: value.copy() for key, value in before.items()}
     logits(module, x, operators, nodes)
     g = dense(GRAPH)
-    z = MATRICES["residual-gcn"](g.adj) @ g.x @ before["neighbours.0"]
+    z = sym(with_loops(g.adj)) @ g.x @ before["neighbours.0"]
     z = (z + g.x @ before["own.0"])[nodes]
     for key, seen in (("means", z.mean(axis=0)), ("variances", z.var(axis=0, ddof=1))):
         expected = 0.9 * before[key][0] + 0.1 * seen
@@ -79,7 +61,7 @@ def test_what_runs_is_a_mean_of_what_was_seen():
 
 
 def test_a_single_row_is_normalised_by_what_runs():
-    module, x, operators = build("residual-gcn", 1)
+    module, x, operators = build(1)
     before = module.means.clone()
     found = logits(module, x, operators, [3])
     assert torch.equal(module.means, before)

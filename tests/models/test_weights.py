@@ -20,8 +20,8 @@ FREE = {
     "gam": "agreement.*",
     "cpgnn": "compatibility",
     "correct-and-smooth": "base.shifts *.bias",
-    **dict.fromkeys(("ring-table", "sign", "fsgnn", "faf", "c-ignn", "linkx"), TABLE),
-    **dict.fromkeys(("residual-gcn", "residual-sage"), "shift scale bias"),
+    **dict.fromkeys(("ring-table", "sign", "c-ignn", "linkx"), TABLE),
+    "residual-gcn": "shift scale bias",
     "dir-gnn": "shifts.* bias",
     "gpr-gnn": "*_bias gamma",
 }

@@ -144,7 +144,7 @@ def test_training_goes_on_to_the_same_bits(
         ("h2gcn-1", {"batch_size": 5}),
         ("h2gcn-2", {"learning_rate": 0.3}),
         ("residual-gcn", {}),
-        ("residual-sage", {"batch_size": 5}),
+        ("residual-gcn", {"batch_size": 5}),
         ("dir-gnn", {}),
         ("gpr-gnn", {}),
         ("acm-gcn", {}),

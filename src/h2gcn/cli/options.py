@@ -113,10 +113,9 @@ MODELS = (
     *("gmnn", "gam", "cpgnn"),
     *("label-propagation", "label-propagation-2hop", "linbp", "bp", "zoobp"),
     *("decoupled-smoothing", "correct-and-smooth", "ica", "ring-table", "sign"),
-    *("fsgnn", "faf", "c-ignn", "linkx", "logistic", "boosted-trees"),
-    *("residual-gcn", "residual-sage", "dir-gnn", "gpr-gnn", "acm-gcn", "h2gcn-s1"),
-    *("h2gcn-ns0", "h2gcn-ns1", "h2gcn-n0", "h2gcn-n1", "h2gcn-k0", "h2gcn-k1"),
-    *("h2gcn-r2", "h2gcn-nonlinear"),
+    *("c-ignn", "linkx", "logistic", "boosted-trees", "residual-gcn", "dir-gnn"),
+    *("gpr-gnn", "acm-gcn", "h2gcn-s1", "h2gcn-ns0", "h2gcn-ns1", "h2gcn-n0"),
+    *("h2gcn-n1", "h2gcn-k0", "h2gcn-k1", "h2gcn-r2", "h2gcn-nonlinear"),
 )
 """Those of `h2gcn.models`."""
 _READ = (".npz", ".graphml", ".pt", ".edgelist", ".csv", ".tsv", ".parquet")

@@ -526,14 +526,6 @@ _CORRECT_AND_SMOOTH: list[Axes] = [
 _ON_TABLES: dict[str, list[Axes]] = {
     "ring-table": [{"dropout": (0.5, 0.7), "l2": (1e-5, 5e-4)}],
     "sign": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5), "l2": (0.0, 1e-5)}],
-    "fsgnn": [
-        {
-            "learning_rate": (0.005, 0.01),
-            "dropout": (0.5, 0.7),
-            "l2": (0.0, 5e-5, 5e-4),
-        }
-    ],
-    "faf": [{"hidden_channels": (64, 256), "dropout": (0.2, 0.5)}],
     "c-ignn": [{"input_dropout": (0.0, 0.5), "dropout": (0.2, 0.5)}],
     "linkx": [{"hidden_channels": (16, 64, 256), "l2": (5e-4,), "dropout": (0.5,)}],
     "logistic": [{"C": (0.0, 10.0, 100.0, 1000.0)}],  # 0 chooses one by folds
@@ -676,9 +668,8 @@ _SAME_AS = {
     "gcn-jk": "gcn",
     "gcn-cheby-jk": "gcn-cheby",
     "graphsage-jk": "graphsage",
-    "residual-sage": "residual-gcn",
 }
-"""Jumping knowledge, or another mean, was put in without changing anything else."""
+"""Jumping knowledge was put in without changing anything else."""
 
 
 def find_grid(

@@ -289,28 +289,6 @@ MODELS: dict[str, ModelSpec] = {
         early=True,
         rates={"learning_rate": 0.01, "l2": 1e-5},
     ),
-    "fsgnn": _table(
-        "powers of the graph with and without self-loops, gated",
-        "D1 D2 D3",
-        "Maurya et al. 2022",
-        table="ego+power1+loops1+power2+loops2+power3+loops3",
-        gate=True,
-        norm="l2",
-        rates={"learning_rate": 0.01, "l2": 5e-5},
-    ),
-    "faf": _table(
-        "mean, sum, largest and smallest of neighbours, an MLP with layer norm",
-        "D1 D3",
-        "Rubio-Madrigal and Burkholz 2026",
-        table="+".join(
-            ["ego"]
-            + [f"hop{k}.{r}" for k in (1, 2) for r in ("mean", "sum", "max", "min")]
-        ),
-        join="sum",
-        norm="layer",
-        layers=2,
-        rates={"learning_rate": 0.005, "l2": 0.0},
-    ),
     "c-ignn": _table(
         "powers of the graph, layer norm and activation on each",
         "D1 D3",
@@ -346,14 +324,6 @@ MODELS: dict[str, ModelSpec] = {
         ResidualGNN,
         _RENORMALIZED,
         "deep: gcn's mixing and a linear map in every layer, batch norm",
-        paper="Luo et al. 2024",
-        training={"l2": 0.0},
-    ),
-    "residual-sage": ModelSpec(
-        ResidualGNN,
-        _MEANS,
-        "deep: mean of the neighbours and a linear map in every layer, batch norm",
-        "D1",
         paper="Luo et al. 2024",
         training={"l2": 0.0},
     ),

@@ -23,17 +23,13 @@ MOMENTUM, VARIANCE_FLOOR = 0.1, 1e-5
 class ResidualGNN(NodeModule):
     r"""Deep GNN with residual connections (Luo et al., NeurIPS 2024).
 
-    With S the only operator and L layers,
+    With S Kipf and Welling's D^-1/2 (A + I) D^-1/2 and L layers,
 
     .. math::
         H_0 = X, \quad
         H_k = \mathrm{dropout}(\sigma(\mathrm{norm}(S H_{k-1} W_k + H_{k-1} V_k))),
         \quad
         \text{logits} = H_L W_c + b
-
-    Of residual-gcn S is Kipf and Welling's D^-1/2 (A + I) D^-1/2, of residual-sage the
-    mean over neighbours D^-1 A; there, GraphSAGE's own map of a node and the residual
-    one are a sum of two, and V_k is that sum.
 
     In training the batch normalisation of layer k takes means and variances over the
     nodes whose H_k the wanted logits depend on: those at most L - k steps from a node

@@ -82,7 +82,7 @@ def table_rows(x: FeatureTable, graph: Propagation) -> FeatureTable:
 
 
 NORMS = ("none", "l2", "layer")
-JOINS = ("concat", "sum", "skip")
+JOINS = ("concat", "skip")
 
 
 class TableNet(TableModule):
@@ -93,10 +93,6 @@ class TableNet(TableModule):
 
     - SIGN (Frasca et al. 2020): own features and powers of Â with self-loops, an
       activation on each block, no gate.
-    - FSGNN (Maurya et al. 2022): own features, powers of Â and of Ã, rows of each
-      block scaled to length 1, a gate. Its gate has no learning rate of its own here.
-    - FAF: mean, sum, largest and smallest of the neighbours, hop after hop, one map
-      for all (the sum of the blocks' maps), an MLP with layer norm.
     - c-IGNN with one layer: powers of Â, layer norm and activation on each block,
       side by side.
     - LINKX (Lim et al. 2021): z = [z_A; z_X] W + z_A + z_X, with the adjacency row as
@@ -117,10 +113,9 @@ class TableNet(TableModule):
     gate
         Whether blocks are weighted by learned shares.
     norm
-        Of each block, or of their sum where that is the join: "l2" gives rows the
-        length 1, "layer" mean 0 and deviation 1.
+        Of each block: "l2" gives rows the length 1, "layer" mean 0 and deviation 1.
     join
-        "concat", "sum", or "skip" as in LINKX.
+        "concat", or "skip" as in LINKX.
     activation
         "relu", "elu" or "none".
     early
@@ -168,9 +163,8 @@ class TableNet(TableModule):
         self.maps = nn.ParameterList(_glorot(columns, width) for columns in self.widths)
         self.shifts = nn.Parameter(torch.zeros(count, width))
         self.gates = nn.Parameter(torch.zeros(count)) if gate else None
-        normed = 1 if join == "sum" else count
         self.norms = nn.ModuleList(
-            nn.LayerNorm(width) for _ in range(normed if norm == "layer" else 0)
+            nn.LayerNorm(width) for _ in range(count if norm == "layer" else 0)
         )
         self.mix = nn.Linear(count * width, width) if join == "skip" else None
         joined = count * width if join == "concat" else width
@@ -182,14 +176,9 @@ class TableNet(TableModule):
         rows = table_rows(x, graph)
         act = ACTIVATIONS[self.activation]
         parts = self._parts(rows)
-        if self.join == "concat":
-            z = torch.cat(parts, dim=1)
-        else:
-            z = torch.stack(parts).sum(dim=0)
-            if self.join == "sum":
-                z = self._normalise(z, 0)
-            if self.mix is not None:
-                z = z + self.mix(torch.cat(parts, dim=1))
+        z = torch.cat(parts, dim=1)
+        if self.mix is not None:
+            z = torch.stack(parts).sum(dim=0) + self.mix(z)
         if not self.early or self.join != "concat":
             z = act(z)
         for number, layer in enumerate(self.readout):
@@ -206,8 +195,7 @@ class TableNet(TableModule):
         for number, block in enumerate(rows.blocks.values()):
             dropped = drop(block, self.input_dropout, self.training)
             z = dropped @ self.maps[number] + self.shifts[number]
-            if self.join != "sum":
-                z = self._normalise(z, number)
+            z = self._normalise(z, number)
             parts.append(act(z) if self.early else z)
         if self.gates is not None:
             shares = self.gates.softmax(dim=0)

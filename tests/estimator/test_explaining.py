@@ -69,8 +69,8 @@ EXACT = (
     ("linbp", {}),
     ("zoobp", {}),
     ("decoupled-smoothing", {}),
-    ("logistic", {"options": {"table": "ego+ring1.sum+ring2+power2+loops2+hop2.mean"}}),
-    ("logistic", {"options": {"table": "ego+ring1.max+adjacency+hop1.sum"}}),
+    ("logistic", {"options": {"table": "ego+ring1.sum+ring2+power2+loops2"}}),
+    ("logistic", {"options": {"table": "ego+ring1.max+adjacency+ring1.sum"}}),
     ("logistic", {"ring_cap": 2}),
     ("ring-table", {"ring_cap": 2}),
 )

@@ -16,6 +16,7 @@ from h2gcn.io import conform
 RINGS = ("ring1", "ring2", "ring3")
 DIRECTIONS = ("out", "in", "out_out", "out_in", "in_out", "in_in")
 EXTREMES = ("max", "min", "std")  # they take numeric columns alone
+POWERS = ("power", "loops")
 MAX_STEPS = 16  # of powerK and loopsK; more is a typo
 
 # Names that stand for several blocks.
@@ -49,7 +50,7 @@ class Block:
     @property
     def numeric(self) -> bool:
         """Whether it reduces the numeric columns alone."""
-        return self.reduce in EXTREMES and not self.name.startswith("hop")
+        return self.reduce in EXTREMES
 
     @property
     def directed(self) -> bool:
@@ -78,10 +79,8 @@ def _all_blocks() -> Iterator[Block]:
     for name in GROUPS["adjacency"]:
         yield Block(name, "adjacency", (name.partition(".")[2],), "sum")
     for k in range(1, MAX_STEPS + 1):
-        yield Block(f"power{k}", "features", ("ring1",) * k, "power")
-        yield Block(f"loops{k}", "features", ("ring1",) * k, "loops")
-        for reduce in ("mean", "sum", "max", "min"):
-            yield Block(f"hop{k}.{reduce}", "features", ("ring1",) * k, reduce)
+        for reduce in POWERS:
+            yield Block(f"{reduce}{k}", "features", ("ring1",) * k, reduce)
 
 
 BLOCKS = {block.name: block for block in _all_blocks()}
@@ -97,11 +96,10 @@ def parse_blocks(blocks: str) -> tuple[str, ...]:
         `ego+rings+labels-labels.ring2`. `ego` are the node's features. A place
         (`ring1` … `ring3`, `out`, `in`, `out_in` …) is their mean there, and
         `ring1.max`, `.min`, `.sum`, `.std` another reduction; max, min and std take at
-        most 300 numeric columns. `power2` is Â²x, `loops2` the same with self-loops,
-        `hop2.max` the maximum over neighbors of their maxima. `labels.PLACE` are shares
-        of the training labels, `adjacency.PLACE` one column per node; `degrees`,
-        `pagerank` and `edges` (edge features) stand alone. Groups: rings, directions,
-        labels, adjacency, numeric.
+        most 300 numeric columns. `power2` is Â²x, `loops2` the same with self-loops.
+        `labels.PLACE` are shares of the training labels, `adjacency.PLACE` one column
+        per node; `degrees`, `pagerank` and `edges` (edge features) stand alone. Groups:
+        rings, directions, labels, adjacency, numeric.
 
     Examples
     --------
@@ -125,7 +123,7 @@ def _unknown_block(name: str) -> InputError:
     return InputError(
         f"there is no feature block {short_repr(name)}."
         f"{nearest(name, [*known, *BLOCKS])} Blocks: {', '.join(known)}; "
-        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK, hopK.max."
+        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK."
     )
 
 
@@ -313,8 +311,8 @@ def _where(*steps: str) -> str:
 
 def _over(block: Block) -> str:
     """Return "over ring 2", "over edges out then in" or "over 2 steps"."""
-    count = len(block.steps)
-    if not block.name.startswith((*RINGS, *DIRECTIONS)):
+    if block.reduce in POWERS:
+        count = len(block.steps)
         return f"over {count} step{'s' * (count != 1)}"
     place = _where(*block.steps)
     return place.replace("in ring", "over ring").replace("reached by", "over")

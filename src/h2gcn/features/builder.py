@@ -19,6 +19,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.features.blocks import (
     BLOCKS,
     EXTREMES,
+    POWERS,
     RINGS,
     Block,
     TableSchema,
@@ -305,7 +306,7 @@ class FeatureBuilder:
         name = block.steps[0]
         if name in RINGS[1:]:
             return self._ring(name, nodes)
-        if block.reduce in ("power", "loops"):
+        if block.reduce in POWERS:
             name = block.reduce
         weighted = self.graph.edge_weight is not None and block.kind == "features"
         key = name, weighted and block.reduce not in ("max", "min")
@@ -315,7 +316,7 @@ class FeatureBuilder:
 
     def _matrix(self, name: str, weighted: bool) -> CSR:
         graph = self.graph
-        if name in ("power", "loops"):
+        if name in POWERS:
             adj = graph.adj if graph.weights is None else graph.weights
             return normalize(adj, self_loops=name == "loops")
         if not weighted:

@@ -232,10 +232,11 @@ class TableSchema:
         node_ids
             Of the graph, for tables with its adjacency.
         """
-        ids = [*node_ids[: self.n_nodes], *range(len(node_ids), self.n_nodes)]
         names: list[str] = []
         for block in self.parsed:
             if block.kind == "adjacency":
+                n = self.n_nodes
+                ids = [*node_ids[:n], *range(len(node_ids), n)]
                 names += [f"edge {_from_or_to(block)} {node}" for node in ids]
             else:
                 names += self._names(block)
@@ -302,20 +303,24 @@ def block_group(name: str) -> str:
     return "directions" if block.directed else _over(block).removeprefix("over ")
 
 
+def _place(*steps: str) -> str:
+    """Return "ring 2", or "edges out then in"."""
+    if steps[0] in RINGS:
+        return f"ring {steps[0][-1]}"
+    return f"edges {' then '.join(steps)}"
+
+
 def _where(*steps: str) -> str:
     """Return "in ring 2", or "reached by edges out then in"."""
-    if steps[0] in RINGS:
-        return f"in ring {steps[0][-1]}"
-    return f"reached by edges {' then '.join(steps)}"
+    return f"{'in' if steps[0] in RINGS else 'reached by'} {_place(*steps)}"
 
 
 def _over(block: Block) -> str:
     """Return "over ring 2", "over edges out then in" or "over 2 steps"."""
-    if block.reduce in POWERS:
-        count = len(block.steps)
-        return f"over {count} step{'s' * (count != 1)}"
-    place = _where(*block.steps)
-    return place.replace("in ring", "over ring").replace("reached by", "over")
+    if block.reduce not in POWERS:
+        return f"over {_place(*block.steps)}"
+    count = len(block.steps)
+    return f"over {count} step{'s' * (count != 1)}"
 
 
 def _from_or_to(block: Block) -> str:

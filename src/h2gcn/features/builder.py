@@ -87,8 +87,9 @@ class FeatureBuilder:
             Whether any labels are known.
         """
         graph = self.graph
-        parsed = [BLOCKS[name] for name in parse_blocks(blocks)]
-        names = [block.name for block in parsed if self._can_fill(block, labels)]
+        filled = [BLOCKS[name] for name in parse_blocks(blocks)]
+        filled = [block for block in filled if self._can_fill(block, labels)]
+        names = [block.name for block in filled]
         if {"adjacency.out", "adjacency.in"} & set(names):
             names = [name for name in names if name != "adjacency.ring1"]
         if not names:
@@ -98,14 +99,13 @@ class FeatureBuilder:
                 value=blocks,
                 where=graph.name,
             )
-        kept = [BLOCKS[name] for name in names]
-        adjacency = any(block.kind == "adjacency" for block in kept)
+        adjacency = any(block.kind == "adjacency" for block in filled)
         return TableSchema(
             blocks=tuple(names),
             features=graph.feature_names,
             classes=tuple(map(str, graph.classes)),
             edge_columns=edge_feature_names(graph) if "edges" in names else (),
-            numeric=self._numeric if any(block.numeric for block in kept) else (),
+            numeric=self._numeric if any(block.numeric for block in filled) else (),
             directed=graph.directed is not None,
             n_nodes=graph.n_nodes,
             nodes=_nodes_checksum(graph) if adjacency else None,

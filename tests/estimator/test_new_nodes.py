@@ -29,7 +29,7 @@ ALONE = [*(name for name in MODELS if name not in WHOLE), "ica"]
 TABLE_OF_ALL = "+".join(
     [
         "ego+rings+ring3+directions+degrees+edges+labels+labels.ring3",
-        "ring1.sum+ring2.max+out.min+power2+loops3+hop2.mean+hop2.sum+hop1.max+hop2.min",
+        "ring1.sum+ring2.max+out.min+power2+loops3",
     ]
 )
 

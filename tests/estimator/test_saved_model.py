@@ -619,9 +619,10 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
         {
             "table": {
                 "blocks": ["ego"],
-                "widths": [4],
                 "edge_columns": [],
                 "numeric": [],
+                "directed": False,
+                "n_nodes": 4,
                 "nodes": None,
             }
         },

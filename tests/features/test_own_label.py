@@ -74,14 +74,14 @@ def test_no_block_and_no_table_of_a_model_has_a_nodes_own(
     nodes = np.random.default_rng(seed).permutation(n)
     place = np.argsort(nodes)
     for cap in (None, 2):
-        builder = FeatureBuilder(graph, None, cap, seed)
+        builder = FeatureBuilder(graph, cap, seed)
         schema = builder.schema(blocks)
 
         def whole(known: Ints, builder: Any = builder, schema: Any = schema) -> Any:
             return builder.table(schema, graph.x, known).dense()
 
         def some(known: Ints, cap: Any = cap, schema: Any = schema) -> Any:
-            alone = FeatureBuilder(graph, None, cap, seed)
+            alone = FeatureBuilder(graph, cap, seed)
             return alone.table(schema, graph.x, known, nodes).dense()[place]
 
         assert_blind(n, whole, some_known(seed, n))

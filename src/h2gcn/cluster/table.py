@@ -105,7 +105,7 @@ class TableOverWorkers:
         if missing.blocks:
             labels = classes if missing.has_labels else None
             built = self._build((self._shared, drawn, scaler, names, missing, labels))
-        for block, _ in missing.parsed():
+        for block in missing.parsed:
             if block.kind != "labels":
                 self._kept[keys[block.name]] = built[block.name]
         return {
@@ -146,7 +146,8 @@ class TableOverWorkers:
             entries = forecast_rings(self._adj, hops=hop).entries[-1]
             entries = min(entries, n * (n if cap is None else cap))
         near = m if walk_extent(schema)[0] == 0 else min(n * lots, m + entries * m // n)
-        columns = sum(w for b, w in schema.parsed() if b.kind != "adjacency")
+        widths = zip(schema.blocks, schema.widths, strict=True)
+        columns = sum(w for b, w in widths if not b.startswith("adjacency"))
         each = RING_ENTRY_BYTES * (n + entries * m // max(n, 1) // lots)
         each += 4 * (len(names) * 2 * near + columns * m) // lots
         what = f"a table of {m:,} nodes"

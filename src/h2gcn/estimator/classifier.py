@@ -999,7 +999,6 @@ class NodeClassifier(Estimator):
                     device,
                     self.schema_,
                     drawn,
-                    index if spec.rules else None,
                 ),
                 rows_of_operators(graph, spec, device, rings),
                 index,

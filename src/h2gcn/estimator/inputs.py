@@ -10,7 +10,6 @@ import hashlib
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Annotated, Any, Protocol
@@ -46,7 +45,7 @@ from h2gcn.graph import (
     slices,
 )
 from h2gcn.io import Count, conform, listed
-from h2gcn.rings import MAX_NEIGHBORS, NeighborIndex, forecast_rings
+from h2gcn.rings import MAX_NEIGHBORS, forecast_rings
 from h2gcn.sparse import (
     MappedFeatures,
     available_memory,
@@ -569,9 +568,7 @@ def feature_builder(graph: Graph, drawn: Drawn = ALL) -> FeatureBuilder:
     key = ALL if cap is None else drawn
     makers = _MAKERS.setdefault(graph, {})
     if key not in makers:
-        # A copy: a builder that held the graph would keep it, the key here, in use.
-        index = NeighborIndex.from_graph(graph)
-        makers[key] = FeatureBuilder(copy(graph), index, cap, seed)
+        makers[key] = FeatureBuilder(graph, cap, seed)
     return makers[key]
 
 

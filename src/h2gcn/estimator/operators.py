@@ -491,7 +491,6 @@ def rows_of_input(
     device: torch.device,
     schema: TableSchema | None,
     drawn: Drawn,
-    wanted: NDArray[np.int64] | None,
 ) -> HasRows:
     """Return what a module takes as `x`, of which rows are made when they are needed.
 
@@ -499,8 +498,6 @@ def rows_of_input(
     ----------
     graph, known, scaler, names, device, schema, drawn
         As of `build_input`.
-    wanted
-        Which nodes have more in a table than their own features; None is all.
     """
     features = SomeFeatures(graph, scaler, names, device)
     if schema is None:
@@ -508,9 +505,8 @@ def rows_of_input(
     builder, key = feature_builder(graph, drawn), scaling_key(scaler, names)
     builder.check(schema)
 
-    def build(index: NDArray[np.int64], blocks: tuple[str, ...] | None) -> FeatureTable:
+    def rows(index: NDArray[np.int64]) -> FeatureTable:
         classes = None if known is None else known.classes_in(graph, must=False)
-        part = schema if blocks is None else schema.select(blocks)
-        return builder.table(part, features, classes, index, key=key, device=device)
+        return builder.table(schema, features, classes, index, key=key, device=device)
 
-    return LazyTable(build, (graph.n_nodes, schema.width), wanted)
+    return LazyTable(rows, (graph.n_nodes, schema.width))

@@ -1,35 +1,25 @@
-"""The grammar of blocks: names, groups, column names, and the schema of a table."""
+"""The grammar of blocks, and the schema of a table: its blocks and their columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
-import msgspec
+from msgspec import Meta
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError, short_repr
 from h2gcn.io import conform
 
-__all__ = [
-    "DIRECTIONS",
-    "GROUPS",
-    "RINGS",
-    "Block",
-    "TableSchema",
-    "block_group",
-    "describe_block",
-    "farthest_ring",
-    "parse_blocks",
-    "walk_extent",
-]
-
 RINGS = ("ring1", "ring2", "ring3")
 DIRECTIONS = ("out", "in", "out_out", "out_in", "in_out", "in_in")
-MAX_STEPS = 16  # of powerK, loopsK and hopK; more is a typo
+EXTREMES = ("max", "min", "std")  # they take numeric columns alone
+POWERS = ("power", "loops")
+MAX_STEPS = 16  # of powerK and loopsK; more is a typo
 
+# Names that stand for several blocks.
 GROUPS: dict[str, tuple[str, ...]] = {
     "rings": ("ring1", "ring2"),
     "directions": DIRECTIONS,
@@ -37,64 +27,20 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "adjacency": ("adjacency.ring1", "adjacency.out", "adjacency.in"),
     "numeric": ("ring1.max", "ring1.min", "ring1.std"),
 }
-"""Names that stand for several blocks."""
-
-_SINGLE = ("ego", "degrees", "pagerank", "edges")
-_REDUCED = re.compile(r"(ring[1-3]|out|in)\.(mean|sum|max|min|std)")
-_WALK = re.compile(r"(power|loops)(\d{1,3})|hop(\d{1,3})\.(mean|sum|max|min)")
-_NOUNS = {"mean": "means", "sum": "sums", "max": "largest", "min": "smallest"}
-_NOUNS["std"] = "standard deviations"
-_ADJECTIVES = {"mean": "mean", "sum": "sum", "max": "largest", "min": "smallest"}
-_ADJECTIVES["std"] = "standard deviation"
 
 
 @dataclass(frozen=True)
 class Block:
     """Some columns of a table: a walk from each node, with a reduction at each step.
 
-    Parameters
-    ----------
-    name
-        Its name in the grammar of `parse_blocks`.
-    kind
-        "features" where it reduces the features of other nodes; else "ego", "degrees",
-        "pagerank", "edges", "labels" or "adjacency".
-    steps
-        The walk, a ring or a direction for each step; the first starts at the node.
-    reduce
-        At each step: "mean", "sum", "max", "min" or "std"; "power" and "loops" are
-        products with D^-1/2 A D^-1/2, without and with self-loops.
-    numeric
-        Whether it reduces the numeric columns alone.
+    Reductions are "mean", "sum", "max", "min", "std", "count" (of labels), and "power"
+    and "loops": products with D^-1/2 A D^-1/2, without and with self-loops.
     """
 
-    name: str
-    kind: str = "features"
-    steps: tuple[str, ...] = ()
+    name: str  # in the grammar of `parse_blocks`
+    kind: str  # ego, features (of other nodes), labels, adjacency, degrees, …
+    steps: tuple[str, ...] = ()  # rings or directions; the first starts at the node
     reduce: str = "mean"
-    numeric: bool = False
-
-    @classmethod
-    def parse(cls, name: str) -> Block | None:
-        """Return the block of this name, None if there is none."""
-        kind, _, place = name.partition(".")
-        if name in _SINGLE:
-            return cls(name, name)
-        if name in RINGS:
-            return cls(name, steps=(name,))
-        if name in DIRECTIONS:
-            return cls(name, steps=tuple(name.split("_")))
-        if kind == "labels" and place in (*RINGS, *DIRECTIONS):
-            return cls(name, "labels", tuple(place.split("_")))
-        if name in GROUPS["adjacency"]:
-            return cls(name, "adjacency", (place,))
-        if _REDUCED.fullmatch(name):
-            return cls(name, "features", (kind,), place, place in ("max", "min", "std"))
-        walk = _WALK.fullmatch(name)
-        if walk is None or not 1 <= int(walk[2] or walk[3]) <= MAX_STEPS:
-            return None
-        steps = ("ring1",) * int(walk[2] or walk[3])
-        return cls(name, "features", steps, walk[1] or walk[4])
 
     @property
     def after_first_step(self) -> Block:
@@ -102,14 +48,42 @@ class Block:
         return replace(self, steps=self.steps[1:])
 
     @property
+    def numeric(self) -> bool:
+        """Whether it reduces the numeric columns alone."""
+        return self.reduce in EXTREMES
+
+    @property
     def directed(self) -> bool:
         """Whether it needs the directions of edges."""
         return bool({"out", "in"} & set(self.steps))
 
     @property
-    def place(self) -> str:
-        """The ring or direction where a walk without repetition ends."""
-        return "_".join(self.steps)
+    def hop(self) -> int:
+        """The farthest ring of a step; 0 for the node itself."""
+        rings = [int(step[-1]) for step in self.steps if step in RINGS]
+        return max(rings, default=min(len(self.steps), 1))
+
+
+def _all_blocks() -> Iterator[Block]:
+    yield Block("ego", "ego")
+    yield Block("degrees", "degrees", ("ring2",))
+    yield Block("pagerank", "pagerank", ("ring1",) * MAX_STEPS)
+    yield Block("edges", "edges", ("ring1",))
+    for place in (*RINGS, *DIRECTIONS):
+        steps = tuple(place.split("_"))
+        yield Block(place, "features", steps)
+        yield Block(f"labels.{place}", "labels", steps, "count")
+        if len(steps) == 1:
+            for reduce in ("mean", "sum", *EXTREMES):
+                yield Block(f"{place}.{reduce}", "features", steps, reduce)
+    for name in GROUPS["adjacency"]:
+        yield Block(name, "adjacency", (name.partition(".")[2],), "sum")
+    for k in range(1, MAX_STEPS + 1):
+        for reduce in POWERS:
+            yield Block(f"{reduce}{k}", "features", ("ring1",) * k, reduce)
+
+
+BLOCKS = {block.name: block for block in _all_blocks()}
 
 
 def parse_blocks(blocks: str) -> tuple[str, ...]:
@@ -122,28 +96,22 @@ def parse_blocks(blocks: str) -> tuple[str, ...]:
         `ego+rings+labels-labels.ring2`. `ego` are the node's features. A place
         (`ring1` … `ring3`, `out`, `in`, `out_in` …) is their mean there, and
         `ring1.max`, `.min`, `.sum`, `.std` another reduction; max, min and std take at
-        most 300 numeric columns. `power2` is Â²x, `loops2` the same with self-loops,
-        `hop2.max` the maximum over neighbors of their maxima. `labels.PLACE` are shares
-        of the training labels, `adjacency.PLACE` one column per node; `degrees`,
-        `pagerank` and `edges` (edge features) stand alone. Groups: rings, directions,
-        labels, adjacency, numeric.
+        most 300 numeric columns. `power2` is Â²x, `loops2` the same with self-loops.
+        `labels.PLACE` are shares of the training labels, `adjacency.PLACE` one column
+        per node; `degrees`, `pagerank` and `edges` (edge features) stand alone. Groups:
+        rings, directions, labels, adjacency, numeric.
 
     Examples
     --------
     >>> parse_blocks("ego+rings+labels.out_in-ring1")
     ('ego', 'ring2', 'labels.out_in')
     """
-    text: object = blocks  # also what a caller without types passes
-    text = text if isinstance(text, str) else short_repr(text)
     names: dict[str, None] = {}
-    for sign, term in re.findall(r"(^|[+-])([^+-]*)", text):
+    for sign, term in re.findall(r"(^|[+-])([^+-]*)", str(blocks)):
         for name in GROUPS.get(term, (term,)):
-            if Block.parse(name) is None:
+            if name not in BLOCKS:
                 raise _unknown_block(name)
-            if sign == "-":
-                names.pop(name, None)
-            else:
-                names[name] = None
+            names.pop(name, None) if sign == "-" else names.setdefault(name)
     if not names:
         raise InputError("must name at least one block", param="blocks", value=blocks)
     return tuple(names)
@@ -151,19 +119,12 @@ def parse_blocks(blocks: str) -> tuple[str, ...]:
 
 def _unknown_block(name: str) -> InputError:
     places = (*RINGS, *DIRECTIONS)
-    known = [*_SINGLE, *places, *GROUPS, "power2", "loops2", "hop2.max"]
+    known = ("ego", "degrees", "pagerank", "edges", *places, *GROUPS)
     return InputError(
-        f"there is no feature block {short_repr(name)}.{nearest(name, known)} "
-        f"Blocks: {', '.join((*_SINGLE, *places, *GROUPS))}; "
-        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK, hopK.max."
+        f"there is no feature block {short_repr(name)}."
+        f"{nearest(name, [*known, *BLOCKS])} Blocks: {', '.join(known)}; "
+        "PLACE.sum, .max, .min, .std; labels.PLACE; powerK, loopsK."
     )
-
-
-def _block(name: str) -> Block:
-    """Return the block of a name that was parsed before."""
-    block = Block.parse(name)
-    assert block is not None
-    return block
 
 
 def farthest_ring(blocks: Iterable[str]) -> int:
@@ -174,82 +135,37 @@ def farthest_ring(blocks: Iterable[str]) -> int:
     >>> farthest_ring(["ego"]), farthest_ring(["ring1", "labels.ring2", "degrees"])
     (0, 2)
     """
-    rings = [step for name in blocks for step in _block(name).steps if step in RINGS]
-    walked = [name for name in blocks if _WALK.fullmatch(name)]
-    return max((int(ring[-1]) for ring in rings), default=1 if walked else 0)
-
-
-@dataclass(frozen=True)
-class AvailableParts:
-    """What a graph has to fill blocks with."""
-
-    features: bool = True
-    numeric: bool = True
-    edges: bool = True
-    directions: bool = True
-    labels: bool = True
-    edge_features: bool = True
-
-    def can_fill(self, block: Block) -> bool:
-        """Return whether there is anything for a block."""
-        if block.kind == "ego":
-            return self.features
-        if not self.edges or (block.directed and not self.directions):
-            return False
-        if block.kind == "features":
-            return self.features and (self.numeric or not block.numeric)
-        needs = {"labels": self.labels, "edges": self.edge_features}
-        return needs.get(block.kind, True)
-
-    def select(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the blocks that can be filled.
-
-        `adjacency.ring1` gives way to the two directions if they are among them.
-        """
-        names = [name for name in names if self.can_fill(_block(name))]
-        if {"adjacency.out", "adjacency.in"} & set(names):
-            names = [name for name in names if name != "adjacency.ring1"]
-        return tuple(names)
-
-
-class SchemaJson(msgspec.Struct):
-    """A schema in a file; features and classes are stored elsewhere."""
-
-    blocks: Annotated[list[str], msgspec.Meta(min_length=1)]
-    widths: list[Annotated[int, msgspec.Meta(ge=1, lt=2**31)]]
-    edge_columns: list[str]
-    numeric: list[str]
-    nodes: str | None
+    walks = [BLOCKS[name] for name in blocks]
+    sizes = ("degrees", "pagerank", "edges")  # they list no members
+    return max((walk.hop for walk in walks if walk.kind not in sizes), default=0)
 
 
 @dataclass(frozen=True)
 class TableSchema:
     """The blocks of a table as a model was trained on it, and their columns.
 
-    Parameters
-    ----------
-    blocks
-        Names of the blocks, in order.
-    widths
-        Number of columns of each block.
-    features, classes
-        Names of the graph's features and classes.
-    edge_columns
-        Names of the columns of block `edges`.
-    numeric
-        The features that max, min and std are taken of.
-    nodes
-        A checksum of the nodes if the table has their adjacency, else None: its columns
-        mean nothing in another graph.
+    `nodes` is a checksum of the nodes if the table has their adjacency, whose columns
+    mean nothing in another graph.
     """
 
-    blocks: tuple[str, ...]
-    widths: tuple[int, ...]
+    blocks: Annotated[tuple[str, ...], Meta(min_length=1)]
     features: tuple[str, ...]
     classes: tuple[str, ...]
-    edge_columns: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
+    edge_columns: tuple[str, ...] = ()  # of block `edges`
+    numeric: tuple[str, ...] = ()  # the features that max, min and std are taken of
+    directed: bool = False  # whether `degrees` has a column for each direction
+    n_nodes: Annotated[int, Meta(ge=0, lt=2**31)] = 0  # width of an adjacency block
     nodes: str | None = None
+
+    @property
+    def parsed(self) -> tuple[Block, ...]:
+        """The blocks."""
+        return tuple(BLOCKS[name] for name in self.blocks)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of columns of each block."""
+        return tuple(map(self._width, self.parsed))
 
     @property
     def width(self) -> int:
@@ -259,17 +175,11 @@ class TableSchema:
     @property
     def has_labels(self) -> bool:
         """Whether training labels are among its columns."""
-        return any(block.kind == "labels" for block, _ in self.parsed())
-
-    def parsed(self) -> list[tuple[Block, int]]:
-        """Return each block with its width."""
-        return [(_block(n), w) for n, w in zip(self.blocks, self.widths, strict=True)]
+        return any(block.kind == "labels" for block in self.parsed)
 
     def select(self, names: Sequence[str]) -> TableSchema:
         """Return the schema of those of some blocks that are in it."""
-        pairs = [(block.name, w) for block, w in self.parsed() if block.name in names]
-        blocks, widths = tuple(n for n, _ in pairs), tuple(w for _, w in pairs)
-        return replace(self, blocks=blocks, widths=widths)
+        return replace(self, blocks=tuple(n for n in self.blocks if n in names))
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads, without features and classes."""
@@ -283,37 +193,36 @@ class TableSchema:
     ) -> TableSchema:
         """Return what `to_json` wrote; raises if the content is not a valid schema."""
         damaged = "the blocks of the feature table are damaged"
-        read = conform(SchemaJson, content, damaged)
-        lists = (tuple(read.edge_columns), tuple(read.numeric))
-        blocks, widths = tuple(read.blocks), tuple(read.widths)
-        schema = cls(blocks, widths, features, classes, *lists, read.nodes)
+        if not isinstance(content, dict):
+            raise InputError(damaged)
+        names = {"features": features, "classes": classes}
+        schema = conform(cls, content | names, damaged)
         if (
-            len(blocks) != len(widths)
-            or len(set(blocks)) != len(blocks)
-            or not all(map(Block.parse, blocks))
+            not BLOCKS.keys() >= set(schema.blocks)
+            or len(set(schema.blocks)) != len(schema.blocks)
             or not set(schema.numeric) <= set(features)
-            or not all(schema._fits(block, width) for block, width in schema.parsed())
+            or 0 in schema.widths
         ):
             raise InputError(damaged)
         return schema
 
-    def _fits(self, block: Block, width: int) -> bool:
-        """Return whether a block may have so many columns."""
-        if block.kind == "adjacency":
-            return width >= 1
-        if block.kind == "degrees":
-            return width in _DEGREES
-        return width == self.expected_width(block)
-
-    def expected_width(self, block: Block) -> int:
-        """Return the number of columns of a block other than adjacency and degrees."""
+    def _width(self, block: Block) -> int:
         widths = {
-            "labels": len(self.classes) + 1,
-            "edges": len(self.edge_columns),
+            "degrees": len(self._sized),
             "pagerank": 1,
+            "edges": len(self.edge_columns),
+            "labels": len(self.classes) + 1,
+            "adjacency": self.n_nodes,
         }
-        features = self.numeric if block.numeric else self.features
-        return widths.get(block.kind, len(features))
+        return widths.get(block.kind, len(self._features(block)))
+
+    @property
+    def _sized(self) -> tuple[str, ...]:
+        """The places whose sizes block `degrees` has."""
+        return ("ring1", "ring2", "out", "in") if self.directed else ("ring1", "ring2")
+
+    def _features(self, block: Block) -> tuple[str, ...]:
+        return self.numeric if block.numeric else self.features
 
     def column_names(self, node_ids: Sequence[Any] = ()) -> list[str]:
         """Return the name of each column.
@@ -324,35 +233,42 @@ class TableSchema:
             Of the graph, for tables with its adjacency.
         """
         names: list[str] = []
-        for block, width in self.parsed():
+        for block in self.parsed:
             if block.kind == "adjacency":
-                end = "from" if block.place == "in" else "to"
-                ids = [*node_ids[:width], *range(len(node_ids), width)]
-                names += [f"edge {end} {node}" for node in ids]
+                n = self.n_nodes
+                ids = [*node_ids[:n], *range(len(node_ids), n)]
+                names += [f"edge {_from_or_to(block)} {node}" for node in ids]
             else:
-                names += self._names(block, width)
+                names += self._names(block)
         return names
 
-    def _names(self, block: Block, width: int) -> list[str]:
+    def _names(self, block: Block) -> Sequence[str]:
         if block.kind == "ego":
-            return list(self.features)
+            return self.features
         if block.kind == "edges":
-            return list(self.edge_columns)
+            return self.edge_columns
         if block.kind == "pagerank":
             return ["PageRank (log)"]
         if block.kind == "degrees":
-            return [f"number of nodes {_where(p)} (log)" for p in _DEGREES[width]]
+            return [f"number of nodes {_where(place)} (log)" for place in self._sized]
         if block.kind == "labels":
-            where = _where(block.place)
-            shares = [
-                f"share of {c} among training nodes {where}" for c in self.classes
-            ]
-            return [*shares, f"number of training nodes {where} (log)"]
-        features = self.numeric if block.numeric else self.features
-        return [f"{_reduction(block)} of {name} {_range(block)}" for name in features]
+            end = f"among training nodes {_where(*block.steps)}"
+            shares = [f"share of {label} {end}" for label in self.classes]
+            return [*shares, end.replace("among", "number of") + " (log)"]
+        value, over = REDUCTIONS[block.reduce], _over(block)
+        return [f"{value} of {name} {over}" for name in self._features(block)]
 
 
-_DEGREES = {2: ("ring1", "ring2"), 4: ("ring1", "ring2", "out", "in")}
+REDUCTIONS = {
+    "mean": "mean",
+    "sum": "sum",
+    "max": "largest value",
+    "min": "smallest value",
+    "std": "standard deviation",
+    "power": "smoothed value",
+    "loops": "value smoothed with own",
+}
+KINDS = {"ego": "own features", "edges": "edge features", "pagerank": "PageRank"}
 
 
 def describe_block(name: str) -> str:
@@ -361,27 +277,16 @@ def describe_block(name: str) -> str:
     Examples
     --------
     >>> describe_block("ring2"), describe_block("labels.ring1")
-    ('means over ring 2', 'training labels in ring 1')
+    ('mean over ring 2', 'training labels in ring 1')
     """
-    block = _block(name)
+    block = BLOCKS[name]
     if block.kind == "labels":
-        return f"training labels {_where(block.place)}"
+        return f"training labels {_where(*block.steps)}"
     if block.kind == "adjacency":
-        return f"edges {'from' if block.place == 'in' else 'to'} single nodes"
-    single = {
-        "ego": "own features",
-        "degrees": "degrees",
-        "pagerank": "PageRank",
-        "edges": "edge features",
-    }
-    if block.kind in single:
-        return single[block.kind]
-    steps = _steps(len(block.steps))
-    if block.reduce in ("power", "loops"):
-        return f"smoothed over {steps}{' with own' * (block.reduce == 'loops')}"
-    if name.startswith("hop"):
-        return f"{_NOUNS[block.reduce]} of neighbors over {steps}"
-    return f"{_NOUNS[block.reduce]} {_range(block)}"
+        return f"edges {_from_or_to(block)} single nodes"
+    if block.kind == "features":
+        return f"{REDUCTIONS[block.reduce]} {_over(block)}"
+    return KINDS.get(name, name)
 
 
 def block_group(name: str) -> str:
@@ -392,13 +297,34 @@ def block_group(name: str) -> str:
     >>> block_group("ring2.max"), block_group("out_in"), block_group("labels.out")
     ('ring 2', 'directions', 'labels')
     """
-    block = _block(name)
-    single = {"ego": "own features", "edges": "edge features", "pagerank": "PageRank"}
+    block = BLOCKS[name]
     if block.kind != "features":
-        return single.get(block.kind, block.kind)
-    if _WALK.fullmatch(name):
-        return _steps(len(block.steps))
-    return "directions" if block.directed else f"ring {block.place[-1]}"
+        return KINDS.get(name, block.kind)
+    return "directions" if block.directed else _over(block).removeprefix("over ")
+
+
+def _place(*steps: str) -> str:
+    """Return "ring 2", or "edges out then in"."""
+    if steps[0] in RINGS:
+        return f"ring {steps[0][-1]}"
+    return f"edges {' then '.join(steps)}"
+
+
+def _where(*steps: str) -> str:
+    """Return "in ring 2", or "reached by edges out then in"."""
+    return f"{'in' if steps[0] in RINGS else 'reached by'} {_place(*steps)}"
+
+
+def _over(block: Block) -> str:
+    """Return "over ring 2", "over edges out then in" or "over 2 steps"."""
+    if block.reduce not in POWERS:
+        return f"over {_place(*block.steps)}"
+    count = len(block.steps)
+    return f"over {count} step{'s' * (count != 1)}"
+
+
+def _from_or_to(block: Block) -> str:
+    return "from" if block.steps == ("in",) else "to"
 
 
 def walk_extent(schema: TableSchema) -> tuple[int, int]:
@@ -406,42 +332,5 @@ def walk_extent(schema: TableSchema) -> tuple[int, int]:
 
     Both are 0 if no block looks beyond the node itself.
     """
-    steps, hop = 0, 0
-    for block, _ in schema.parsed():
-        rings = [int(step[-1]) for step in block.steps if step in RINGS]
-        more = {"degrees": (1, 2), "edges": (1, 1), "pagerank": (MAX_STEPS, 1)}
-        n, far = more.get(block.kind, (len(block.steps), max(rings, default=1)))
-        if n:
-            steps, hop = max(steps, n), max(hop, far)
-    return steps, hop
-
-
-def _steps(count: int) -> str:
-    return f"{count} step{'s' * (count != 1)}"
-
-
-def _where(place: str) -> str:
-    """Return "in ring 2", or "reached by edges out"."""
-    if place in RINGS:
-        return f"in ring {place[-1]}"
-    return f"reached by edges {place.replace('_', ' then ')}"
-
-
-def _reduction(block: Block) -> str:
-    if block.reduce in ("power", "loops"):
-        return (
-            "smoothed value" if block.reduce == "power" else "value smoothed with own"
-        )
-    return _ADJECTIVES[block.reduce]
-
-
-def _range(block: Block) -> str:
-    """Return "over ring 2", "over edges out then in" or "over 2 steps"."""
-    count = len(block.steps)
-    if block.reduce in ("power", "loops"):
-        return f"over {_steps(count)}"
-    if block.name.startswith("hop"):
-        return "over neighbors" + f", {count} times" * (count != 1)
-    if block.directed:
-        return f"over edges {block.place.replace('_', ' then ')}"
-    return f"over ring {block.place[-1]}"
+    steps = max(len(block.steps) for block in schema.parsed)
+    return steps, max(block.hop for block in schema.parsed)

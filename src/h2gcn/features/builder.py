@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable
+from copy import copy
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, Protocol
+from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,48 +17,37 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.features.blocks import (
+    BLOCKS,
+    EXTREMES,
+    POWERS,
     RINGS,
-    AvailableParts,
     Block,
     TableSchema,
     parse_blocks,
 )
 from h2gcn.features.edges import edge_feature_names, edge_features
-from h2gcn.features.reduce import compact, reduce_rows, row_normalized, sym_normalized
+from h2gcn.features.reduce import reduce_rows
 from h2gcn.features.structure import log_degrees, log_pagerank
-from h2gcn.features.table import FeatureTable, LabelCounter
+from h2gcn.features.table import FeatureTable, LabelCounter, RowSource
 from h2gcn.graph import CSR, Features, Graph, row_slices
-from h2gcn.rings import NeighborIndex
+from h2gcn.rings import NeighborIndex, distinct, normalize
 from h2gcn.sparse import Operator, to_tensor
 
-__all__ = ["MAX_NUMERIC", "FeatureBuilder"]
-
 MAX_NUMERIC = 300  # columns of which max, min and std are taken
-_REVERSED = {"out": "in", "in": "out"}
+REVERSED = {"out": "in", "in": "out"}
 
 Index = NDArray[np.int64]
-
-
-class FeatureRows(Protocol):
-    """Features of all nodes: an array, CSR, or rows made on demand."""
-
-    def __getitem__(self, index: Any, /) -> Any:
-        """Return the features of some nodes, [m, F]."""
-        ...
+T = TypeVar("T")
 
 
 class _OneHot:
-    """One-hot rows of class numbers, zero where they are negative."""
+    """One-hot rows of class numbers, zero where the class is -1."""
 
     def __init__(self, classes: Index, n_classes: int) -> None:
-        self._classes, self._n_classes = classes, n_classes
+        self._classes, self._rows = classes, np.eye(n_classes + 1)[:, :-1]
 
-    def __getitem__(self, nodes: Index) -> NDArray[np.float64]:
-        classes = self._classes[nodes]
-        rows = np.zeros((len(classes), self._n_classes))
-        known = np.flatnonzero(classes >= 0)
-        rows[known, classes[known]] = 1
-        return rows
+    def __getitem__(self, nodes: Index | slice) -> NDArray[np.float64]:
+        return self._rows[self._classes[nodes]]
 
 
 class FeatureBuilder:
@@ -66,33 +56,28 @@ class FeatureBuilder:
     Parameters
     ----------
     graph
-        The graph. Its labels are not read: known ones are passed to `table`.
-    index
-        Its neighborhoods; default `NeighborIndex.from_graph(graph)`.
+        Its labels are not read: known ones are passed to `table`. The builder holds a
+        copy, so that it can be kept as long as the graph is in use and no longer.
     max_neighbors, seed
         Of rings beyond the first, at most so many members are sampled per node; each
         stands for as many as there are. Default all.
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        index: NeighborIndex | None = None,
-        max_neighbors: int | None = None,
-        seed: int = 0,
+        self, graph: Graph, max_neighbors: int | None = None, seed: int = 0
     ) -> None:
-        self.graph = graph
-        self.index = NeighborIndex.from_graph(graph) if index is None else index
+        self.graph, self.index = copy(graph), NeighborIndex.from_graph(graph)
         self.max_neighbors, self.seed = max_neighbors, seed
-        self._kept: dict[Hashable, Features] = {}
-        self._patterns: dict[str, CSR] = {}  # of all nodes
-        self._some: dict[tuple[str, bytes], CSR] = {}  # of the nodes of one table
-        self._scales: dict[bool, NDArray[np.float64]] = {}
+        self._blocks: dict[Hashable, Features] = {}
+        self._matrices: dict[Hashable, CSR] = {}
+        self._last_ring: tuple[Hashable, CSR] = None, CSR((0, 0))  # of some nodes
 
     # -------------------------------------------------------------------------- schema
 
     def schema(self, blocks: str, *, labels: bool = True) -> TableSchema:
         """Return those of some blocks that this graph can fill.
+
+        `adjacency.ring1` gives way to the two directions if they are among them.
 
         Parameters
         ----------
@@ -101,17 +86,12 @@ class FeatureBuilder:
         labels
             Whether any labels are known.
         """
-        graph, names = self.graph, parse_blocks(blocks)
-        numeric = any(Block.parse(name).numeric for name in names)  # type: ignore[union-attr]
-        available = AvailableParts(
-            features=graph.n_features > 0,
-            numeric=numeric and bool(self._numeric),
-            edges=graph.adj.nnz > 0,
-            directions=graph.directed is not None,
-            labels=labels,
-            edge_features=graph.edge_columns is not None,
-        )
-        names = available.select(names)
+        graph = self.graph
+        filled = [BLOCKS[name] for name in parse_blocks(blocks)]
+        filled = [block for block in filled if self._can_fill(block, labels)]
+        names = [block.name for block in filled]
+        if {"adjacency.out", "adjacency.in"} & set(names):
+            names = [name for name in names if name != "adjacency.ring1"]
         if not names:
             raise InputError(
                 "must name something that the graph has",
@@ -119,24 +99,27 @@ class FeatureBuilder:
                 value=blocks,
                 where=graph.name,
             )
-        classes = tuple(map(str, graph.classes))
-        schema = TableSchema(names, (1,) * len(names), graph.feature_names, classes)
-        if "edges" in names and graph.edge_columns is not None:
-            columns = edge_feature_names(graph.edge_columns, graph.n_nodes)
-            schema = replace(schema, edge_columns=columns)
-        if any(block.numeric for block, _ in schema.parsed()):
-            schema = replace(schema, numeric=self._numeric)
-        if any(block.kind == "adjacency" for block, _ in schema.parsed()):
-            schema = replace(schema, nodes=_nodes_checksum(graph))
-        widths = {"degrees": 2 if graph.directed is None else 4}
-        widths["adjacency"] = graph.n_nodes
-        return replace(
-            schema,
-            widths=tuple(
-                widths.get(block.kind) or schema.expected_width(block)
-                for block, _ in schema.parsed()
-            ),
+        adjacency = any(block.kind == "adjacency" for block in filled)
+        return TableSchema(
+            blocks=tuple(names),
+            features=graph.feature_names,
+            classes=tuple(map(str, graph.classes)),
+            edge_columns=edge_feature_names(graph) if "edges" in names else (),
+            numeric=self._numeric if any(block.numeric for block in filled) else (),
+            directed=graph.directed is not None,
+            n_nodes=graph.n_nodes,
+            nodes=_nodes_checksum(graph) if adjacency else None,
         )
+
+    def _can_fill(self, block: Block, labels: bool) -> bool:
+        """Return whether the graph has anything for a block."""
+        graph = self.graph
+        if block.kind == "ego":
+            return True
+        if not graph.adj.nnz or (block.directed and graph.directed is None):
+            return False
+        has = {"labels": labels, "edges": graph.edge_columns is not None}
+        return has.get(block.kind, not block.numeric or bool(self._numeric))
 
     @cached_property
     def _numeric(self) -> tuple[str, ...]:
@@ -153,30 +136,29 @@ class FeatureBuilder:
 
     def check(self, schema: TableSchema) -> None:
         """Raise if this graph cannot fill the blocks of another graph's schema."""
-        name = self.graph.name
-        if schema.nodes is not None and schema.nodes != _nodes_checksum(self.graph):
+        graph = self.graph
+        if schema.nodes is not None and schema.nodes != _nodes_checksum(graph):
             raise InputError(
                 "the model has the block 'adjacency', a column for each node of the "
                 "graph it was trained on, and this is another graph",
-                where=name,
+                where=graph.name,
                 hint="train without that block to predict here",
             )
-        if self.graph.directed is not None:
+        if graph.directed is not None or not schema.directed:
             return
-        for block, width in schema.parsed():
-            if block.directed or (block.kind == "degrees" and width == 4):
-                raise InputError(
-                    "the edges have no directions, and the model has the block "
-                    f"{block.name!r}",
-                    where=name,
-                )
+        directed = [b.name for b in schema.parsed if b.directed or b.kind == "degrees"]
+        if directed:
+            raise InputError(
+                f"the edges have no directions, and the model has {directed[0]!r}",
+                where=graph.name,
+            )
 
     # --------------------------------------------------------------------------- table
 
     def table(
         self,
         schema: TableSchema,
-        x: FeatureRows,
+        x: RowSource,
         labels: Index | None = None,
         nodes: Index | None = None,
         *,
@@ -184,12 +166,10 @@ class FeatureBuilder:
         device: torch.device | str = "cpu",
         recount: bool = False,
     ) -> FeatureTable:
-        """Return the table of a schema.
+        """Return the table of a schema, of this graph or of the graph of training.
 
         Parameters
         ----------
-        schema
-            Of this graph, or of the graph of training.
         x
             Features in the schema's order, scaled, [n, F]; of other nodes than those
             that are needed no row is taken.
@@ -200,111 +180,104 @@ class FeatureBuilder:
         key
             What tells these features from others of the graph: blocks of all nodes are
             kept for the next table with an equal key. None keeps no block of features.
-        device
-            Where the table shall be.
         recount
             Whether the model counts labels anew, see `FeatureTable.with_labels`.
         """
         self.check(schema)
-        n, n_classes = self.graph.n_nodes, len(schema.classes)
+        n = self.graph.n_nodes
         known = np.full(n, -1, dtype=np.int64) if labels is None else labels
-        hot = _OneHot(known, n_classes)
-        columns = [schema.features.index(name) for name in schema.numeric]
+        one_hot = _OneHot(known, len(schema.classes))
         blocks: dict[str, Tensor | Operator] = {}
         counters: dict[str, LabelCounter] = {}
-        for block, width in schema.parsed():
+        for block in schema.parsed:
             if block.kind == "labels":
-                counter = self.label_counter(block, nodes)
-                values: Features = counter.shares(hot)  # type: ignore[arg-type]
-                if recount:
-                    counters[block.name] = counter
-            elif block.kind == "edges":
-                values = edge_features(self.graph, schema.edge_columns, nodes)
+                counters[block.name] = partial(self.label_shares, block, nodes=nodes)
+                values: Features = counters[block.name](one_hot)
             else:
-                values = self._block(block, width, x, nodes, columns, key)
+                values = self._columns(block, schema, x, nodes, key)
             blocks[block.name] = to_tensor(values, device)
-        self._some.clear()
-        given = hot[np.arange(n if nodes is None else 0)]
+        whole = one_hot[np.arange(n if nodes is None else 0)].astype(np.float32)
         return FeatureTable(
-            blocks, torch.from_numpy(given.astype(np.float32)).to(device), counters
+            blocks, torch.from_numpy(whole).to(device), counters if recount else {}
         )
 
-    def _block(
+    def _columns(
         self,
         block: Block,
-        width: int,
-        x: FeatureRows,
+        schema: TableSchema,
+        x: RowSource,
         nodes: Index | None,
-        columns: list[int],
         key: Hashable,
     ) -> Features:
-        """Return a block, from those that are kept if it is one."""
-        structural = block.kind in ("degrees", "adjacency", "pagerank")
-        chosen = tuple(columns) if block.numeric else None
-        name = (block.name, width, chosen, None if structural else key)
-        keeps = structural or key is not None
-        if keeps and name in self._kept:
-            kept = self._kept[name]
-            return kept if nodes is None else kept[nodes]
-        if block.kind == "pagerank":
-            self._kept[name] = log_pagerank(self.index.matrix("out"))
-            return self._kept[name] if nodes is None else self._kept[name][nodes]
+        """Return the columns of a block other than one of labels, [m, width]."""
+        if block.kind == "edges":
+            return edge_features(self.graph, schema.edge_columns, nodes)
         if block.kind == "degrees":
             everyone = np.arange(self.graph.n_nodes) if nodes is None else nodes
-            values: Features = log_degrees(self.index, width, everyone)
-        elif block.kind == "adjacency":
-            values = self._pattern(block.place, nodes)
-        else:
-            values = self.values(block, x, nodes, columns if block.numeric else None)
-        if keeps and nodes is None:
-            self._kept[name] = values
+            return log_degrees(self.index, schema.directed, everyone)
+        if block.kind == "pagerank":
+            return _take(self._pagerank, nodes)
+        if block.kind == "adjacency":
+            return self._step(block, nodes)
+        numeric = schema.numeric if block.numeric else None
+        name = block.name, numeric, key
+        if name in self._blocks:
+            return _take(self._blocks[name], nodes)
+        columns = None if numeric is None else list(map(schema.features.index, numeric))
+        values = self.values(block, x, nodes, columns)
+        if key is not None and nodes is None:
+            self._blocks[name] = values
         return values
+
+    @cached_property
+    def _pagerank(self) -> NDArray[np.float32]:
+        return log_pagerank(self.index.matrix("out"))
 
     def values(
         self,
         block: Block,
-        x: FeatureRows,
+        x: RowSource,
         nodes: Index | None = None,
         columns: list[int] | None = None,
     ) -> Features:
-        """Return the columns of a walk, [m, width]; no row of another node is computed.
+        """Return the reduction of some columns of x over a block's walks, [m, width].
 
-        Parameters
-        ----------
-        block
-            Of kind "ego" or "features".
-        x
-            As of `table`.
-        nodes
-            Whose rows; default all.
-        columns
-            Which columns of `x`; default all.
+        No row of another node than `nodes` is computed.
         """
         if not block.steps:
             rows: Features = x[slice(None) if nodes is None else nodes]
             rows = np.array(rows) if isinstance(rows, np.memmap) else rows
             return rows if columns is None else rows[:, columns]
-        matrix = self._step(block, nodes)
-        members = None
-        if nodes is not None:
-            matrix, members = compact(matrix)
+        matrix, members = self._step(block, nodes), None
+        if nodes is not None:  # leave out the columns that are empty
+            members = distinct(matrix.indices, matrix.shape[1])
+            matrix = CSR(matrix[:, members])
         inner = self.values(block.after_first_step, x, members, columns)
         return reduce_rows(matrix, inner, block.reduce)
 
-    def label_counter(self, block: Block, nodes: Index | None = None) -> LabelCounter:
-        """Return what counts labels in a neighborhood of some nodes, or of all."""
-        rows = np.arange(self.graph.n_nodes) if nodes is None else nodes
-        first = self._pattern(block.steps[0], nodes)
-        returning = np.zeros(len(rows))
-        near, members = compact(first)
-        steps = [near]
+    def label_shares(
+        self, block: Block, labels: RowSource, nodes: Index | None = None
+    ) -> NDArray[np.float32]:
+        """Return shares of the labels and log(1 + their number), [m, C + 1].
+
+        A node's own label is never counted: walks that return to it are subtracted.
+        Counts are whole numbers in float64, so that nothing is left of it by rounding.
+
+        Parameters
+        ----------
+        labels
+            One-hot labels, [n, C], in float64; zero where unknown.
+        """
+        counts = self.values(block, labels, nodes)
         if len(block.steps) == 2:
-            back = self._pattern(_REVERSED[block.steps[1]], nodes)
-            returning = np.asarray(first.multiply(back).sum(axis=1), dtype=np.float64)
-            second, members = compact(self._pattern(block.steps[1], members))
-            steps.append(second)
-        exact = tuple(CSR(step.astype(np.float64)) for step in steps)
-        return LabelCounter(exact, members, returning.reshape(-1), rows)
+            first = self._step(block, nodes)
+            back = self._step(replace(block, steps=(REVERSED[block.steps[1]],)), nodes)
+            returning = first.multiply(back).sum(axis=1, dtype=np.float64)
+            own = labels[slice(None) if nodes is None else nodes]
+            counts = counts - returning.reshape(-1, 1) * own
+        total = np.asarray(counts.sum(axis=1)).reshape(-1, 1)
+        shares = counts / np.maximum(total, 1)
+        return np.hstack([shares, np.log1p(total)]).astype(np.float32)
 
     def members(
         self, block: str, node: int
@@ -314,91 +287,69 @@ class FeatureBuilder:
         Of labels it is the number of walks to each node but the node itself. None for a
         block that is no such sum.
         """
-        walk = Block.parse(block)
-        assert walk is not None
-        nodes, weights = np.array([node]), np.ones(1)
-        if walk.kind not in ("ego", "features", "labels"):
+        walk = BLOCKS[block]
+        if walk.kind not in ("ego", "features", "labels") or walk.reduce in EXTREMES:
             return None
-        if walk.reduce in ("max", "min", "std"):
-            return None
-        labels = walk.kind == "labels"
-        while walk.steps:
-            if labels:
-                rows = self._pattern(walk.steps[0], nodes)
-            else:
-                rows = self._step(walk, nodes)
-                rows = row_normalized(rows) if walk.reduce == "mean" else rows
-            total = CSR(sp.csr_array(weights[None, :]) @ rows.astype(np.float64))
-            total.sort_indices()
-            nodes, weights = total.indices.astype(np.int64), total.data
-            walk = walk.after_first_step
-        self._some.clear()
-        if labels:
-            return nodes[nodes != node], weights[nodes != node]
-        return nodes, weights
+        identity = sp.eye_array(self.graph.n_nodes, format="csr")
+        row = CSR(self.values(walk, identity, np.array([node])))
+        row.sort_indices()
+        other = row.indices != node if walk.kind == "labels" else slice(None)
+        return row.indices[other].astype(np.int64), row.data[other].astype(np.float64)
 
     # --------------------------------------------------------------------------- steps
 
     def _step(self, block: Block, nodes: Index | None) -> CSR:
-        """Return the matrix of a walk's first step, [m, n], with edge weights."""
-        name, graph = block.steps[0], self.graph
-        if block.reduce in ("max", "min"):
-            return self._pattern(name, nodes)
-        if block.reduce in ("power", "loops"):
-            return self._sym_rows(nodes, self_loops=block.reduce == "loops")
-        weights = {"ring1": graph.weights, "out": graph.directed_weights}.get(name)
-        if name == "in" and graph.directed_weights is not None:
-            weights = self._weights_in
-        if weights is None:
-            return self._pattern(name, nodes)
-        return weights if nodes is None else CSR(weights[nodes])
+        """Return the matrix of a walk's first step, [m, n]; all rows are kept.
 
-    @cached_property
-    def _weights_in(self) -> CSR:
-        assert self.graph.directed_weights is not None
-        transposed = CSR(self.graph.directed_weights.T)
-        transposed.sort_indices()
-        return transposed
+        It has the weights of the edges, except for labels, maxima and minima.
+        """
+        name = block.steps[0]
+        if name in RINGS[1:]:
+            return self._ring(name, nodes)
+        if block.reduce in POWERS:
+            name = block.reduce
+        weighted = self.graph.edge_weight is not None and block.kind == "features"
+        key = name, weighted and block.reduce not in ("max", "min")
+        if key not in self._matrices:
+            self._matrices[key] = self._matrix(*key)
+        return _take(self._matrices[key], nodes)
 
-    def _pattern(self, name: str, nodes: Index | None) -> CSR:
-        """Return who is in a ring, or one step away, [m, n]; ones unless sampled."""
-        if name not in RINGS[1:]:
-            matrix = self.index.matrix("ring" if name == "ring1" else name)
-            return matrix if nodes is None else CSR(matrix[nodes])
-        if name in self._patterns:
-            whole = self._patterns[name]
-            return whole if nodes is None else CSR(whole[nodes])
-        if nodes is None:
+    def _matrix(self, name: str, weighted: bool) -> CSR:
+        graph = self.graph
+        if name in POWERS:
+            adj = graph.adj if graph.weights is None else graph.weights
+            return normalize(adj, self_loops=name == "loops")
+        if not weighted:
+            return self.index.matrix("ring" if name == "ring1" else name)
+        weights = graph.weights if name == "ring1" else graph.directed_weights
+        assert weights is not None
+        return CSR(weights.T).sorted_indices() if name == "in" else weights
+
+    def _ring(self, name: str, nodes: Index | None) -> CSR:
+        """Return who is in a ring beyond the first, [m, n]: ones unless sampled.
+
+        That of all nodes is kept, and of some nodes the last one, for another block.
+        """
+        if name in self._matrices:
+            return _take(self._matrices[name], nodes)
+        key = None if nodes is None else (name, nodes.tobytes())
+        last, ring = self._last_ring
+        if key is None or key != last:
             everyone = np.arange(self.graph.n_nodes)
-            self._patterns[name] = self._ring(name, everyone)
-            return self._patterns[name]
-        key = name, nodes.tobytes()
-        if key not in self._some:
-            self._some[key] = self._ring(name, nodes)
-        return self._some[key]
-
-    def _ring(self, name: str, nodes: Index) -> CSR:
-        options = {"max_neighbors": self.max_neighbors, "seed": self.seed}
-        return self.index.rows("ring", int(name[-1]), nodes, **options)[0]
-
-    def _sym_rows(self, nodes: Index | None, *, self_loops: bool) -> CSR:
-        """Return rows of D^-1/2 A D^-1/2, or of A + I so normalized, [m, n]."""
-        adj = self.graph.adj if self.graph.weights is None else self.graph.weights
-        n = self.graph.n_nodes
-        if self_loops not in self._scales:
-            weights = adj.sum(axis=1, dtype=np.float64) + self_loops
-            scale = np.zeros(n)
-            np.power(weights, -0.5, out=scale, where=weights > 0)
-            self._scales[self_loops] = scale
-        rows = adj if nodes is None else CSR(adj[nodes])
-        chosen = np.arange(n) if nodes is None else nodes
-        if self_loops:
-            m = len(chosen)
-            loops = CSR(
-                (np.ones(m, np.float32), chosen, np.arange(m + 1)), shape=(m, n)
+            sample = {"max_neighbors": self.max_neighbors, "seed": self.seed}
+            ring, _ = self.index.rows(
+                "ring", int(name[-1]), _take(everyone, nodes), **sample
             )
-            rows = CSR(rows + loops)
-        return sym_normalized(rows, self._scales[self_loops], chosen)
+        if key is None:
+            self._matrices[name] = ring
+        else:
+            self._last_ring = key, ring
+        return ring
+
+
+def _take(values: T, nodes: Index | None) -> T:
+    """Return the rows of some nodes; of all, the values as they are."""
+    return values if nodes is None else values[nodes]  # type: ignore[index]
 
 
 def _nodes_checksum(graph: Graph) -> str:

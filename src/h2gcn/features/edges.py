@@ -8,16 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h2gcn.exceptions import InputError
-from h2gcn.graph import EdgeColumns, Graph, edge_aggregates
-
-__all__ = ["edge_feature_names", "edge_features"]
+from h2gcn.graph import Graph, edge_aggregates
 
 Index = NDArray[np.int64]
 
 
-def edge_feature_names(columns: EdgeColumns, n_nodes: int) -> tuple[str, ...]:
+def edge_feature_names(graph: Graph) -> tuple[str, ...]:
     """Return the names of the columns of `edge_features`; no edge is aggregated."""
-    return _log_scaled(columns, n_nodes, np.zeros(0, dtype=np.int64))[0]
+    return tuple(_log_scaled(graph, np.zeros(0, dtype=np.int64)))
 
 
 def edge_features(
@@ -42,33 +40,28 @@ def edge_features(
             f"{len(names)} columns of them, such as {names[0]!r}",
             where=graph.name,
         )
-    distinct = None if nodes is None else np.unique(nodes).astype(np.int64)
-    known, values = _log_scaled(graph.edge_columns, graph.n_nodes, distinct)
-    column = {name: i for i, name in enumerate(known)}
-    missing = [n for n in names if n not in column and not n.startswith("share of")]
-    if missing:
-        raise InputError(
-            "the edges lack a column that the model was trained on, such as "
-            f"{missing[0]!r}",
-            where=graph.name,
-        )
-    result = np.zeros((len(values), len(names)), dtype=np.float32)
-    for i, name in enumerate(names):
-        if name in column:
-            result[:, i] = values[:, column[name]]
-    if nodes is None or distinct is None:
-        return result
-    return result[np.searchsorted(distinct, nodes)]
+    distinct, rows = None, np.arange(graph.n_nodes)
+    if nodes is not None:
+        distinct, rows = np.unique(nodes, return_inverse=True)
+    columns = _log_scaled(graph, distinct)
+    zero = np.zeros(len(rows) if distinct is None else len(distinct), np.float32)
+    for name in names:
+        if name not in columns and not name.startswith("share of"):
+            raise InputError(
+                f"the edges lack a column that the model was trained on, {name!r}",
+                where=graph.name,
+            )
+    return np.stack([columns.get(name, zero) for name in names], axis=1)[rows]
 
 
-def _log_scaled(
-    columns: EdgeColumns, n_nodes: int, nodes: Index | None
-) -> tuple[tuple[str, ...], NDArray[np.float32]]:
+def _log_scaled(graph: Graph, nodes: Index | None) -> dict[str, NDArray[np.float32]]:
     """Return `edge_aggregates`, means and extremes as sign(v) · log(1 + |v|)."""
-    names, values = edge_aggregates(columns, n_nodes, nodes)
-    raw = [name.startswith(("mean", "max", "min")) for name in names]
-    values[:, raw] = np.copysign(np.log1p(np.abs(values[:, raw])), values[:, raw])
-    scaled = [
-        f"{name} (signed log)" * r or name for name, r in zip(names, raw, strict=True)
-    ]
-    return tuple(scaled), values
+    assert graph.edge_columns is not None
+    names, values = edge_aggregates(graph.edge_columns, graph.n_nodes, nodes)
+    columns = {}
+    for name, column in zip(names, values.T, strict=True):
+        if name.startswith(("mean", "max", "min")):
+            column = np.copysign(np.log1p(np.abs(column)), column)  # noqa: PLW2901
+            name = f"{name} (signed log)"  # noqa: PLW2901
+        columns[name] = column
+    return columns

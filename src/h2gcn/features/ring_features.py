@@ -14,8 +14,6 @@ from h2gcn.exceptions import InputError
 from h2gcn.features.builder import FeatureBuilder
 from h2gcn.graph import CSR, Graph
 
-__all__ = ["RingFeatures"]
-
 
 class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Neighborhood columns of nodes, for any scikit-learn classifier.
@@ -73,7 +71,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("must be a Graph", param="graph", value=self.graph)
         nodes = self._node_numbers(X, reset=True)
         self.labels_ = np.full(self.graph.n_nodes, -1, dtype=np.int64)
-        schema = self._builder().schema(self.blocks, labels=y is not None)
+        self.schema_ = self._builder().schema(self.blocks, labels=y is not None)
         if y is not None:
             labels = np.asarray(y)
             if labels.shape != nodes.shape:
@@ -81,13 +79,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                     f"must be one label for each of {len(nodes)} nodes", param="y"
                 )
             self.classes_, self.labels_[nodes] = np.unique(labels, return_inverse=True)
-            schema = replace(schema, classes=tuple(map(str, self.classes_)))
-            widths = [
-                schema.expected_width(block) if block.kind == "labels" else width
-                for block, width in schema.parsed()
-            ]
-            schema = replace(schema, widths=tuple(widths))
-        self.schema_ = schema
+            self.schema_ = replace(self.schema_, classes=tuple(map(str, self.classes_)))
         return self
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32] | CSR:
@@ -107,19 +99,27 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self.schema_.column_names(self.graph.node_ids.tolist()), dtype=object
         )
 
-    def _builder(self) -> FeatureBuilder:
-        seed = self.random_state
-        return FeatureBuilder(self.graph, None, self.max_neighbors, seed)
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags: X is one column of node numbers, the output float32."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
 
-    def _node_numbers(self, X: ArrayLike, *, reset: bool) -> NDArray[np.int64]:
-        column = validate_data(self, X, reset=reset, ensure_2d=False, dtype=None)
+    def _builder(self) -> FeatureBuilder:
+        return FeatureBuilder(self.graph, self.max_neighbors, self.random_state)
+
+    def _node_numbers(self, X: Any, *, reset: bool) -> NDArray[np.int64]:
+        column = X if np.ndim(X) != 1 else np.reshape(X, (-1, 1))
+        values = validate_data(self, column, reset=reset, dtype=None)
         rule = f"must be node numbers from 0 to {self.graph.n_nodes - 1}, [m] or [m, 1]"
-        if column.ndim != 1 and column.shape[1:] != (1,):
-            raise InputError(rule, param="X", value=column.shape)
-        given = column.reshape(-1)
-        if given.dtype.kind not in "iuf" or (given % 1 != 0).any():
-            raise InputError(rule, param="X", value=given)
-        outside = given[(given < 0) | (given >= self.graph.n_nodes)]
+        if values.shape[1] != 1:
+            raise InputError(rule, param="X", value=values.shape)
+        if values.dtype.kind not in "iuf" or (values % 1 != 0).any():
+            raise InputError(rule, param="X", value=values)
+        outside = values[(values < 0) | (values >= self.graph.n_nodes)]
         if outside.size:
             raise InputError(rule, param="X", value=outside[0].item())
-        return np.asarray(given, dtype=np.int64)
+        return np.asarray(values, dtype=np.int64).reshape(-1)

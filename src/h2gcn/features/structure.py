@@ -8,17 +8,15 @@ from numpy.typing import NDArray
 from h2gcn.graph import CSR
 from h2gcn.rings import NeighborIndex
 
-__all__ = ["log_degrees", "log_pagerank"]
-
 DAMPING = 0.85
 ITERATIONS = 30
 
 
 def log_degrees(
-    index: NeighborIndex, width: int, nodes: NDArray[np.int64]
+    index: NeighborIndex, directed: bool, nodes: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Return log(1 + size) of ring 1 and ring 2, with 4 columns also of out and in."""
-    places = (("ring", 1), ("ring", 2), ("out", 1), ("in", 1))[:width]
+    """Return log(1 + size) of ring 1 and ring 2, if directed also of out and in."""
+    places = [("ring", 1), ("ring", 2)] + directed * [("out", 1), ("in", 1)]
     sizes = [index.sizes(*place, nodes)[nodes].astype(np.int64) for place in places]
     return np.log1p(np.stack(sizes, axis=1)).astype(np.float32)
 

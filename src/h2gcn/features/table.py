@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,70 +16,34 @@ from h2gcn import sparse
 from h2gcn.graph import CSR, Features
 from h2gcn.sparse import Operator
 
-__all__ = ["FeatureTable", "Input", "LabelCounter", "LazyTable"]
-
 Index = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class LabelCounter:
-    """Counts labels around some nodes; a node's own label is never counted.
+class RowSource(Protocol):
+    """A row for each node: an array, CSR, or rows made on demand."""
 
-    Parameters
-    ----------
-    steps
-        One or two matrices in float64 whose product counts the walks from each of m
-        nodes to each of `members`.
-    members
-        Where the walks end, [k].
-    returning
-        How many walks of each node lead back to itself, [m].
-    nodes
-        The m nodes.
-    """
+    def __getitem__(self, index: Any, /) -> Any:
+        """Return the rows of some nodes."""
+        ...
 
-    steps: tuple[CSR, ...]
-    members: Index
-    returning: NDArray[np.float64]
-    nodes: Index
 
-    def shares(self, labels: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Return shares of the labels and log(1 + their number), [m, C + 1].
-
-        Walks that return to the node are subtracted. Counts are whole numbers in
-        float64, so that nothing is left of the node's own label.
-
-        Parameters
-        ----------
-        labels
-            One-hot labels, [n, C], or any that indexes like it; zero where unknown.
-        """
-        counts = labels[self.members]
-        for step in reversed(self.steps):
-            counts = step @ counts
-        counts = counts - self.returning[:, None] * labels[self.nodes]
-        total = counts.sum(axis=1, keepdims=True)
-        shares = counts / np.maximum(total, 1)
-        return np.hstack([shares, np.log1p(total)]).astype(np.float32)
+LabelCounter = Callable[[RowSource], NDArray[np.float32]]
+"""Returns a block of labels, given one-hot labels in float64, [n, C]."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """The rows of all nodes, or of some.
+    """The rows of all nodes, or of some: blocks of columns, sparse where most are zero.
 
     Parameters
     ----------
-    blocks
-        Columns of each block, [m, width]: tensors, or operators where most are zero.
     labels
         The known labels, one-hot, [n, C]; no rows in a table of some nodes.
     counters
         How blocks of labels are counted, for models that count others than `labels`.
     nodes
-        The nodes that have a row, ascending, if `rows` takes node numbers of the graph
-        and not all have one; else None.
-    n_nodes
-        Number of nodes of the graph; needed with `nodes`.
+        The nodes that have a row, ascending, if `rows` takes node numbers of a graph of
+        `n_nodes` nodes and not all have one; else None.
     """
 
     blocks: Mapping[str, Tensor | Operator]
@@ -88,7 +52,7 @@ class FeatureTable:
     nodes: Index | None = None
     n_nodes: int = 0
 
-    @cached_property
+    @property
     def shape(self) -> tuple[int, int]:
         """Number of nodes and columns."""
         blocks = list(self.blocks.values())
@@ -124,7 +88,7 @@ class FeatureTable:
         """Return the table with blocks of other labels, [n, C], also soft ones."""
         rows = labels.cpu().double().numpy()
         counted = {
-            name: torch.from_numpy(counter.shares(rows)).to(self.device)
+            name: torch.from_numpy(counter(rows)).to(self.device)
             for name, counter in self.counters.items()
         }
         return replace(self, blocks={**self.blocks, **counted})
@@ -144,51 +108,18 @@ class FeatureTable:
 
     def matrix(self) -> NDArray[np.float32] | CSR:
         """Return all columns side by side, [m, width], CSR where that is smaller."""
-        blocks = list(self.blocks.values())
-        if 2 * self.entries >= sum(b.shape[0] * b.shape[1] for b in blocks):
+        parts = list(self.arrays().values())
+        if 2 * self.entries >= sum(part.shape[0] * part.shape[1] for part in parts):
             return self.dense()
-        parts = [CSR(array) for array in self.arrays().values()]
-        return CSR(sp.hstack(parts, format="csr", dtype=np.float32))
+        return CSR(sp.hstack(list(map(CSR, parts)), format="csr", dtype=np.float32))
 
 
 @dataclass(eq=False)
 class LazyTable:
-    """A table whose rows are computed when they are needed.
+    """A table of all nodes whose `rows` are computed when they are needed."""
 
-    Parameters
-    ----------
-    build
-        Returns the table of some nodes.
-    shape
-        Number of nodes of the graph and of columns.
-    wanted
-        The nodes, ascending, that have more than block `ego`; the others have zeros
-        there. For models that read the rest of a row for these nodes alone; None is
-        all.
-    """
-
-    build: Callable[[Index, tuple[str, ...] | None], FeatureTable]
+    rows: Callable[[Index], FeatureTable]
     shape: tuple[int, int]
-    wanted: Index | None = None
-
-    def rows(self, index: Index) -> FeatureTable:
-        """Return the rows of some nodes, each once and ascending."""
-        if self.wanted is None:
-            return self.build(index, None)
-        among = np.intersect1d(index, self.wanted)
-        full, ego = self.build(among, None), self.build(index, ("ego",))
-        at = torch.from_numpy(np.searchsorted(index, among))
-        blocks: dict[str, Tensor | Operator] = {}
-        for name, block in full.blocks.items():
-            if name in ego.blocks:
-                blocks[name] = ego.blocks[name]
-                continue
-            if isinstance(block, Operator):
-                block = torch.from_numpy(block.scipy.toarray())  # noqa: PLW2901
-            rows = torch.zeros(len(index), block.shape[1], device=block.device)
-            rows[at.to(block.device)] = block
-            blocks[name] = rows
-        return FeatureTable(blocks)
 
 
 Input = sparse.Input | FeatureTable

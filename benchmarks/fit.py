@@ -44,7 +44,7 @@ from h2gcn import Graph, NodeClassifier, load_dataset
 from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.experiments import find_preset
 from h2gcn.models import H2GCN, build_model
-from h2gcn.rings import normalize
+from h2gcn.rings import RowRule, build_matrices
 from rings import product_and_subtract
 
 IMPORT_TIMES = 1.5
@@ -166,7 +166,8 @@ def literal_fit(graph: Graph, model: str, setting: dict[str, Any]) -> float:
     train, val = (torch.from_numpy(part) for part in (split.train, split.val))
     scaling = setting.get("scaling", "auto")
     x = to_torch(fit_scaler(scaling, graph.x, split.train)(graph.x))
-    rings = [normalize(ring) for ring in (graph.adj, product_and_subtract(graph.adj))]
+    rings = [graph.adj, product_and_subtract(graph.adj)]
+    rings = [build_matrices([RowRule()], ring)[0] for ring in rings]
     given = {key: setting[key] for key in ("dropout", "activation")}
     torch.manual_seed(0)
     weights = build_model(model, graph.n_features, graph.n_classes, given)

@@ -48,13 +48,21 @@ def test_a_fit_with_a_checkpoint_plans_once(
     assert calls == ["plan_rings", "forecast_rings", "build_rings"]
 
 
-@pytest.mark.parametrize("model", ["gcn", "mlp", "linbp"])
+@each(
+    ("model", "expected"),
+    [
+        ("gcn", ["plan_rings", "build_rings"]),
+        ("mlp", ["plan_rings", "build_rings"]),
+        ("linbp", ["check_memory"]),
+    ],
+)
 def test_a_model_without_rings_is_checked_once(
-    small_graph: Graph, tmp_path: Path, calls: list[str], model: str
+    small_graph: Graph, tmp_path: Path, calls: list[str], model: str, expected: Any
 ) -> None:
+    calls.clear()
     clf = NodeClassifier(model, epochs=2, random_state=0)
-    clf.fit(small_graph, checkpoint=tmp_path / "c")
-    assert calls == ["check_memory"]
+    clf.fit(small_graph, checkpoint=tmp_path / model)
+    assert calls == expected
 
 
 @each(
@@ -62,9 +70,9 @@ def test_a_model_without_rings_is_checked_once(
     [
         ("mlp", {}, ()),
         ("gcn", {}, (120,)),
-        ("gcn", {"directed": True}, (120,)),
         ("dir-gnn", {}, (60, 60)),
         ("gam", {}, (120, 120)),
+        ("h2gcn-ns0", {}, (120, 180)),
         ("gdc", {}, (900,)),
         ("gdc", {"top": 5}, (150,)),
     ],
@@ -77,14 +85,19 @@ def test_every_operator_is_forecast(
     entries: tuple[object, ...],
 ) -> None:
     graph = replace(small_graph, directed=one_way(small_graph.adj, 0))
-    asked: list[tuple[int, ...]] = []
-    monkeypatch.setattr(
-        operators, "check_memory", lambda _, sizes, *__, **___: asked.append(sizes)
-    )
-    plan = plan_operators(graph, model, CPU, given=options)
-    assert asked == [entries]
-    made = build_operators(plan)
-    assert tuple(op.scipy.nnz for op in made) == asked[0] or model in ("gcn", "gam")
+    asked, training_bytes = [], ring_plan.training_bytes
+
+    def spy(n: int, rules: Any, sizes: Any, *args: Any, **more: Any) -> int:
+        asked.append((rules, tuple(sizes)))
+        return training_bytes(n, rules, sizes, *args, **more)
+
+    monkeypatch.setattr(ring_plan, "training_bytes", spy)
+    made = build_operators(plan_operators(graph, model, CPU, given=options))
+    rules, sizes = asked[-1]
+    assert sizes == entries
+    loops = [graph.n_nodes * rule.self_loops for rule in rules]
+    stored = [size + more for size, more in zip(sizes, loops, strict=True)]
+    assert [op.scipy.nnz for op in made] == stored
 
 
 def test_options_of_operators_by_value(small_graph: Graph) -> None:
@@ -111,10 +124,10 @@ def test_what_is_in_memory_is_not_planned_again(
 
 def test_a_plan_builds_what_it_says(small_graph: Graph) -> None:
     plan = plan_operators(small_graph, "h2gcn-1", CPU)
-    assert (plan.storage, plan.ready) == ("memory", None)
+    assert (plan.on_demand, plan.ready) == (False, None)
     made = build_operators(plan)
     again = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(limit=1e9))
     assert again.ready is made
     assert build_operators(again) is made
     other = plan_operators(small_graph, "h2gcn-1", CPU, RingOptions(max_neighbors=2))
-    assert (other.storage, other.ready) == ("capped", None)
+    assert other.ready is None

@@ -35,8 +35,7 @@ not_converged = pytest.mark.filterwarnings(
 
 def operators_of(adj: sp.csr_array) -> tuple[Operator, ...]:
     return tuple(
-        Operator(a, symmetric=True)
-        for a in build_matrices([RowRule(scale="none")], adj)
+        Operator(a, symmetric=True) for a in build_matrices([RowRule(norm="none")], adj)
     )
 
 

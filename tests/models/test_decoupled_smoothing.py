@@ -41,8 +41,7 @@ def random_adjacency(n: int, seed: int, *, weighted: bool = False) -> sp.csr_arr
 
 def spreading(adj: sp.csr_array) -> tuple[Operator, ...]:
     return tuple(
-        Operator(a, symmetric=True)
-        for a in build_matrices([RowRule(scale="none")], adj)
+        Operator(a, symmetric=True) for a in build_matrices([RowRule(norm="none")], adj)
     )
 
 

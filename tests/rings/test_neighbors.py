@@ -4,23 +4,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-import torch
 from scipy.sparse.csgraph import shortest_path
 
 from h2gcn import Graph
 from h2gcn.io import adjacency_from_edges
 from h2gcn.rings import (
-    ComputedOperator,
     NeighborIndex,
-    RowRule,
-    distinct,
-    exact_rings,
     neighbors,
-    normalize,
 )
 from support.cases import each
-from support.graphs import adjacency, random_adjacency
 
 
 def random_graph(seed: int, n: int = 30) -> Graph:
@@ -101,90 +93,3 @@ def test_a_row_costs_its_walks_and_one() -> None:
     assert index.cost("ring", 2, np.array([0])) == 1 + 3
     assert index.cost("ring", 2, None) == 4 + 9 + 3
     assert index.cost("ring", 1, None) == 4 + 6
-
-
-@each("count", [0, 1, 5, 400])
-def test_distinct_nodes_are_ascending(count: int) -> None:
-    nodes = np.random.default_rng(0).integers(300, size=count)
-    assert distinct(nodes, 300).tolist() == sorted(set(nodes.tolist()))
-    assert distinct(nodes.astype(np.int32), 300).dtype == np.int64
-
-
-# ------------------------------------------------------------------ computed operators
-
-
-def exact(adj: sp.csr_array, hop: int, *, self_loops: bool) -> np.ndarray:
-    return normalize(exact_rings(adj, hops=hop)[-1], self_loops=self_loops).toarray()
-
-
-@each("self_loops", [False, True])
-@each("hop", [1, 2, 3])
-def test_products_and_gradients_are_those_of_the_exact_ring(
-    hop: int, self_loops: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(neighbors, "BLOCK_ENTRIES", 7)  # several blocks
-    rule = RowRule(hop=hop, self_loops=self_loops)
-    for seed in range(6):
-        adj = random_adjacency(seed)
-        ring = ComputedOperator(NeighborIndex(adj), rule)
-        matrix = torch.from_numpy(exact(adj, hop, self_loops=self_loops))
-        order = np.random.default_rng(seed).permutation(len(matrix))
-        for nodes in (order[: 1 + len(order) // 4], np.arange(len(order))):
-            some, dense = ring.rows(nodes), matrix[nodes]
-            assert some.shape == tuple(dense.shape)
-            b = torch.randn(len(matrix), 3, requires_grad=True)
-            weight = torch.randn(len(nodes), 3)
-            (expected,) = torch.autograd.grad(((dense @ b) * weight).sum(), b)
-            (gradient,) = torch.autograd.grad(((some @ b) * weight).sum(), b)
-            torch.testing.assert_close(some @ b, dense @ b, rtol=1e-5, atol=1e-6)
-            torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_scales_signs_and_directions_of_rows() -> None:
-    graph, nodes = random_graph(3), np.array([4, 0, 2, 2])
-    index = NeighborIndex(graph.adj, graph.directed)
-    for (direction, hop), loops in product(ALL_RINGS, (False, True)):
-        ones = (distances(graph, direction) == hop) + loops * np.eye(30)
-        sums = np.maximum(ones.sum(axis=1, keepdims=True), 1)
-        both = normalize(sp.csr_array(ones.astype(np.float32))).toarray()
-        for scale, dense in {"none": ones, "rows": ones / sums, "both": both}.items():
-            rule = RowRule(direction, hop, scale, loops, sign=-2.0)
-            rows = ComputedOperator(index, rule).take(nodes)
-            np.testing.assert_allclose(rows.toarray(), -2 * dense[nodes], rtol=1e-6)
-
-
-def test_rows_of_rows_and_no_rows() -> None:
-    adj = random_adjacency(11)
-    ring = ComputedOperator(NeighborIndex(adj), RowRule(hop=2))
-    again = ring.rows(np.array([4, 0, 2, 2])).take(np.array([1, 3]))
-    whole = exact(adj, 2, self_loops=False)
-    np.testing.assert_allclose(again.toarray(), whole[[0, 2]], rtol=1e-6)
-    assert ring.take(np.zeros(0, dtype=np.int64)).shape == (0, adj.shape[0])
-
-
-def test_a_product_holds_no_more_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbors, "BLOCK_ENTRIES", 40)
-    adj, taken = adjacency(21, [(0, v) for v in range(1, 21)]), []
-
-    class Spy(ComputedOperator):
-        def take(self, index):  # type: ignore[no-untyped-def]
-            rows = super().take(index)
-            taken.append(rows.nnz)
-            return rows
-
-    dense = torch.randn(21, 2, requires_grad=True)
-    (Spy(NeighborIndex(adj), RowRule(hop=2)) @ dense).sum().backward()
-    assert len(taken) > 10
-    assert max(taken) <= 40 + 19
-
-
-def test_rows_that_are_not_needed_are_not_even_counted() -> None:
-    """Two components: a batch of one does not look at the other."""
-    path = [(v, v + 1) for v in range(9)]
-    adj = adjacency(20, [*path, *((u + 10, v + 10) for u, v in path)])
-    index = NeighborIndex(adj)
-    few = ComputedOperator(index, RowRule(hop=2)).rows(np.array([0, 1]))
-    dense = torch.randn(20, 2, requires_grad=True)
-    (few @ dense).sum().backward()
-    known = index.sizes("ring", 2, np.zeros(0, dtype=np.int64))
-    assert np.flatnonzero(known >= 0).tolist() == [0, 1, 2, 3]

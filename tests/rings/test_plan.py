@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ import torch
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.estimator import build_operators, plan_operators
 from h2gcn.exceptions import H2GCNWarning
-from h2gcn.graph import Graph
 from h2gcn.rings import (
     ComputedOperator,
     MemoryLimitError,
+    NeighborIndex,
     RingForecast,
     RingOptions,
     RowRule,
@@ -29,11 +28,11 @@ from h2gcn.rings import (
     check_memory,
     exact_rings,
     forecast_rings,
-    neighbors,
-    operator_bytes,
     plan,
     plan_rings,
+    rules,
     training_bytes,
+    usual_bytes,
 )
 from h2gcn.sparse import Operator
 from support.cases import each
@@ -42,41 +41,44 @@ from support.memory import rings_too_large
 from support.refusals import only, refused
 
 N = 1001
-STAR = adjacency(N, [(0, v) for v in range(1, N)])
-NEAR, FAR = [2000], [1000 * 999]
-"""Entries of the star's rings."""
-WORK = Workload(width=1, n_train=600, n_val=200)
-CPU = torch.device("cpu")
+STAR = NeighborIndex(adjacency(N, [(0, v) for v in range(1, N)]))
+RINGS, ENTRIES = (RowRule(hop=1), RowRule(hop=2)), (2000, 1000 * 999)
+WORK = Workload(n_train=600, n_val=200)
+PREDICTION = Workload()
 
 
-def needed(*, computed: bool = False, far: list[int] = FAR, **options: Any) -> int:
-    asked = RingOptions(**{"workload": WORK, **options})
-    return training_bytes(N, NEAR, far, asked, computed=computed)
+def needed(*, on_demand=False, chosen=RINGS, symmetric=True, **options):
+    entries = [ENTRIES[rule.hop - 1] for rule in chosen]
+    options = RingOptions(**{"workload": WORK, **options})
+    ways = {"on_demand": on_demand, "symmetric": symmetric}
+    return training_bytes(N, chosen, entries, options, **ways)
 
 
-def storage(**options: Any) -> str:
-    return plan_rings(
-        STAR, (1, 2), RingOptions(**{"workload": WORK, **options})
-    ).storage
+def planned(*, chosen=RINGS, **options):
+    return plan_rings(STAR, chosen, RingOptions(**{"workload": WORK, **options}))
 
 
-def refusal(**options: Any) -> MemoryLimitError:
+def refusal(**options):
     with pytest.raises(MemoryLimitError) as caught:
-        storage(**options)
+        planned(**options)
     assert "\n" not in str(caught.value)
     return caught.value
 
 
+def proposed(**options):
+    return [change for change, _ in refusal(**options).alternatives]
+
+
 @pytest.fixture(autouse=True)
-def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_blocks(monkeypatch):
     monkeypatch.setattr(plan, "BLOCK_ENTRIES", 100)
-    monkeypatch.setattr(neighbors, "BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(rules, "BLOCK_ENTRIES", 100)
 
 
 # --------------------------------------------------------------------------- forecasts
 
 
-def test_a_forecast_that_counts_every_row_is_exact() -> None:
+def test_a_forecast_that_counts_every_row_is_exact():
     for adj in (*NAMED.values(), *map(random_adjacency, range(10))):
         for hops in (1, 2, 3, 4):
             forecast = forecast_rings(adj, hops=hops, rows=max(adj.shape[0], 1))
@@ -84,7 +86,7 @@ def test_a_forecast_that_counts_every_row_is_exact() -> None:
             assert (forecast.entries, forecast.exact) == (entries, True)
 
 
-def test_a_forecast_from_a_sample_is_close() -> None:
+def test_a_forecast_from_a_sample_is_close():
     features = GaussianFeatures(n_features=1)
     graph = generate_graph(n_nodes=5000, edges_per_node=4, features=features, seed=3)
     forecast = forecast_rings(graph.adj, rows=256)
@@ -95,7 +97,7 @@ def test_a_forecast_from_a_sample_is_close() -> None:
     assert [type(number) for number in (*forecast.entries, forecast.bytes)] == [int] * 3
 
 
-def test_a_forecast_reads_as_a_sentence() -> None:
+def test_a_forecast_reads_as_a_sentence():
     counted = RingForecast((1_000, 2_000_000_000), 48_000_024_000, exact=True)
     assert str(counted) == "2,000,001,000 entries in the rings 1 to 2, 48.0 GB"
     sampled = RingForecast((1, 2), 72, exact=False)
@@ -103,7 +105,7 @@ def test_a_forecast_reads_as_a_sentence() -> None:
 
 
 @each("options", [{"hops": 0}, {"hops": 2.5}, {"rows": 0}])
-def test_forecast_names_the_bad_parameter(options: dict[str, int]) -> None:
+def test_forecast_names_the_bad_parameter(options):
     with refused(**only(options)):
         forecast_rings(NAMED["path"], **options)
 
@@ -126,39 +128,48 @@ def test_forecast_names_the_bad_parameter(options: dict[str, int]) -> None:
         ((2_000,), 1_000, None),  # no ring beyond the first
     ],
 )
-def test_the_rule_that_caps_rings(
-    entries: tuple[int, ...], n: int, k: int | None
-) -> None:
+def test_the_rule_that_caps_rings(entries, n, k):
     assert auto_max_neighbors(RingForecast(entries, 0, exact=False), n) == k
 
 
 # ------------------------------------------------------------------------------- bytes
 
 
-def test_an_entry_is_a_value_and_a_column() -> None:
-    assert operator_bytes(1000) == 8000
-    assert operator_bytes(1000, train=0.5) == 16_000  # with the transpose
-    assert operator_bytes(1000, train=0.9, val=0.05) == pytest.approx(22_800)
-    assert operator_bytes(1000, symmetric=False) == 16_000
-    assert operator_bytes(2**31) == 12 * 2**31
+def test_an_entry_is_a_value_and_a_column_in_each_copy():
+    entry, total, n_train = 1.2 * 8, sum(ENTRIES), WORK.n_train
+    for workload, copies in (
+        (PREDICTION, 1),
+        (Workload(n_train=N), 3),
+        (Workload(n_val=N), 2),
+        (WORK, 1 + 2 * n_train / N + 200 / N),
+    ):
+        assert needed(workload=workload) == round(entry * total * copies)
+    transposed = needed(symmetric=False) - needed()
+    assert transposed == pytest.approx(entry * total, abs=2)
+    loops = [replace(rule, self_loops=True) for rule in RINGS]
+    more = needed(chosen=loops, workload=PREDICTION) - needed(workload=PREDICTION)
+    assert more == pytest.approx(entry * 2 * N, abs=2)
+    usual = Workload(n_train=601, n_val=200)
+    assert usual_bytes(N, ENTRIES) == needed(workload=usual)
+    assert usual_bytes(N, ENTRIES, 4) < usual_bytes(N, ENTRIES) / 10
 
 
-def test_what_makes_a_training_larger() -> None:
+def test_what_makes_a_training_larger():
     base = needed()
-    assert base == pytest.approx(1.2 * 8 * (NEAR[0] + FAR[0]) * 2.4, rel=0.01)
-    more_rows = needed(workload=replace(WORK, n_train=950))
-    assert more_rows - base == pytest.approx(1.2 * 16 * FAR[0] * 0.35, rel=0.01)
-    work = replace(WORK, step=lambda nodes, targets: 1000 * nodes + targets)
-    assert needed(workload=work) - base == round(1.2 * (1000 * N + 600))
+    work = replace(WORK, step=lambda n, m, entries: 1000 * n + m + entries)
+    step = 1000 * N + 600 + sum(ENTRIES)
+    assert needed(workload=work) - base == pytest.approx(1.2 * step, abs=2)
     assert needed(workload=replace(WORK, features=10**6)) - base == 2.4 * 10**6
-    assert needed(workload=replace(WORK, entry=8)) > base + 8 * FAR[0]
     assert needed(max_neighbors=4) < base / 10
-    assert needed(computed=True) < base / 10
+    assert needed(on_demand=True) < base / 10
     # Of 8 nodes, one round takes 8 rows; two take those of all nodes around them.
     one, two = (
-        needed(batch_size=8, workload=replace(WORK, reach=reach)) for reach in (1, 2)
+        needed(batch_size=8, workload=replace(WORK, receptive_field=rounds))
+        for rounds in (1, 2)
     )
     assert one < base < two
+    whole = replace(WORK, receptive_field=None)
+    assert needed(batch_size=8, workload=whole) == base
 
 
 MEASURE = """
@@ -200,9 +211,7 @@ print(json.dumps([fit(model, 30_000, train) for train in (0.48, 0.9)]))
 @pytest.mark.slow
 @pytest.mark.xdist_group("memory")
 @pytest.mark.parametrize("model", ["h2gcn-1", "h2gcn-2", "h2gcn-ns0"])
-def test_the_forecast_is_about_what_a_training_takes(
-    model: str, tmp_path: Path
-) -> None:
+def test_the_forecast_is_about_what_a_training_takes(model, tmp_path):
     script, root = tmp_path / "measure.py", Path(__file__).parents[2]
     script.write_text(MEASURE)
     paths = [str(root / "benchmarks"), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -222,96 +231,82 @@ def test_the_forecast_is_about_what_a_training_takes(
 # ----------------------------------------------------------------------------- choices
 
 
-def test_memory_comes_first_then_rows_on_demand() -> None:
-    assert storage(limit=needed()) == "memory"
-    batches = {"batch_size": 8, "on_demand": True}
+def test_memory_comes_first_then_rows_on_demand():
+    assert not planned(limit=needed()).on_demand
     limit = needed(batch_size=8)
-    assert storage(limit=limit, **batches) == "memory"
-    assert storage(limit=limit - 1, **batches) == "on demand"
-    prediction = {"workload": Workload(width=1), "on_demand": True}
-    limit = needed(computed=True, workload=Workload(width=1))
-    assert storage(limit=limit, **prediction) == "on demand"
-
-
-def test_a_cap_is_a_cap() -> None:
+    assert not planned(batch_size=8, limit=limit).on_demand
+    assert planned(batch_size=8, limit=limit - 1).on_demand
+    limit = needed(on_demand=True, workload=PREDICTION)
+    assert planned(workload=PREDICTION, limit=limit).on_demand
+    # Neither every epoch on all nodes nor samples are computed on demand.
+    refusal(limit=needed() - 1)
     limit = needed(max_neighbors=4)
-    assert storage(limit=limit, max_neighbors=4) == "capped"
-    assert "the capped rings" in str(refusal(limit=limit - 1, max_neighbors=4))
+    assert not planned(max_neighbors=4, limit=limit).on_demand
+    words = str(refusal(max_neighbors=4, limit=limit - 1))
+    assert words.startswith("the capped rings will not fit in memory: ")
 
 
-@each("hops", [(), (1,)])
-def test_ring_1_is_the_graph_itself(hops: tuple[int, ...]) -> None:
-    limit = training_bytes(N, NEAR * len(hops), (), RingOptions(workload=WORK))
-    options = RingOptions(limit=limit, workload=WORK)
-    chosen = plan_rings(STAR, hops, options)
-    assert (chosen.storage, chosen.forecast) == ("memory", None)
-    with pytest.raises(MemoryLimitError):
-        plan_rings(STAR, hops, replace(options, limit=limit - 1))
+@each("chosen", [(), RINGS[:1], (RowRule("out", norm="row", self_loops=True),)])
+def test_ring_1_is_the_graph_itself(chosen):
+    limit = needed(chosen=chosen)
+    assert planned(chosen=chosen, limit=limit).forecast is None
+    words = str(refusal(chosen=chosen, limit=limit - 1))
+    assert words.startswith("the training will not fit in memory: ")
 
 
-def test_a_refusal_names_what_is_needed_what_is_free_and_what_would_fit() -> None:
+def test_a_refusal_names_what_is_needed_what_is_free_and_what_would_fit():
     limit = needed() - 1
     error = refusal(limit=limit)
     assert (error.needed, error.available) == (needed(), limit)
-    assert [change for change, _ in error.alternatives] == [
-        {"ring_cap": 64},
-        {"batch_size": 256},
-        {"model": "h2gcn-s1"},
-    ]
-    sizes = [size for _, size in error.alternatives]
-    assert sizes == [
-        needed(max_neighbors=64),
-        needed(batch_size=256),
-        needed(far=[]),
-    ]
+    assert error.alternatives == (
+        ({"ring_cap": 64}, needed(max_neighbors=64)),
+        ({"batch_size": 256}, needed(batch_size=256)),
+        ({"model": "h2gcn-s1"}, needed(chosen=RINGS[:1])),
+    )
     assert str(error) == (
-        "the rings will not fit in memory: the training takes 23.1 MB, with 1,001,000 "
-        "entries in the rings 1 to 2, but the limit is 23.1 MB; what fits: "
-        "ring_cap=64: 1.6 MB; batch_size=256: 20.7 MB; model='h2gcn-s1': 74.9 kB"
+        "the rings will not fit in memory: the training takes 23.0 MB, with 1,001,000 "
+        "entries in the rings 1 to 2, but the limit is 23.0 MB; what fits: "
+        "ring_cap=64: 1.5 MB; batch_size=256: 20.7 MB; model='h2gcn-s1': 46.1 kB"
     )
 
 
-def test_only_what_fits_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def proposed(**options: Any) -> list[Any]:
-        return [change for change, _ in refusal(**options).alternatives]
-
-    assert proposed(limit=needed(max_neighbors=16)) == [
-        {"ring_cap": 16},
-        {"model": "h2gcn-s1"},
-    ]
-    # Smaller than what was asked for.
+def test_only_what_fits_is_proposed(monkeypatch):
     limit = needed(max_neighbors=16)
+    assert proposed(limit=limit) == [{"ring_cap": 16}, {"model": "h2gcn-s1"}]
+    # Smaller than what was asked for.
     assert {"ring_cap": 16} in proposed(max_neighbors=100, limit=limit)
-    limit = needed(batch_size=64, computed=True)
-    assert {"batch_size": 64} in proposed(batch_size=900, on_demand=True, limit=limit)
+    limit = needed(batch_size=64, on_demand=True)
+    assert {"batch_size": 64} in proposed(batch_size=900, limit=limit)
     # Both together where neither is enough, and no batch if all nodes are needed.
-    work = replace(WORK, step=lambda _, targets: 10**5 * targets)
+    work = replace(WORK, step=lambda _, targets, __: 10**5 * targets)
     limit = needed(max_neighbors=64, batch_size=64, workload=work)
     both = {"ring_cap": 64, "batch_size": 64}
     assert both in proposed(max_neighbors=100, workload=work, limit=limit)
-    whole = replace(WORK, reach=None)
+    whole = replace(WORK, receptive_field=None)
     assert {"batch_size": 256} not in proposed(workload=whole, limit=needed() - 1)
-    # A prediction has no other rings, and no other model.
-    assert proposed(workload=Workload(width=1), on_demand=True, limit=1) == []
+    # A model without a far ring, and a prediction, have no other rings or model.
+    limit = needed(chosen=RINGS[:1], workload=work) - 1
+    assert proposed(chosen=RINGS[:1], workload=work, limit=limit) == [
+        {"batch_size": 256}
+    ]
+    assert proposed(chosen=RINGS[1:], limit=1) == [{"model": "h2gcn-s1"}]
+    assert proposed(workload=PREDICTION, limit=1) == []
     monkeypatch.setattr(plan, "available_memory", lambda: 5)
     assert str(refusal()).endswith("but 5 bytes are free; nothing fits")
 
 
-def test_a_model_without_rings_is_checked_too() -> None:
-    work = replace(WORK, step=lambda nodes, _: 10**4 * nodes)
-    limit = training_bytes(N, NEAR, (), RingOptions(workload=work))
-    check_memory(N, NEAR, RingOptions(limit=limit, workload=work))
-    with pytest.raises(MemoryLimitError) as caught:
-        check_memory(N, NEAR, RingOptions(limit=limit - 1, workload=work))
-    assert str(caught.value).startswith("the training will not fit in memory: ")
-    assert [change for change, _ in caught.value.alternatives] == [{"batch_size": 256}]
-    options = RingOptions(limit=limit, workload=work)
-    with pytest.raises(MemoryLimitError):
-        check_memory(N, NEAR, options, symmetric=False)
+def test_matrices_without_rules_are_checked_too():
+    limit = needed(chosen=RINGS[:1])
+    options = RingOptions(limit=limit, workload=WORK)
+    check_memory(N, ENTRIES[:1], options)
+    for fewer, symmetric in ((1, True), (0, False)):
+        smaller = replace(options, limit=limit - fewer)
+        with pytest.raises(MemoryLimitError):
+            check_memory(N, ENTRIES[:1], smaller, symmetric=symmetric)
 
 
-def test_nothing_is_built_before_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbors, "ring_rows", lambda *_, **__: pytest.fail("built"))
+def test_nothing_is_built_before_a_refusal(monkeypatch):
+    monkeypatch.setattr(RowRule, "rows", lambda *_, **__: pytest.fail("built"))
     assert refusal(limit=1).alternatives == ()
 
 
@@ -324,41 +319,48 @@ def test_nothing_is_built_before_a_refusal(monkeypatch: pytest.MonkeyPatch) -> N
     [
         ({}, Operator),
         ({"max_neighbors": 100}, Operator),
-        ({"limit": 1e9, "on_demand": True}, ComputedOperator),
+        ({"limit": 1e9}, ComputedOperator),
     ],
 )
 @pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
-def test_all_of_them_are_the_same_matrix(
-    options: dict[str, Any],
-    kind: type,
-    self_loops: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_all_of_them_are_the_same_matrix(options, kind, self_loops, monkeypatch):
     if "limit" in options:
         monkeypatch.setattr(plan, "training_bytes", rings_too_large)
     adj = random_adjacency(9)
-    chosen = plan_rings(adj, (1, 2), RingOptions(**options))
-    rings = build_rings(adj, chosen, self_loops=self_loops)
+    index = NeighborIndex(adj)
+    chosen = [RowRule(hop=hop, self_loops=self_loops) for hop in (1, 2)]
+    rings = build_rings(index, plan_rings(index, chosen, RingOptions(**options)))
     assert [type(ring) for ring in rings] == [Operator, kind]
     b = torch.randn(adj.shape[0], 3)
-    exact = build_matrices(
-        [RowRule(hop=hop, self_loops=self_loops) for hop in (1, 2)], adj
-    )
-    for ring, matrix in zip(rings, exact, strict=True):
+    for ring, matrix in zip(rings, build_matrices(chosen, adj), strict=True):
         expected = torch.from_numpy(matrix.toarray()) @ b
         torch.testing.assert_close(ring @ b, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_large_rings_and_rows_on_demand_are_announced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def build(**options: Any) -> None:
-        asked = RingOptions(**{"workload": WORK, **options})
-        build_rings(STAR, plan_rings(STAR, (1, 2), asked))
+def test_sampled_rings_are_not_symmetric():
+    (ring,) = build_rings(STAR, planned(chosen=RINGS[1:], max_neighbors=3))
+    dense = torch.from_numpy(ring.scipy.toarray())
+    torch.testing.assert_close(ring.T @ torch.ones(N, 1), dense.T.sum(1)[:, None])
 
-    batches = {"on_demand": True, "batch_size": 8}
+
+@pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
+def test_a_first_batch_does_not_count_the_whole_ring(monkeypatch):
+    monkeypatch.setattr(plan, "training_bytes", rings_too_large)
+    n = 3000
+    index = NeighborIndex(adjacency(n, [(v, v + 1) for v in range(n - 1)]))
+    options = RingOptions(limit=1e9, workload=WORK, batch_size=8)
+    (ring,) = build_rings(index, plan_rings(index, RINGS[1:], options))
+    ring.rows(np.arange(8)).take(np.arange(8))
+    known = index.sizes("ring", 2, np.zeros(0, dtype=np.int64))
+    assert np.flatnonzero(known >= 0).tolist() == list(range(10))
+
+
+def test_large_rings_and_rows_on_demand_are_announced(monkeypatch):
+    def build(**options):
+        build_rings(STAR, planned(**options))
+
     with pytest.warns(H2GCNWarning, match="rows are computed when they are needed"):
-        build(limit=needed(batch_size=8) - 1, **batches)
+        build(batch_size=8, limit=needed(batch_size=8) - 1)
     build()
     monkeypatch.setattr(plan, "LARGE_BYTES", 1e6)
     with pytest.warns(H2GCNWarning, match=r"1,001,000 entries.*; ring_cap=64 takes"):
@@ -366,10 +368,10 @@ def test_large_rings_and_rows_on_demand_are_announced(
     build(max_neighbors=4)  # no warning: this was asked for
 
 
-def test_operators_are_cached_by_what_was_asked(small_graph: Graph) -> None:
-    def operators(model: str = "h2gcn-1", **options: Any) -> tuple[Any, ...]:
-        asked = RingOptions(**options)
-        return build_operators(plan_operators(small_graph, model, CPU, asked))
+def test_operators_are_cached_by_what_was_asked(small_graph):
+    def operators(model="h2gcn-1", **options):
+        cpu, asked = torch.device("cpu"), RingOptions(**options)
+        return build_operators(plan_operators(small_graph, model, cpu, asked))
 
     first = operators(limit=1e12)
     # How much memory there is does not change what the rings are.

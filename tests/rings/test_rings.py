@@ -9,11 +9,16 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
-from h2gcn.graph import CSR
-from h2gcn.rings import exact_rings, iter_ring, normalize, ring_rows, ring_sizes, rings
-from h2gcn.rings.rings import narrow, row_blocks
+from h2gcn.rings import (
+    exact_rings,
+    iter_ring,
+    ring_rows,
+    ring_sizes,
+    rings,
+    row_blocks,
+)
 from support.cases import each
-from support.graphs import DIRECTED, NAMED, adjacency, one_way, random_adjacency
+from support.graphs import NAMED, adjacency, one_way, random_adjacency
 from support.refusals import refused
 
 HOPS = 4
@@ -118,17 +123,11 @@ def test_loops_zeros_weights_and_repeated_edges_of_the_input_do_not_count() -> N
     np.testing.assert_array_equal(ring.toarray(), [[0, 1], [1, 0]])
 
 
-def test_the_input_is_left_as_it_was() -> None:
+def test_the_input_is_left_as_it_was():
     adj = NAMED["triangle with tail"].copy()
-    for ring in exact_rings(adj, hops=2):
+    for ring in (*exact_rings(adj, hops=2), ring_rows(adj, 1)[0]):
         ring.data[:] = 5
-    normalize(adj).data[:] = 5
-    normalize(adj, self_loops=True).data[:] = 5
     assert np.array_equal(adj.toarray(), NAMED["triangle with tail"].toarray())
-    columns, starts = np.array([2, 1, 0, 0]), np.array([0, 2, 3, 4])
-    unsorted = CSR((np.ones(4, dtype=np.float32), columns, starts), shape=(3, 3))
-    normalize(unsorted)
-    assert unsorted.indices.tolist() == [2, 1, 0, 0]
 
 
 def test_arguments_out_of_range_are_refused() -> None:
@@ -231,74 +230,3 @@ def test_row_blocks_cover_the_rows_in_order(sizes: list[int], entries: int) -> N
     assert covered == list(range(len(sizes)))
     # A block exceeds what was asked for by no more than its last row.
     assert all(sum(sizes[a : b - 1]) <= entries for a, b in blocks if b - a > 1)
-
-
-def test_indices_are_narrow_if_they_fit() -> None:
-    indices = np.array([0, 5])
-    assert narrow(indices, 2**31 - 1).dtype == np.int32
-    assert narrow(indices, 2**31) is indices
-
-
-# ---------------------------------------------------------------------- normalization
-
-
-def dense_normalised(a: np.ndarray) -> np.ndarray:
-    """Return D_row^-1/2 A D_column^-1/2 entry by entry."""
-    rows, columns, result = a.sum(axis=1), a.sum(axis=0), np.zeros(a.shape)
-    for u, v in zip(*a.nonzero(), strict=True):
-        result[u, v] = a[u, v] / np.sqrt(rows[u] * columns[v])
-    return result
-
-
-@each("self_loops", [False, True])
-def test_entries_are_divided_by_the_roots_of_row_and_column_sums(
-    self_loops: bool,
-) -> None:
-    weighted = CSR(sp.random_array((6, 6), density=0.5, rng=1, format="csr"))
-    for adj in (*NAMED.values(), DIRECTED, weighted):
-        for matrix in (adj, *exact_rings(adj)):
-            result = normalize(CSR(matrix), self_loops=self_loops)
-            assert result.dtype == np.float32
-            dense = matrix.toarray() + self_loops * np.eye(adj.shape[0])
-            expected = dense_normalised(dense)
-            np.testing.assert_allclose(result.toarray(), expected, rtol=1e-6)
-            transposed = normalize(CSR(matrix.T), self_loops=self_loops)
-            np.testing.assert_allclose(transposed.toarray(), expected.T, rtol=1e-6)
-
-
-def test_normalise_by_hand() -> None:
-    half, root = 0.5, np.sqrt(0.5)
-    assert normalize(NAMED["star"]).toarray()[0].tolist() == [0, half, half, half, half]
-    np.testing.assert_allclose(
-        normalize(adjacency(3, [(0, 1), (1, 2)])).toarray(),
-        [[0, root, 0], [root, 0, root], [0, root, 0]],
-        rtol=1e-6,
-    )
-
-
-def test_empty_rows_stay_zero_and_self_loops_keep_themselves() -> None:
-    isolated = NAMED["isolated last node"]
-    assert normalize(isolated).toarray()[3].tolist() == [0, 0, 0, 0]
-    assert np.isfinite(normalize(isolated).data).all()
-    assert normalize(isolated, self_loops=True).toarray()[3].tolist() == [0, 0, 0, 1]
-    assert normalize(NAMED["no edges"]).nnz == 0
-
-
-@settings(max_examples=40, deadline=None)
-@given(adjacencies(), st.booleans())
-def test_a_normalized_ring_is_symmetric_with_spectrum_in_one(
-    adj: sp.csr_array, self_loops: bool
-) -> None:
-    dense = normalize(adj, self_loops=self_loops).toarray().astype(float)
-    np.testing.assert_array_equal(dense, dense.T)
-    assert np.abs(np.linalg.eigvalsh(dense)).max() <= 1 + 1e-6
-
-
-def test_threads_and_blocks_do_not_change_a_bit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ring = exact_rings(random_adjacency(3))[1]
-    alone = normalize(ring)
-    share_rows_among_threads(monkeypatch, 3)
-    monkeypatch.setattr(rings, "SCALED_ENTRIES", 5)
-    assert np.array_equal(normalize(ring).data, alone.data)

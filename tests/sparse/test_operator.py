@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from h2gcn.graph import CSR
-from h2gcn.rings import normalize
+from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator, to_tensor
 from support.cases import each
 from support.graphs import NAMED
@@ -37,12 +37,13 @@ def gradients(matrix: Operator | Tensor, dense: Tensor, outer: Tensor) -> Tensor
     return gradient
 
 
+(TAILED,) = build_matrices([RowRule()], NAMED["triangle with tail"])
 MATRICES = {
     "wide": (random_matrix(4, 7), False),
     "tall": (random_matrix(8, 5), False),
     "square": (random_matrix(6, 6), False),
-    "symmetric": (normalize(NAMED["triangle with tail"]), True),
-    "symmetric, unknown": (normalize(NAMED["triangle with tail"]), False),
+    "symmetric": (TAILED, True),
+    "symmetric, unknown": (TAILED, False),
     "empty": (sp.csr_array((4, 4), dtype=np.float32), True),
     "unsorted": (random_matrix(6, 7)[:, [6, 0, 5, 1, 4, 2, 3]], False),
 }
@@ -107,7 +108,7 @@ def test_a_dense_operand_may_be_a_view() -> None:
 
 
 def test_a_symmetric_operator_is_its_own_transpose() -> None:
-    matrix = normalize(NAMED["star"])
+    (matrix,) = build_matrices([RowRule()], NAMED["star"])
     symmetric = Operator(matrix, symmetric=True)
     assert symmetric.T is symmetric
     other = Operator(matrix)
@@ -131,7 +132,7 @@ def test_unsorted_and_double_precision_matrices_are_taken() -> None:
 
 @each("index", [[0], [3, 1], [2, 2, 0], []])
 def test_rows_are_an_operator_of_their_own(index: list[int]) -> None:
-    operator = Operator(normalize(NAMED["triangle with tail"]), symmetric=True)
+    operator = Operator(TAILED, symmetric=True)
     rows = operator.rows(np.array(index, dtype=np.int64))
     expected = dense_of(operator)[index]
     assert rows.shape == (len(index), 5)

@@ -9,8 +9,8 @@ __all__ = ["rings_too_large"]
 REAL = plan.training_bytes
 
 
-def rings_too_large(n: int, near: Any, far: Any, *args: Any, **options: Any) -> int:
+def rings_too_large(n: int, rules: Any, *args: Any, **options: Any) -> int:
     """Return what `training_bytes` does, but as if no far ring fitted in memory."""
-    if far and not options.get("computed"):
+    if any(rule.hop > 1 for rule in rules) and not options.get("on_demand"):
         return 2**60
-    return REAL(n, near, far, *args, **options)
+    return REAL(n, rules, *args, **options)

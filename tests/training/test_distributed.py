@@ -17,7 +17,7 @@ import torch.multiprocessing as mp
 from h2gcn.datasets import generate_graph
 from h2gcn.graph import CSR
 from h2gcn.models import H2GCN, find_model
-from h2gcn.rings import ComputedOperator, NeighborIndex, RowRule
+from h2gcn.rings import NeighborIndex, RowRule
 from h2gcn.sparse import Operator, Propagation, to_tensor
 from h2gcn.training import (
     RowParallelOperator,
@@ -67,10 +67,7 @@ def in_processes(
 
 def capped_ring() -> CSR:
     """Return a ring with at most five entries per row: it is not symmetric."""
-    rows = ComputedOperator(
-        NeighborIndex(GRAPH.adj), RowRule(hop=2), max_neighbors=5, seed=2
-    )
-    return rows.take(ALL)
+    return RowRule(hop=2).rows(NeighborIndex(GRAPH.adj), max_neighbors=5, seed=2)
 
 
 EXACT = find_model("h2gcn-1").build_matrices(GRAPH.adj)

@@ -419,8 +419,7 @@ def _needs(classifier: NodeClassifier, graph: Graph) -> tuple[int, int]:
         ):
             width += int(degree) + 1 if block.startswith("adjacency") else columns
         hops = 1 if schema is None else farthest_ring(schema.blocks)
-        if spec.rings:
-            hops = max(hops, *spec.fixed["hops"])
+        hops = max([hops, *(rule.hop for rule in spec.rules or ())])
         entries = graph.adj.nnz
         if hops > 1:
             cap = one.params_["ring_cap"]

@@ -23,15 +23,7 @@ from h2gcn.graph import (
     row_keys,
     row_slices,
 )
-from h2gcn.rings import (
-    CAPS,
-    TRAIN_FRACTION,
-    VAL_FRACTION,
-    RingForecast,
-    RingOptions,
-    Workload,
-    training_bytes,
-)
+from h2gcn.rings import CAPS, RingForecast, usual_bytes
 from h2gcn.sparse import available_memory, gigabytes
 
 __all__ = [
@@ -493,12 +485,8 @@ def _hubs(graph: Graph, forecast: RingForecast) -> str:
 
 def _remedy(graph: Graph, forecast: RingForecast) -> str:
     """Say which cap makes the rings small, or that they can be left out."""
-    n, (near, *far) = graph.n_nodes, forecast.entries
-    n_train, n_val = round(TRAIN_FRACTION * n), round(VAL_FRACTION * n)
-    workload = Workload(n_train=n_train, n_val=n_val)
     for cap in CAPS:
-        options = RingOptions(max_neighbors=cap, workload=workload)
-        needed = training_bytes(n, [near], far, options)
+        needed = usual_bytes(graph.n_nodes, forecast.entries, cap)
         if needed <= LESS * forecast.bytes:
             return (
                 f"With ring_cap={cap}, which samples {cap} entries per node, it takes "

@@ -77,6 +77,7 @@ from .parameters import (
     check_rings as check_rings,
     check_split as check_split,
     estimate_work as estimate_work,
+    fit_options as fit_options,
     input_width as input_width,
     resolve_cap as resolve_cap,
     resolve_device as resolve_device,

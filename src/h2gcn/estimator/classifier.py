@@ -82,8 +82,9 @@ from h2gcn.estimator.parameters import (
     check_fitted,
     check_params,
     check_rings,
-    estimate_work,
+    fit_options,
     input_width,
+    prediction_options,
     resolve_cap,
     resolve_device,
     resolve_params,
@@ -120,7 +121,6 @@ from h2gcn.features import TableSchema
 from h2gcn.graph import Graph, Split, check_is_graph, html_card
 from h2gcn.io import conform, prediction_table
 from h2gcn.models import find_model
-from h2gcn.rings import RingOptions
 from h2gcn.sparse import LinearMap
 from h2gcn.training import (
     MINUTES,
@@ -438,12 +438,7 @@ class NodeClassifier(Estimator):
             width = input_width(params, graph.n_features, graph.n_classes, schema)
             shape = width, graph.n_classes
             blank = blank_module(params, *shape)
-            rings = RingOptions.from_params(
-                params,
-                seed,
-                estimate_work(blank, graph, split),
-                on_demand=params["batch_size"] is not None,
-            )
+            rings = fit_options(params, seed, blank, graph, split)
             plan = None
             if not distributed:
                 plan = plan_operators(
@@ -970,7 +965,7 @@ class NodeClassifier(Estimator):
         device, model = self.device_, self.params_["model"]
         names = self.feature_names_in_
         small = is_small(graph)
-        rings = RingOptions.from_params(self.params_, self.seed_, on_demand=True)
+        rings = prediction_options(self.params_, self.seed_, self.module_)
         given = self.params_["options"]
         size = self.params_["batch_size"] if block_size is None else block_size
         spec = find_model(model).with_options(given)

@@ -38,12 +38,12 @@ from h2gcn.estimator.inputs import (
     match_labels,
 )
 from h2gcn.estimator.operators import build_operators, plan_operators
+from h2gcn.estimator.parameters import prediction_options
 from h2gcn.estimator.prediction import join_blocks, logits_in_blocks
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
 from h2gcn.features import FeatureTable, Input, block_group, describe_block
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import Contribution, Decomposition, find_model
-from h2gcn.rings import RingOptions
 from h2gcn.sparse import NO_GRAPH, LinearMap, MappedFeatures, Operator, Propagation
 from h2gcn.training import (
     NodeModule,
@@ -397,7 +397,7 @@ class Asked:
     def operators_of(self, graph: Graph) -> tuple[LinearMap, ...]:
         """Return the operators of this graph, or of one of the same nodes."""
         fitted = self.classifier
-        rings = RingOptions.from_params(fitted.params_, fitted.seed_, on_demand=True)
+        rings = prediction_options(fitted.params_, fitted.seed_, self.module)
         plan = plan_operators(
             graph,
             fitted.params_["model"],

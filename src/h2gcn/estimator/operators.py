@@ -28,15 +28,13 @@ from h2gcn.estimator.parameters import (
     CheckedFit,
     blank_module,
     estimate_work,
+    farthest_hop,
     spec_of,
 )
 from h2gcn.features import FeatureTable, LazyTable, TableSchema, walk_extent
 from h2gcn.graph import CSR, Graph
 from h2gcn.models import ModelSpec, find_model
 from h2gcn.rings import (
-    CAPPED,
-    IN_MEMORY,
-    SLACK,
     ComputedOperator,
     NeighborIndex,
     RingOptions,
@@ -44,8 +42,8 @@ from h2gcn.rings import (
     build_rings,
     check_memory,
     forecast_rings,
-    operator_bytes,
     plan_rings,
+    training_bytes,
 )
 from h2gcn.sparse import Operator, Propagation, StepCache
 from h2gcn.training import (
@@ -86,11 +84,8 @@ class OperatorPlan:
     ----------
     graph, spec, device, options
         What was asked for.
-    storage
-        "memory", "capped" or "on demand". Each sums in an order of its own, so that
-        the last bits differ.
     rings
-        Of a model that has rings, unless its operators are ready.
+        How operators are made of the rules of a model that has them.
     ready
         The operators, where they were built before and need no more memory.
     """
@@ -99,22 +94,27 @@ class OperatorPlan:
     spec: ModelSpec
     device: torch.device
     options: RingOptions
-    storage: str
     rings: RingPlan | None = None
     ready: tuple[AnyOperator, ...] | None = None
 
     @property
+    def on_demand(self) -> bool:
+        """Whether rows are computed when needed: their products sum in other orders."""
+        return self.rings is not None and self.rings.on_demand
+
+    @property
     def key(self) -> Key:
-        """What tells operators of one graph apart, beside the storage."""
+        """What tells operators of one graph apart, beside `on_demand`."""
         return self.spec, self.device, self.options
 
 
 Key = tuple[ModelSpec, torch.device, RingOptions]
 
-_REMEMBERED: WeakKeyDictionary[Graph, tuple[Key, str, tuple[AnyOperator, ...]]] = (
+_REMEMBERED: WeakKeyDictionary[Graph, tuple[Key, bool, tuple[AnyOperator, ...]]] = (
     WeakKeyDictionary()
 )
-"""Those built last, with their key and storage, for each graph that is still in use."""
+"""Those built last, for each graph that is still in use, with their key and whether
+their rows are computed on demand."""
 
 
 def plan_operators(
@@ -136,29 +136,24 @@ def plan_operators(
     device
         Where the operators shall live.
     options
-        What the operators may take, and the rings of a model that has them.
+        What the operators may take, and how rings are sampled.
     given
         The options of the model that are not its defaults.
     """
     spec = find_model(model).with_options(given)
-    asked = OperatorPlan(graph, spec, device, options, IN_MEMORY)
-    remembered = _REMEMBERED.get(graph)
-    if remembered is not None and remembered[0] == asked.key and options.limit is None:
-        _, storage, ready = remembered
-        if storage in (IN_MEMORY, CAPPED):  # what is in memory needs no more of it
-            return replace(asked, storage=storage, ready=ready)
-    planned, matrix = asked, spec.matrix_of(graph)
-    if spec.rings and not spec.directed:
-        known = _with_model(options, spec)
-        rings = plan_rings(matrix, spec.fixed["hops"], known)
-        planned = replace(asked, storage=rings.storage, rings=rings)
+    plan = OperatorPlan(graph, spec, device, options)
+    key, on_demand, ready = _REMEMBERED.get(graph, (None, False, None))
+    if key == plan.key and options.limit is None and not on_demand:
+        return replace(plan, ready=ready)  # they need no more memory
+    if spec.rules is None:
+        entries = spec.entries(spec.matrix_of(graph))
+        check_memory(graph.n_nodes, entries, options, symmetric=spec.symmetric)
     else:
-        entries = _entries(spec, matrix)
-        known = _with_model(options, spec) if spec.rings else options
-        check_memory(graph.n_nodes, entries, known, symmetric=spec.symmetric)
-    if remembered is not None and remembered[:2] == (planned.key, planned.storage):
-        return replace(planned, ready=remembered[2])
-    return planned
+        rings = plan_rings(NeighborIndex.from_graph(graph), spec.rules, options)
+        plan = replace(plan, rings=rings)
+    if (key, on_demand) == (plan.key, plan.on_demand):
+        return replace(plan, ready=ready)
+    return plan
 
 
 def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
@@ -169,25 +164,18 @@ def build_operators(plan: OperatorPlan) -> tuple[AnyOperator, ...]:
     """
     if plan.ready is not None:
         return plan.ready
-    graph, spec = plan.graph, plan.spec
-    matrix = spec.matrix_of(graph)
+    graph, spec, device = plan.graph, plan.spec, plan.device
     _REMEMBERED.pop(graph, None)  # not beside those that are made now
     operators: tuple[AnyOperator, ...]
     if plan.rings is not None:
-        self_loops = spec.fixed["self_loops"]
-        operators = build_rings(
-            matrix,
-            plan.rings,
-            self_loops=self_loops,
-            device=plan.device,
-            index=NeighborIndex.from_graph(graph) if matrix is graph.adj else None,
-        )
+        index = NeighborIndex.from_graph(graph)
+        operators = build_rings(index, plan.rings, device)
     else:
         operators = tuple(
-            Operator(made, symmetric=spec.symmetric, device=plan.device)
-            for made in spec.build_matrices(matrix)
+            Operator(matrix, symmetric=spec.symmetric, device=device)
+            for matrix in spec.build_matrices(spec.matrix_of(graph))
         )
-    _REMEMBERED[graph] = plan.key, plan.storage, operators
+    _REMEMBERED[graph] = plan.key, plan.on_demand, operators
     return operators
 
 
@@ -203,28 +191,8 @@ def remembered_operators(
     spec
         The model with its options.
     """
-    remembered = _REMEMBERED.get(graph)
-    if remembered is None or remembered[0] != (spec, device, options):
-        return None
-    return remembered[2]
-
-
-def _entries(spec: ModelSpec, matrix: CSR) -> tuple[int, ...]:
-    """Return about how many entries each operator has that is not a planned ring."""
-    if not spec.rings:
-        return spec.entries(matrix)
-    hops = spec.fixed["hops"]
-    sizes = forecast_rings(matrix, hops=max(hops)).entries
-    return tuple(sizes[hop - 1] for hop in hops for _ in ("along", "against"))
-
-
-def _with_model(options: RingOptions, spec: ModelSpec) -> RingOptions:
-    """Return the options of a prediction with what the model says about itself."""
-    if options.workload.n_train:
-        return options
-    reach, self_loops = max(spec.fixed["final"]), spec.fixed["self_loops"]
-    workload = replace(options.workload, reach=reach, self_loops=self_loops)
-    return replace(options, workload=workload)
+    key, _, operators = _REMEMBERED.get(graph, (None, False, None))
+    return operators if key == (spec, device, options) else None
 
 
 # ------------------------------------------------------------ for several processes
@@ -265,10 +233,7 @@ def distributed_operators(
     group = TorchGroup(row_bounds(costs, size))
     nodes = np.arange(group.own.start, group.own.stop)
     k, seed = options.max_neighbors, options.seed
-    rows = (
-        ComputedOperator(near, rule, max_neighbors=k, seed=seed).take(nodes)
-        for rule in spec.rules
-    )
+    rows = (rule.rows(near, nodes, max_neighbors=k, seed=seed) for rule in spec.rules)
     return group, tuple(RowParallelOperator(matrix, group) for matrix in rows)
 
 
@@ -289,28 +254,25 @@ def estimate_distributed(checked: CheckedFit, workers: int) -> tuple[int, int]:
     n, rules = graph.n_nodes, spec_of(params).rules or ()
     module = blank_module(params, graph.n_features, graph.n_classes)
     work = estimate_work(module, graph, checked.split)
-    ring_sizes = forecast_rings(graph.adj, hops=max(rule.hop for rule in rules))
-    held = 0.0
-    for rule in rules:
-        entries = ring_sizes.entries[rule.hop - 1]
-        cap = params["ring_cap"] if rule.hop > 1 else None
-        if cap is not None:
-            entries = min(entries, n * cap)
-        held += SLACK * operator_bytes(
-            -(-round(entries + n * work.self_loops) // workers),
-            train=work.n_train / max(n, 1),
-            val=work.n_val / max(n, 1),
-            symmetric=False,
-        )
-    rows = -(-n // workers)
-    held += work.features // workers + work.step(rows, -(-work.n_train // workers))
+    ring_sizes = forecast_rings(graph.adj, hops=farthest_hop(rules)).entries
+    rows, n_train, n_val = (
+        -(-count // workers) for count in (n, work.n_train, work.n_val)
+    )
+    own = replace(work, features=work.features // workers, n_train=n_train, n_val=n_val)
+    held = training_bytes(
+        rows,
+        rules,
+        [-(-ring_sizes[rule.hop - 1] // workers) for rule in rules],
+        RingOptions(params["ring_cap"], workload=own),
+        symmetric=False,
+    )
     exchanged = _ExchangedColumns.of(module, len(rules))
     # The gathered operand, or its gradient and what the others send of theirs.
     held += 2 * 4 * n * exchanged.widest
     sent = 4 * (workers - 1) * rows * (exchanged.forward + exchanged.backward)
-    sent += 4 * (workers - 1) * -(-work.n_val // workers) * graph.n_classes
+    sent += 4 * (workers - 1) * n_val * graph.n_classes
     weights = 4 * sum(weight.numel() for weight in module.parameters())
-    return round(held), sent + 2 * weights * (workers - 1) // workers
+    return held, sent + 2 * weights * (workers - 1) // workers
 
 
 class _ExchangedColumns:
@@ -424,7 +386,7 @@ def are_few(
     if spec.rules:
         # A table beside operators is looked at for the nodes alone.
         assert module.receptive_field is not None
-        steps, hop = module.receptive_field, max(rule.hop for rule in spec.rules)
+        steps, hop = module.receptive_field, farthest_hop(spec.rules)
         ways = tuple(dict.fromkeys(rule.direction for rule in spec.rules))
     if steps == 0:
         return True
@@ -452,13 +414,8 @@ def rows_of_operators(
     if kept is not None:
         return kept
     assert spec.rules is not None
-    # As where all rows are made, directed rings are not capped.
-    cap = None if spec.directed else options.max_neighbors
-    near = NeighborIndex.from_graph(graph)
-    return [
-        ComputedOperator(near, rule, max_neighbors=cap, seed=options.seed)
-        for rule in spec.rules
-    ]
+    near, k = NeighborIndex.from_graph(graph), options.max_neighbors
+    return [ComputedOperator(near, rule, k, options.seed) for rule in spec.rules]
 
 
 def prepare_rows(graph: Graph, spec: ModelSpec, known: KnownLabels | None) -> None:

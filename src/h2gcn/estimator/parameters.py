@@ -42,6 +42,8 @@ from h2gcn.models import MODELS, ModelSpec, build_model, find_model, is_distribu
 from h2gcn.rings import (
     LARGE_BYTES,
     MAX_NEIGHBORS,
+    RingOptions,
+    RowRule,
     Workload,
     auto_max_neighbors,
     forecast_rings,
@@ -74,8 +76,10 @@ __all__ = [
     "choose_cap",
     "estimate_work",
     "far_hops",
+    "farthest_hop",
+    "fit_options",
     "input_width",
-    "operator_hops",
+    "prediction_options",
     "resolve_cap",
     "resolve_device",
     "resolve_params",
@@ -168,6 +172,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 FRACTIONS = (0.6, 0.2, 0.2)
 """Train, validation and test shares of data that bring no split."""
 MAX_CAP = 2**31 - 1
+DEFAULT_WIDTH = 64  # of the embedding, where no parameter says it
 NAMED = ("dropout", "activation", "hidden_channels")
 """Options of models that have a parameter of their own."""
 _ITS_OWN: Mapping[str, Any] = {
@@ -305,9 +310,9 @@ def check_cap(cap: object) -> None:
         check_integer("ring_cap", cap, 1, MAX_CAP)
 
 
-def operator_hops(spec: ModelSpec) -> int:
-    """Return the farthest ring among a model's operators, 0 for none."""
-    return max(spec.fixed["hops"], default=0) if spec.rings else 0
+def farthest_hop(rules: Sequence[RowRule] | None) -> int:
+    """Return the farthest ring among a model's matrices, 0 for none."""
+    return max((rule.hop for rule in rules or ()), default=0)
 
 
 def far_hops(params: Params) -> int:
@@ -319,9 +324,7 @@ def far_hops(params: Params) -> int:
         Of a `NodeClassifier`, by name.
     """
     spec = spec_of(params)
-    if spec.rings and spec.directed:
-        return 0
-    hops = operator_hops(spec)
+    hops = farthest_hop(spec.rules)
     if spec.inputs == "table":
         recipe = resolve_params(params)["options"].get("table", spec.table)
         hops = max(hops, farthest_ring(parse_blocks(recipe)))
@@ -714,21 +717,39 @@ def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Workload:
         features = 16 * graph.x.nnz  # with the transpose
     n = max(graph.n_nodes, 1)
 
-    def step(n_nodes: int, n_targets: int) -> int:
+    def step(n_nodes: int, n_targets: int, entries: int) -> int:
         # A dropped copy of the features, and its mask.
         dropped = 2 * features * n_nodes // n
-        return module.step_bytes(n_nodes, n_targets, 0) + dropped
+        return module.step_bytes(n_nodes, n_targets, entries) + dropped
 
     return Workload(
-        features,
-        step,
-        64,
-        len(split.train),
-        len(split.val),
-        entry=module.step_bytes(0, 0, 1),
-        reach=module.receptive_field,
-        self_loops=True,
+        features, step, len(split.train), len(split.val), module.receptive_field
     )
+
+
+def fit_options(
+    params: Params, seed: int, module: NodeModule, graph: Graph, split: Split
+) -> RingOptions:
+    """Return what the operators of a fit may take, and how rings are sampled."""
+    return _ring_options(params, seed, estimate_work(module, graph, split))
+
+
+def prediction_options(params: Params, seed: int, module: NodeModule) -> RingOptions:
+    """Return what the operators of a prediction may take, and how rings are sampled."""
+    width = params.get("hidden_channels") or DEFAULT_WIDTH
+    work = Workload(
+        step=lambda n_nodes, *_: 8 * width * n_nodes,
+        receptive_field=module.receptive_field,
+    )
+    return _ring_options(params, seed, work)
+
+
+def _ring_options(params: Params, seed: int, work: Workload) -> RingOptions:
+    k, limit, batch_size = (
+        params[name] for name in ("ring_cap", "memory_limit", "batch_size")
+    )
+    seed, limit = 0 if k is None else seed, None if limit is None else limit * 1e9
+    return RingOptions(k, seed, limit, work, batch_size)
 
 
 # --------------------------------------------------------------- warnings before a fit
@@ -751,9 +772,8 @@ def resolve_cap(params: Params, graph: Graph) -> int | None:
     if hops < 2:
         return None if isinstance(cap, str) else cap
     # build_rings() warns about large rings.
-    return choose_cap(
-        cap or "exact", graph, hops, warn=operator_hops(spec_of(params)) < 2
-    )
+    warn = farthest_hop(spec_of(params).rules) < 2
+    return choose_cap(cap or "exact", graph, hops, warn=warn)
 
 
 def choose_cap(

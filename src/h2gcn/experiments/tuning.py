@@ -27,7 +27,7 @@ from h2gcn.estimator import (
     check_labels,
     check_split,
     check_types,
-    estimate_work,
+    fit_options,
     input_width,
     mean_and_deviation,
     plan_operators,
@@ -42,7 +42,6 @@ from h2gcn.experiments.runs import Seconds, Share, Store, check_kind, key_of
 from h2gcn.graph import Graph, Split, fingerprint
 from h2gcn.io import Count, shown
 from h2gcn.models import ALIASES, find_model
-from h2gcn.rings import RingOptions
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -583,12 +582,7 @@ class Trials:
         schema = table_schema(params, self.graph, (params["ring_cap"], seed))
         width = input_width(params, self.graph.n_features, n_classes, schema)
         module = blank_module(params, width, n_classes)
-        rings = RingOptions.from_params(
-            params,
-            seed,
-            estimate_work(module, self.graph, self.splits[number]),
-            on_demand=params["batch_size"] is not None,
-        )
+        rings = fit_options(params, seed, module, self.graph, self.splits[number])
         device = resolve_device(self.device)
         given = params["options"]
         plan = plan_operators(self.graph, self.model, device, rings, given=given)

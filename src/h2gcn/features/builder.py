@@ -30,7 +30,7 @@ from h2gcn.features.reduce import reduce_rows
 from h2gcn.features.structure import log_degrees, log_pagerank
 from h2gcn.features.table import FeatureTable, LabelCounter, RowSource
 from h2gcn.graph import CSR, Features, Graph, row_slices
-from h2gcn.rings import NeighborIndex, distinct, normalize
+from h2gcn.rings import NeighborIndex, RowRule, build_matrices
 from h2gcn.sparse import Operator, to_tensor
 
 MAX_NUMERIC = 300  # columns of which max, min and std are taken
@@ -250,7 +250,7 @@ class FeatureBuilder:
             return rows if columns is None else rows[:, columns]
         matrix, members = self._step(block, nodes), None
         if nodes is not None:  # leave out the columns that are empty
-            members = distinct(matrix.indices, matrix.shape[1])
+            members = _distinct(matrix.indices, matrix.shape[1])
             matrix = CSR(matrix[:, members])
         inner = self.values(block.after_first_step, x, members, columns)
         return reduce_rows(matrix, inner, block.reduce)
@@ -318,7 +318,8 @@ class FeatureBuilder:
         graph = self.graph
         if name in POWERS:
             adj = graph.adj if graph.weights is None else graph.weights
-            return normalize(adj, self_loops=name == "loops")
+            rule = RowRule(self_loops=name == "loops")
+            return build_matrices((rule,), adj)[0]
         if not weighted:
             return self.index.matrix("ring" if name == "ring1" else name)
         weights = graph.weights if name == "ring1" else graph.directed_weights
@@ -350,6 +351,15 @@ class FeatureBuilder:
 def _take(values: T, nodes: Index | None) -> T:
     """Return the rows of some nodes; of all, the values as they are."""
     return values if nodes is None else values[nodes]  # type: ignore[index]
+
+
+def _distinct(nodes: NDArray[np.integer[Any]], n: int) -> Index:
+    """Return some of n nodes, each once and ascending; sorting is for few."""
+    if len(nodes) < n // 32:
+        return np.unique(nodes).astype(np.int64, copy=False)
+    inside = np.zeros(n, dtype=bool)
+    inside[nodes] = True
+    return np.flatnonzero(inside)
 
 
 def _nodes_checksum(graph: Graph) -> str:

@@ -91,7 +91,7 @@ Table = Annotated[
 
 
 @cache
-def options_of(owner: type) -> dict[str, Option]:
+def options_of(owner: Any) -> dict[str, Option]:
     """Return the options of a module, or of a `MatrixMaker`, by name.
 
     They are the annotated parameters of its constructor. Of nested annotations, the

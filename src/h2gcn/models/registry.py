@@ -89,7 +89,7 @@ _KIPF = {"l2": 2.5e-4}
 """Weight 5e-4 of TensorFlow's L2 loss, which has a factor ½."""
 
 _RENORMALIZED = (RowRule(self_loops=True),)
-_MEANS = (RowRule(scale="rows"),)
+_MEANS = (RowRule(norm="row"),)
 """Matrices that several models have."""
 
 MODELS: dict[str, ModelSpec] = {
@@ -151,7 +151,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "gat": ModelSpec(
         GAT,
-        (RowRule(scale="none", self_loops=True, weighted=False),),
+        (RowRule(norm="none", self_loops=True, weighted=False),),
         "two layers, neighbours weighted by attention",
         paper="Veličković et al. 2018",
         defaults={"learning_rate": 0.005, "l2": 2.5e-4},
@@ -194,14 +194,14 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "gam": ModelSpec(
         GAM,
-        (RowRule(self_loops=True), RowRule(scale="none")),
+        (RowRule(self_loops=True), RowRule(norm="none")),
         "an mlp or gcn; neighbours are to agree where a second model thinks so",
         paper="Stretcu et al. 2019",
         defaults={"l2": 0.0},
     ),
     "cpgnn": ModelSpec(
         CPGNN,
-        (RowRule(scale="none", weighted=False),),
+        (RowRule(norm="none", weighted=False),),
         "beliefs of an MLP spread through a learned compatibility matrix",
         paper="Zhu et al. 2021",
     ),
@@ -235,7 +235,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "bp": ModelSpec(
         BeliefPropagation,
-        (RowRule(scale="none", weighted=False),),
+        (RowRule(norm="none", weighted=False),),
         "no features: loopy belief propagation, exact on trees",
         paper="Yedidia et al. 2003",
         inputs="labels",
@@ -253,7 +253,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "decoupled-smoothing": ModelSpec(
         DecoupledSmoothing,
-        (RowRule(scale="none"),),
+        (RowRule(norm="none"),),
         "no features: nodes are like those with the same neighbours",
         "D2",
         paper="Chin et al. 2019",
@@ -262,7 +262,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "correct-and-smooth": ModelSpec(
         CorrectAndSmooth,
-        (RowRule(), RowRule(scale="rows")),
+        (RowRule(), RowRule(norm="row")),
         "an MLP without the graph; its errors and the labels spread over it",
         paper="Huang et al. 2021",
         inputs="table",
@@ -354,7 +354,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "acm-gcn": ModelSpec(
         ACMGCN,
-        (RowRule(scale="rows", self_loops=True),),
+        (RowRule(norm="row", self_loops=True),),
         "two layers; each node weighs neighbours, difference to them, itself",
         "D1",
         paper="Luan et al. 2022",

@@ -144,8 +144,13 @@ class ModelSpec:
         """
         own = options_of(self.module).keys()
         given = {**self.defaults, **options}
-        arguments = {name: given[name] for name in given if name in own} | self.fixed
-        return self.module(in_channels, out_channels, **arguments)  # type: ignore[arg-type]
+        arguments = {name: given[name] for name in given if name in own}
+        return self.module(
+            in_channels,  # type: ignore[arg-type]
+            out_channels,
+            **arguments,
+            **self.fixed,
+        )
 
     # ------------------------------------------------------------------------ matrices
 
@@ -161,11 +166,6 @@ class ModelSpec:
     def rules(self) -> tuple[RowRule, ...] | None:
         """The rules of the matrices; None where a maker needs the whole graph."""
         return None if isinstance(self.matrices, MatrixMaker) else self.matrices
-
-    @property
-    def rings(self) -> bool:
-        """Whether the matrices are rings that may be sampled or made on demand."""
-        return bool(self.rules) and "hops" in self.fixed
 
     @property
     def symmetric(self) -> bool:

@@ -1,18 +1,8 @@
-from .neighbors import (
-    ComputedOperator as ComputedOperator,
-    NeighborIndex as NeighborIndex,
-    distinct as distinct,
-)
+from .neighbors import NeighborIndex as NeighborIndex
 from .plan import (
-    CAPPED as CAPPED,
     CAPS as CAPS,
-    IN_MEMORY as IN_MEMORY,
     LARGE_BYTES as LARGE_BYTES,
     MAX_NEIGHBORS as MAX_NEIGHBORS,
-    ON_DEMAND as ON_DEMAND,
-    SLACK as SLACK,
-    TRAIN_FRACTION as TRAIN_FRACTION,
-    VAL_FRACTION as VAL_FRACTION,
     MemoryLimitError as MemoryLimitError,
     RingForecast as RingForecast,
     RingOptions as RingOptions,
@@ -22,19 +12,20 @@ from .plan import (
     build_rings as build_rings,
     check_memory as check_memory,
     forecast_rings as forecast_rings,
-    operator_bytes as operator_bytes,
     plan_rings as plan_rings,
     training_bytes as training_bytes,
+    usual_bytes as usual_bytes,
 )
 from .rings import (
     exact_rings as exact_rings,
-    inverse_sqrt as inverse_sqrt,
     is_weighted as is_weighted,
     iter_ring as iter_ring,
-    narrow as narrow,
-    normalize as normalize,
     ring_rows as ring_rows,
     ring_sizes as ring_sizes,
     row_blocks as row_blocks,
 )
-from .rules import RowRule as RowRule, build_matrices as build_matrices
+from .rules import (
+    ComputedOperator as ComputedOperator,
+    RowRule as RowRule,
+    build_matrices as build_matrices,
+)

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from h2gcn.sparse import jit
 
-__all__ = ["count_rings", "fill_rings", "sample_rings"]
+__all__ = ["count_rings", "fill_rings"]
 
 ONE, LOW, SIX = np.uint64(1), np.uint64(63), np.uint64(6)
 TWELVE, EIGHTEEN = np.uint64(12), np.uint64(18)
@@ -67,7 +67,7 @@ def prefetch_next(starts, neighbors, nodes, i):  # type: ignore[no-untyped-def]
 
 @jit
 def mark(marks, node):  # type: ignore[no-untyped-def]
-    """Set the bit of a node, of its word, and of the word's word."""
+    """Set the bit of a node, one for its 64 nodes, and one for the 4096 around it."""
     bits, words, groups = marks
     node = np.uint64(node)
     bits[node >> SIX] |= ONE << (node & LOW)
@@ -144,16 +144,6 @@ def write_ring(starts, neighbors, node, hop, self_loop, marks, near, out):  # ty
 
 
 @jit
-def bitmap(n):  # type: ignore[no-untyped-def]
-    """Return the bits of n nodes, a bit for each 64 of them, and one for each 4096."""
-    return (
-        np.zeros((n >> 6) + 1, np.uint64),
-        np.zeros((n >> 12) + 1, np.uint64),
-        np.zeros((n >> 18) + 1, np.uint64),
-    )
-
-
-@jit
 def count_rings(starts, neighbors, nodes, hop, sizes):  # type: ignore[no-untyped-def]
     """Count the nodes at distance `hop` of each of `nodes`."""
     n = len(starts) - 1
@@ -167,29 +157,29 @@ def count_rings(starts, neighbors, nodes, hop, sizes):  # type: ignore[no-untype
 
 
 @jit
-def fill_rings(starts, neighbors, nodes, hop, self_loops, out, sizes):  # type: ignore[no-untyped-def]
-    """Write the rings of `nodes` one after the other; return how much was written."""
-    n, end = len(starts) - 1, 0
-    marks, near = bitmap(n), np.empty(n, np.int32)
-    for i in range(len(nodes)):
-        prefetch_next(starts, neighbors, nodes, i)
-        size = write_ring(
-            starts, neighbors, nodes[i], hop, self_loops, marks, near, out[end:]
-        )
-        sizes[i] = size - self_loops
-        end += size
-    return end
+def fill_rings(starts, neighbors, nodes, hop, self_loops, k, seed, out, sizes):  # type: ignore[no-untyped-def]
+    """Write at most `k` members of each ring, all if it is 0; return how many.
 
-
-@jit
-def sample_rings(starts, neighbors, nodes, hop, self_loops, k, seed, out, sizes):  # type: ignore[no-untyped-def]
-    """Write at most `k` members of each ring; `sizes` are of the whole rings."""
+    The rings of `nodes` follow one another in `out`; `sizes` are of the whole rings.
+    """
     n, end = len(starts) - 1, 0
-    marks, near = bitmap(n), np.empty(n, np.int32)
-    ring, keys = np.empty(n, np.int32), np.empty(n, np.uint64)
+    bits, words = np.zeros((n >> 6) + 1, np.uint64), np.zeros((n >> 12) + 1, np.uint64)
+    marks, near = (
+        (bits, words, np.zeros((n >> 18) + 1, np.uint64)),
+        np.empty(n, np.int32),
+    )
+    ring, keys = np.empty(n if k else 0, np.int32), np.empty(n if k else 0, np.uint64)
     for i in range(len(nodes)):
         node = nodes[i]
         prefetch_next(starts, neighbors, nodes, i)
+        if k == 0:
+            free = out[end:]
+            size = write_ring(
+                starts, neighbors, node, hop, self_loops, marks, near, free
+            )
+            sizes[i] = size - self_loops
+            end += size
+            continue
         sizes[i] = write_ring(starts, neighbors, node, hop, False, marks, near, ring)
         for place in range(choose(ring[: sizes[i]], node, k, seed, keys)):
             mark(marks, ring[place])

@@ -1,33 +1,20 @@
-"""The neighborhoods of some nodes of a graph, and operators made of them."""
+"""The neighborhoods of some nodes of a graph, and the sizes of its rings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from h2gcn.graph import CSR, Graph, grown_from, grown_matrix
-from h2gcn.rings.rings import (
-    exact_rings,
-    inverse_sqrt,
-    ring_rows,
-    ring_sizes,
-    row_blocks,
-    scale_entries,
-)
-from h2gcn.rings.rules import RowRule
-from h2gcn.sparse import Operator
+from h2gcn.rings.rings import exact_rings, ring_rows, ring_sizes
 
-__all__ = ["ComputedOperator", "NeighborIndex", "distinct"]
+__all__ = ["OPPOSITE", "Index", "NeighborIndex"]
 
 OPPOSITE = {"ring": "ring", "out": "in", "in": "out"}
-SORTED_FRACTION = 1 / 32  # of all nodes: up to here, sorting finds the distinct ones
-BLOCK_ENTRIES = 2**23  # of an operator whose rows are multiplied together
 
 Index = NDArray[np.int64]
 
@@ -44,10 +31,20 @@ class NeighborIndex:
         Symmetric, binary, without self-loops, [n, n].
     directed
         The directions of the edges, [n, n]; None if there are none.
+    weights, directed_weights
+        Edge weights in the pattern of `adj` and `directed`; None if all are one.
     """
 
-    def __init__(self, adj: CSR, directed: CSR | None = None) -> None:
+    def __init__(
+        self,
+        adj: CSR,
+        directed: CSR | None = None,
+        *,
+        weights: CSR | None = None,
+        directed_weights: CSR | None = None,
+    ) -> None:
         self.adj, self.directed = adj, directed
+        self._weights, self._directed_weights = weights, directed_weights
         self._matrices: dict[str, CSR] = {"ring": adj}
         self._sizes: dict[tuple[str, int], NDArray[np.int32]] = {}
         self._base: Callable[[], NeighborIndex | None] = lambda: None
@@ -58,7 +55,12 @@ class NeighborIndex:
     def from_graph(cls, graph: Graph) -> NeighborIndex:
         """Return the index of a graph, the same one as long as the graph is in use."""
         if graph not in _INDEXES:
-            index = cls(graph.adj, graph.directed)
+            index = cls(
+                graph.adj,
+                graph.directed,
+                weights=graph.weights,
+                directed_weights=graph.directed_weights,
+            )
             growth = grown_from(graph)
             if growth is not None:
                 index._extend(cls.from_graph(growth.base), growth.touched)
@@ -83,12 +85,20 @@ class NeighborIndex:
             self._matrices[direction] = matrix
         return self._matrices[direction]
 
+    def weights(self, direction: str) -> CSR | None:
+        """Return the weights of the edges of `matrix`, None if all are one."""
+        if direction == "ring":
+            return self._weights
+        weights = self._directed_weights
+        return weights if weights is None or direction == "out" else CSR(weights.T)
+
     def rows(
-        self, direction: str, hop: int, nodes: Index, **options: Any
+        self, direction: str, hop: int, nodes: Index | None = None, **options: Any
     ) -> tuple[CSR, NDArray[np.int64]]:
-        """Return what `ring_rows` returns of some nodes, with its options."""
+        """Return what `ring_rows` returns of some nodes, or all, with its options."""
         rows, sizes = ring_rows(self.matrix(direction), hop, nodes, **options)
-        self._known_sizes(direction, hop)[nodes] = sizes
+        chosen = slice(None) if nodes is None else nodes
+        self._known_sizes(direction, hop)[chosen] = sizes
         return rows, sizes
 
     def sizes(
@@ -101,7 +111,7 @@ class NeighborIndex:
         sizes = self._known_sizes(direction, hop)
         if len(nodes) > self.n and (sizes >= 0).all():
             return sizes
-        unknown = distinct(nodes[sizes[nodes] < 0], self.n)
+        unknown = np.unique(nodes[sizes[nodes] < 0]).astype(np.int64, copy=False)
         base = self._base()
         if base is not None and unknown.size:
             changed = self._find_changed(direction, hop)[unknown]
@@ -165,12 +175,11 @@ class NeighborIndex:
 
         The base is kept by whoever holds its graph.
         """
-        self._touched = touched
-        if self.directed is None or base.directed is None:
-            if self.directed is base.directed:
-                self._base = ref(base)
+        if (self.directed is None) != (base.directed is None):
             return
-        self._base = ref(base)
+        self._base, self._touched = ref(base), touched
+        if self.directed is None:
+            return
         new = CSR(self.directed[touched])
         rows = touched[np.repeat(np.arange(len(touched)), np.diff(new.indptr))]
         kept = (rows != new.indices) & (new.data != 0)
@@ -195,118 +204,3 @@ class NeighborIndex:
 
 
 _INDEXES: WeakKeyDictionary[Graph, NeighborIndex] = WeakKeyDictionary()
-
-
-def distinct(nodes: NDArray[np.integer], n: int) -> Index:
-    """Return some of n nodes, each once and ascending."""
-    if len(nodes) < SORTED_FRACTION * n:
-        return np.unique(nodes).astype(np.int64, copy=False)
-    inside = np.zeros(n, dtype=bool)
-    inside[nodes] = True
-    return np.flatnonzero(inside)
-
-
-class ComputedOperator:
-    """An operator of a graph whose rows are computed each time they are needed.
-
-    Parameters
-    ----------
-    index
-        Of the graph.
-    rule
-        What a row is.
-    max_neighbors, seed
-        How rings beyond the first are sampled, see `ring_rows`; default not.
-    nodes
-        Which of the graph's rows it has, [m]; default all.
-    """
-
-    device = torch.device("cpu")
-
-    def __init__(
-        self,
-        index: NeighborIndex,
-        rule: RowRule,
-        *,
-        max_neighbors: int | None = None,
-        seed: int = 0,
-        nodes: Index | None = None,
-    ) -> None:
-        self._index, self._rule, self._seed = index, rule, seed
-        self._max_neighbors = max_neighbors if rule.hop > 1 else None
-        self._nodes = np.arange(index.n) if nodes is None else nodes
-        self.shape = (len(self._nodes), index.n)
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        product: Tensor = _ComputedProduct.apply(self, dense)  # type: ignore[no-untyped-call]
-        return product
-
-    def rows(self, index: Index) -> ComputedOperator:
-        """Return the rows `index` as an operator of their own, [len(index), n]."""
-        return ComputedOperator(
-            self._index,
-            self._rule,
-            max_neighbors=self._max_neighbors,
-            seed=self._seed,
-            nodes=self._nodes[index],
-        )
-
-    def take(self, index: Index) -> CSR:
-        """Return the rows `index` as a matrix, [len(index), n]."""
-        rule, n, loops = self._rule, self._index.n, int(self._rule.self_loops)
-        rows, sizes = self._index.rows(
-            rule.direction,
-            rule.hop,
-            self._nodes[index],
-            max_neighbors=self._max_neighbors,
-            seed=self._seed,
-            self_loops=rule.self_loops,
-        )
-        if rule.scale == "both":
-            factors, columns = inverse_sqrt(sizes + loops), np.zeros(n, np.float32)
-            members = rows.indices if rows.nnz < n else np.arange(n)
-            known = self._index.sizes(OPPOSITE[rule.direction], rule.hop, rows.indices)
-            columns[members] = inverse_sqrt(known[members] + loops)
-        else:
-            factors, columns = np.ones(len(index), np.float32), np.ones(n, np.float32)
-        if rule.scale == "rows":
-            factors = (1 / np.maximum(sizes + loops, 1)).astype(np.float32)
-        scale_entries(rows, np.float32(rule.sign) * factors, columns)
-        return rows
-
-    def multiply(self, dense: Tensor) -> Tensor:
-        """Return the product with a dense matrix, [m, c], in blocks of rows."""
-        product = dense.new_empty(self.shape[0], dense.shape[1])
-        for part in self._blocks():
-            rows = self.take(np.arange(part.start, part.stop))
-            product[part] = Operator(rows) @ dense
-        return product
-
-    def multiply_transposed(self, dense: Tensor) -> Tensor:
-        """Return the product of the transpose with a dense matrix [m, c], [n, c]."""
-        product = dense.new_zeros(self.shape[1], dense.shape[1])
-        for part in self._blocks():
-            rows = self.take(np.arange(part.start, part.stop))
-            product += torch.from_numpy(rows.T @ dense[part].numpy())
-        return product
-
-    def _blocks(self) -> Iterator[slice]:
-        rule = self._rule
-        sizes = self._index.sizes(rule.direction, rule.hop, self._nodes)[self._nodes]
-        if self._max_neighbors is not None:
-            sizes = np.minimum(sizes, self._max_neighbors)
-        for first, last in row_blocks(sizes + 1, BLOCK_ENTRIES):
-            yield slice(first, last)
-
-
-class _ComputedProduct(torch.autograd.Function):
-    """A product whose rows are computed again for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, operator: ComputedOperator, dense: Tensor) -> Tensor:
-        ctx.operator = operator
-        return operator.multiply(dense.detach())
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.operator.multiply_transposed(grads[0])

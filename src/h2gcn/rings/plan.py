@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import compress, product
 from typing import Any
 
 import numpy as np
@@ -14,25 +14,15 @@ import torch
 from h2gcn._validation import check_integer
 from h2gcn.exceptions import H2GCNWarning, InputError, python_name
 from h2gcn.graph import CSR
-from h2gcn.rings.neighbors import (
-    BLOCK_ENTRIES,
-    ComputedOperator,
-    NeighborIndex,
-)
-from h2gcn.rings.rings import exact_rings, is_weighted, normalize, ring_sizes
-from h2gcn.rings.rules import RowRule
+from h2gcn.rings.neighbors import NeighborIndex
+from h2gcn.rings.rings import ring_sizes
+from h2gcn.rings.rules import BLOCK_ENTRIES, ComputedOperator, RowRule
 from h2gcn.sparse import Operator, available_memory, gigabytes
 
 __all__ = [
-    "CAPPED",
     "CAPS",
-    "IN_MEMORY",
     "LARGE_BYTES",
     "MAX_NEIGHBORS",
-    "ON_DEMAND",
-    "SLACK",
-    "TRAIN_FRACTION",
-    "VAL_FRACTION",
     "MemoryLimitError",
     "RingForecast",
     "RingOptions",
@@ -42,18 +32,15 @@ __all__ = [
     "build_rings",
     "check_memory",
     "forecast_rings",
-    "operator_bytes",
     "plan_rings",
     "training_bytes",
+    "usual_bytes",
 ]
 
-IN_MEMORY, CAPPED, ON_DEMAND = "memory", "capped", "on demand"  # where rings are kept
-
-MAX_INT32 = 2**31 - 1
 SLACK = 1.2  # what the allocator takes, measured on trainings
+ENTRY_BYTES = 8  # a value and a column
 BLOCK_BYTES = 28  # per entry of a block of rows that is multiplied and dropped
 BATCH_BYTES = 36  # per entry that a batch takes, stacks and renumbers
-DEFAULT_WIDTH = 64
 TRAIN_FRACTION, VAL_FRACTION = 0.6, 0.2  # of the nodes, if data bring no split
 SAMPLE_ROWS = 1024
 LARGE_BYTES = 1e9  # the user hears of exact rings that take more
@@ -70,116 +57,49 @@ CAPPED_FRACTION = 0.5
 CAPS, BATCH_SIZES = (MAX_NEIGHBORS, 16), (1024, 256, 64)  # that a refusal tries
 
 
-def _no_bytes(n_nodes: int, n_targets: int) -> int:
-    del n_nodes, n_targets
-    return 0
-
-
 @dataclass(frozen=True)
 class Workload:
-    """What training takes beside the operators; by default nothing.
+    """What is done with the matrices; by default nothing.
 
     Parameters
     ----------
     features
         Bytes of the features as they are multiplied.
     step
-        Bytes that a step on so many nodes holds, of which so many are trained on.
-    width
-        Of the embedding.
+        Bytes that a step holds beside the matrices, given how many nodes it sees, how
+        many of them are trained on, and how many entries of matrices it sees.
     n_train, n_val
         How many nodes are trained and validated on; none in a prediction.
-    entry
-        Bytes per entry of an operator that a step holds.
-    reach
-        How many products with operators follow one another; None if each logit
+    receptive_field
+        How many products with matrices follow one another; None if each logit
         depends on the whole graph.
-    self_loops
-        Whether each node is in its own rings too.
     """
 
     features: int = 0
-    step: Callable[[int, int], int] = _no_bytes
-    width: int = 0
+    step: Callable[[int, int, int], int] = lambda *_: 0
     n_train: int = 0
     n_val: int = 0
-    entry: int = 0
-    reach: int | None = 1
-    self_loops: bool = False
-
-    @classmethod
-    def for_prediction(cls, width: int) -> Workload:
-        """Return what a prediction takes with an embedding of this width."""
-        return cls(step=lambda nodes, _: 8 * width * nodes, width=width)
+    receptive_field: int | None = 1
 
 
 @dataclass(frozen=True)
 class RingOptions:
-    """What the rings may take, and how they are sampled.
+    """What the rings may take, and how they are sampled."""
 
-    Parameters
-    ----------
-    max_neighbors
-        Members of a row beyond the first ring, at most; None for all.
-    seed
-        Of the sample.
-    limit
-        Bytes that may be used; None for what the machine has free.
-    workload
-        What is done with the rings; by default nothing is trained.
-    on_demand
-        Whether rows may be computed each time they are needed.
-    batch_size
-        How many nodes a step takes; None for all.
-    """
-
-    max_neighbors: int | None = None
-    seed: int = 0
-    limit: float | None = field(default=None, compare=False)
+    max_neighbors: int | None = None  # of a row beyond the first ring; None for all
+    seed: int = 0  # of the sample
+    limit: float | None = field(default=None, compare=False)  # bytes; None: all free
     workload: Workload = field(default=Workload(), compare=False)
-    on_demand: bool = field(default=False, compare=False)
-    batch_size: int | None = field(default=None, compare=False)
-
-    @classmethod
-    def from_params(
-        cls,
-        params: Mapping[str, Any],
-        seed: int,
-        workload: Workload | None = None,
-        *,
-        on_demand: bool,
-    ) -> RingOptions:
-        """Return what the parameters of a `NodeClassifier` ask for.
-
-        Without a workload, they are options of a prediction.
-        """
-        if workload is None:
-            width = params.get("hidden_channels") or DEFAULT_WIDTH
-            workload = Workload.for_prediction(width)
-        k, limit, batch_size = (
-            params[name] for name in ("ring_cap", "memory_limit", "batch_size")
-        )
-        seed, limit = 0 if k is None else seed, None if limit is None else limit * 1e9
-        return cls(k, seed, limit, workload, on_demand, batch_size)
+    batch_size: int | None = field(default=None, compare=False)  # None for all nodes
 
 
 @dataclass(frozen=True)
 class RingForecast:
-    """How large the rings of a graph will be.
+    """How large the rings of a graph will be."""
 
-    Parameters
-    ----------
-    entries
-        Stored entries of ring 1, 2, …
-    bytes
-        Peak memory of building them and training on them, for the usual split.
-    exact
-        Whether every row was counted, and not only a sample.
-    """
-
-    entries: tuple[int, ...]
-    bytes: int
-    exact: bool
+    entries: tuple[int, ...]  # of ring 1, 2, …
+    bytes: int  # peak memory of training on them, for the usual split
+    exact: bool  # whether every row was counted, and not only a sample
 
     def __str__(self) -> str:
         about = "" if self.exact else "about "
@@ -191,39 +111,19 @@ class RingForecast:
 
 @dataclass(frozen=True)
 class RingPlan:
-    """Where the rings of a graph are kept, and how large they are.
+    """Where the matrices of some rules are kept, and how large their rings are."""
 
-    Parameters
-    ----------
-    hops
-        Which rings.
-    options
-        What they may take.
-    storage
-        Of those beyond the first: "memory", "capped" or "on demand".
-    forecast
-        Of their size; None if there are none beyond the first.
-    """
-
-    hops: tuple[int, ...]
+    rules: tuple[RowRule, ...]
     options: RingOptions
-    storage: str
-    forecast: RingForecast | None
+    on_demand: bool  # whether rows beyond the first ring are computed when needed
+    forecast: RingForecast | None  # None if there are no rings beyond the first
 
 
 class MemoryLimitError(InputError):
     """A fit or a prediction would take more memory than there is.
 
-    Parameters
-    ----------
-    rule
-        What does not fit.
-    needed, available
-        Bytes.
-    alternatives
-        Parameters to set, each with the bytes that it would take.
-    **fields
-        As of `InputError`.
+    `needed` and `available` are bytes; `alternatives` are parameters to set, each with
+    the bytes that it would take.
     """
 
     def __init__(
@@ -253,20 +153,11 @@ class MemoryLimitError(InputError):
 
 
 def forecast_rings(adj: CSR, *, hops: int = 2, rows: int = SAMPLE_ROWS) -> RingForecast:
-    """Forecast the sizes of the rings without building them.
+    """Forecast the sizes of the rings 1 to `hops` without building them.
 
-    Rows are counted one by one: all of them in a small graph, else a sample that is
-    even over the rows' upper bounds (the number of walks). The sample's fraction of its
-    bound is then applied to all rows.
-
-    Parameters
-    ----------
-    adj
-        Symmetric adjacency matrix, [n, n].
-    hops
-        The largest distance.
-    rows
-        How many rows to count.
+    So many rows are counted one by one: all of them in a small graph, else a sample
+    that is even over the rows' upper bounds (the number of walks). The sample's
+    fraction of its bound is then applied to all rows.
     """
     check_integer("hops", hops, 1)
     check_integer("rows", rows, 1)
@@ -283,9 +174,7 @@ def forecast_rings(adj: CSR, *, hops: int = 2, rows: int = SAMPLE_ROWS) -> RingF
         counted = ring_sizes(adj, hop, sample).sum()
         fraction = counted / max(bound[sample].sum(), 1)
         entries.append(round(float(fraction * bound.sum())))
-    usual = Workload(n_train=round(TRAIN_FRACTION * n), n_val=round(VAL_FRACTION * n))
-    taken = training_bytes(n, entries[:1], entries[1:], RingOptions(workload=usual))
-    return RingForecast(tuple(entries), taken, exact)
+    return RingForecast(tuple(entries), usual_bytes(n, entries), exact)
 
 
 def auto_max_neighbors(forecast: RingForecast, n: int) -> int | None:
@@ -301,145 +190,110 @@ def auto_max_neighbors(forecast: RingForecast, n: int) -> int | None:
     return MAX_NEIGHBORS if large and sampled <= CAPPED_FRACTION * far else None
 
 
-def operator_bytes(
-    entries: int, *, train: float = 0.0, val: float = 0.0, symmetric: bool = True
-) -> float:
-    """Return what an operator takes: a value and a column per entry.
-
-    The rows of training nodes are held once more with their transpose, for the
-    gradient, those of validation nodes once.
-
-    Parameters
-    ----------
-    entries
-        Stored entries.
-    train, val
-        Fractions of the rows that are trained and validated on.
-    symmetric
-        Whether the operator is its own transpose.
-    """
-    entry = 8 if entries <= MAX_INT32 else 12
-    return entry * entries * ((1 if symmetric else 2) + 2 * train + val)
+def usual_bytes(
+    n: int, entries: Sequence[int], max_neighbors: int | None = None
+) -> int:
+    """Return the memory of training on rings 1, 2, … with so many entries."""
+    n_train, n_val = round(TRAIN_FRACTION * n), round(VAL_FRACTION * n)
+    work = Workload(n_train=n_train, n_val=n_val)
+    rules = [RowRule(hop=hop) for hop in range(1, len(entries) + 1)]
+    return training_bytes(n, rules, entries, RingOptions(max_neighbors, workload=work))
 
 
 def training_bytes(
     n: int,
-    near: Sequence[int],
-    far: Sequence[int],
+    rules: Sequence[RowRule],
+    entries: Sequence[int],
     options: RingOptions,
     *,
-    computed: bool = False,
     symmetric: bool = True,
+    on_demand: bool = False,
 ) -> int:
     """Return about the peak memory of a training or a prediction.
 
+    Rows of training nodes are held once more with their transpose, for the gradient,
+    and rows of validation nodes once. A transpose of all rows is held where matrices
+    are not symmetric. A batch holds its own rows and features.
+
     Parameters
     ----------
-    n
-        Number of nodes.
-    near, far
-        Entries of the operators that are always in memory, and of the rings beyond
-        the first, without self-loops.
-    options
-        With the workload, and how the rings are sampled.
-    computed
-        Whether the rows of the far rings are computed when they are needed.
+    entries
+        Of the matrix of each rule, without sampling and self-loops.
     symmetric
-        Whether the operators are.
+        Whether matrices are symmetric where their rules are.
+    on_demand
+        Whether rows beyond the first ring are computed when they are needed.
     """
     work, k, batch_size = options.workload, options.max_neighbors, options.batch_size
-    if k is not None:
-        far = [min(size, k * n) for size in far]
-        symmetric &= work.reach == 1
-    loops = n * work.self_loops
-    entries = sum(near) + sum(far) + loops * (len(near) + len(far))
-    held = [size + loops for size in (near if computed else (*near, *far))]
-    if batch_size is None:
-        train, val = work.n_train / max(n, 1), work.n_val / max(n, 1)
-        taken = sum(
-            operator_bytes(size, train=train, val=val, symmetric=symmetric)
-            for size in held
-        )
-        step = work.step(n, work.n_train) + work.entry * entries
-        if computed:
-            taken += BLOCK_BYTES * min(max(far, default=0), BLOCK_ENTRIES)
+    near = far = 0
+    for rule, size in zip(rules, entries, strict=True):
+        symmetric &= rule.symmetric
+        if rule.hop == 1:
+            near += size + n * rule.self_loops
+        else:
+            far += (size if k is None else min(size, k * n)) + n * rule.self_loops
+    symmetric &= k is None or work.receptive_field == 1
+    total, stored = near + far, near if on_demand else near + far
+    if batch_size is None or work.receptive_field is None:
+        copies = (2 * work.n_train + work.n_val) / max(n, 1) + (1 if symmetric else 2)
+        matrices = ENTRY_BYTES * stored * copies
+        if on_demand:
+            matrices += BLOCK_BYTES * min(far, BLOCK_ENTRIES)
+        step = work.step(n, work.n_train, total)
     else:
-        rows, nodes = _batch_extent(entries, n, batch_size, work.reach or 0)
-        in_batch = rows * entries // max(n, 1)
-        taken = sum(map(operator_bytes, held)) + BATCH_BYTES * in_batch
-        step = work.step(nodes, min(batch_size, nodes)) + work.entry * in_batch
+        rows = nodes = targets = min(batch_size, n)
+        for _ in range(work.receptive_field):
+            rows, nodes = nodes, min(n, round(nodes * (1 + total / max(n, 1))))
+        in_batch = rows * total // max(n, 1)
+        matrices = ENTRY_BYTES * stored + BATCH_BYTES * in_batch
+        step = work.step(nodes, targets, in_batch)
         step += work.features * nodes // max(n, 1)
     # Features are scaled beside themselves, before the first step.
-    beside = work.features + max(step, work.features)
-    return round(SLACK * (taken + beside + 24 * n * len([*near, *far])))
-
-
-def _batch_extent(entries: int, n: int, batch_size: int, reach: int) -> tuple[int, int]:
-    """Return how many rows and nodes a batch brings in, at most all."""
-    row = entries / max(n, 1)
-    rows = nodes = min(batch_size, n)
-    for _ in range(reach):
-        rows, nodes = nodes, min(n, round(nodes * (1 + row)))
-    return rows, nodes
+    return round(SLACK * (matrices + work.features + max(step, work.features)))
 
 
 # ------------------------------------------------------------------------------- plans
 
 
-def plan_rings(adj: CSR, hops: Iterable[int], options: RingOptions) -> RingPlan:
-    """Choose where the rings of a graph are kept, or raise a `MemoryLimitError`."""
-    hops, n = tuple(hops), adj.shape[0]
-    if max(hops, default=0) < 2:
-        check_memory(n, (int(adj.nnz),) * len(hops), options)
-        return RingPlan(hops, options, IN_MEMORY, None)
-    forecast = forecast_rings(adj, hops=max(hops))
-    near = [forecast.entries[0] for hop in hops if hop == 1]
-    far = [forecast.entries[hop - 1] for hop in hops if hop > 1]
-    needed = training_bytes(n, near, far, options)
-    storage, least = _choose_storage(n, near, far, options)
-    if storage is None:
-        raise _refuse(n, near, far, options, least, forecast)
-    return RingPlan(hops, options, storage, replace(forecast, bytes=needed))
+def plan_rings(
+    index: NeighborIndex, rules: Iterable[RowRule], options: RingOptions
+) -> RingPlan:
+    """Choose where the matrices of some rules are, or raise a `MemoryLimitError`."""
+    n, rules = index.n, tuple(rules)
+    hops = max((rule.hop for rule in rules), default=1)
+    forecast = forecast_rings(index.adj, hops=hops) if hops > 1 else None
+    sizes = () if forecast is None else forecast.entries
+    entries = [
+        sizes[rule.hop - 1] if rule.hop > 1 else int(index.matrix(rule.direction).nnz)
+        for rule in rules
+    ]
+    if forecast is not None:
+        stored = training_bytes(n, rules, entries, options)
+        forecast = replace(forecast, bytes=stored)
+    on_demand = _check_memory(n, rules, entries, options, forecast)
+    return RingPlan(rules, options, on_demand, forecast)
 
 
 def check_memory(
     n: int, entries: Sequence[int], options: RingOptions, *, symmetric: bool = True
 ) -> None:
-    """Raise a `MemoryLimitError` if operators of so many entries do not fit."""
-    needed = training_bytes(n, entries, (), options, symmetric=symmetric)
-    if needed > _available(options):
-        raise _refuse(n, entries, (), options, needed, None)
+    """Raise a `MemoryLimitError` if matrices of so many entries do not fit."""
+    rule = RowRule(norm="sym" if symmetric else "row")
+    _check_memory(n, [rule] * len(entries), entries, options, None)
 
 
-def _available(options: RingOptions) -> float:
-    return available_memory() if options.limit is None else options.limit
-
-
-def _choose_storage(
-    n: int, near: Sequence[int], far: Sequence[int], options: RingOptions
-) -> tuple[str | None, int]:
-    """Return the first storage that fits, if one does, and the bytes that it takes."""
-    exact, limit = options.max_neighbors is None, _available(options)
-    needed = training_bytes(n, near, far, options)
-    if needed <= limit:
-        return IN_MEMORY if exact else CAPPED, needed
-    if far and exact and options.on_demand:
-        needed = min(needed, training_bytes(n, near, far, options, computed=True))
-        if needed <= limit:
-            return ON_DEMAND, needed
-    return None, needed
-
-
-def _refuse(
+def _check_memory(
     n: int,
-    near: Sequence[int],
-    far: Sequence[int],
+    rules: Sequence[RowRule],
+    entries: Sequence[int],
     options: RingOptions,
-    needed: int,
     forecast: RingForecast | None,
-) -> MemoryLimitError:
-    """Return an error that names what is needed, what there is, and what would fit."""
+) -> bool:
+    """Return whether rows are computed on demand, or raise a `MemoryLimitError`."""
+    needed, on_demand = _least_bytes(n, rules, entries, options)
     available = _available(options)
+    if needed <= available:
+        return on_demand
     task = "training" if options.workload.n_train else "prediction"
     if options.batch_size is not None:
         what = f"a batch of {options.batch_size:,} nodes"
@@ -451,98 +305,94 @@ def _refuse(
     free = f"{gigabytes(available)} are free"
     if options.limit is not None:
         free = f"the limit is {gigabytes(available)}"
-    return MemoryLimitError(
+    raise MemoryLimitError(
         f"{what} will not fit in memory: the {task} takes {gigabytes(needed)}{size}, "
         f"but {free}",
         needed=needed,
         available=available,
-        alternatives=_alternatives(n, near, far, options),
+        alternatives=_alternatives(n, rules, entries, options),
     )
 
 
+def _least_bytes(
+    n: int, rules: Sequence[RowRule], entries: Sequence[int], options: RingOptions
+) -> tuple[int, bool]:
+    """Return what the matrices take, and whether that is with rows on demand.
+
+    Rows are computed only where they would not fit, and never for all nodes in each
+    epoch of a training.
+    """
+    needed = training_bytes(n, rules, entries, options)
+    exact_rings = _has_rings(rules) and options.max_neighbors is None
+    full_batch = options.workload.n_train > 0 and options.batch_size is None
+    if needed <= _available(options) or full_batch or not exact_rings:
+        return needed, False
+    computed = training_bytes(n, rules, entries, options, on_demand=True)
+    return min(needed, computed), computed < needed
+
+
 def _alternatives(
-    n: int, near: Sequence[int], far: Sequence[int], options: RingOptions
+    n: int, rules: Sequence[RowRule], entries: Sequence[int], options: RingOptions
 ) -> list[tuple[Mapping[str, Any], int]]:
     """Return a cap and a batch size that fit, else both together; and a model."""
     cap, batch_size, work = options.max_neighbors, options.batch_size, options.workload
-    caps = [{"ring_cap": k} for k in CAPS if far and work.n_train and k < (cap or n)]
+    sampled = _has_rings(rules) and work.n_train > 0
+    caps = [{"ring_cap": k} for k in CAPS if sampled and k < (cap or n)]
     batches = [{"batch_size": b} for b in BATCH_SIZES if b < (batch_size or n)]
-    if work.reach is None:
+    if work.receptive_field is None:
         batches = []
-
-    def first_fit(changes: Iterable[dict[str, int]]) -> list[tuple[Any, int]]:
-        for change in changes:
-            trial = replace(
-                options,
-                max_neighbors=change.get("ring_cap", cap),
-                batch_size=change.get("batch_size", batch_size),
-                on_demand=options.on_demand or "batch_size" in change,
-            )
-            storage, needed = _choose_storage(n, near, far, trial)
-            if storage is not None:
-                return [(change, needed)]
-        return []
-
-    found = [*first_fit(caps), *first_fit(batches)]
-    found = found or first_fit(one | other for one, other in product(caps, batches))
-    needed = training_bytes(n, near, (), options)
-    if far and work.n_train and needed <= _available(options):
+    found: list[tuple[Mapping[str, Any], int]] = []
+    for change in [*caps, *batches, *(a | b for a, b in product(caps, batches))]:
+        if any(known.keys() <= change.keys() for known, _ in found):
+            continue  # a smaller change is enough
+        trial = replace(
+            options,
+            max_neighbors=change.get("ring_cap", cap),
+            batch_size=change.get("batch_size", batch_size),
+        )
+        needed, _ = _least_bytes(n, rules, entries, trial)
+        if needed <= _available(options):
+            found.append((change, needed))
+    near = [rule.hop == 1 for rule in rules]
+    needed = training_bytes(
+        n, [*compress(rules, near)], [*compress(entries, near)], options
+    )
+    if sampled and needed <= _available(options):
         found.append(({"model": "h2gcn-s1"}, needed))
     return found
 
 
+def _available(options: RingOptions) -> float:
+    return available_memory() if options.limit is None else options.limit
+
+
+def _has_rings(rules: Sequence[RowRule]) -> bool:
+    return any(rule.hop > 1 for rule in rules)
+
+
 def build_rings(
-    adj: CSR,
-    plan: RingPlan,
-    *,
-    self_loops: bool = False,
-    device: torch.device | str = "cpu",
-    index: NeighborIndex | None = None,
+    index: NeighborIndex, plan: RingPlan, device: torch.device | str = "cpu"
 ) -> tuple[Operator | ComputedOperator, ...]:
-    """Return the normalized rings of a graph as they were planned, [n, n] each.
-
-    Parameters
-    ----------
-    adj
-        Symmetric, without self-loops, [n, n]. Weights count in the first ring alone.
-    plan
-        Of `plan_rings` for this graph.
-    self_loops
-        Whether each node is in its own rings too.
-    device
-        Where those in memory are.
-    index
-        Of the graph, if there is one already.
-    """
-    options, storage = plan.options, plan.storage
+    """Return the matrices of a graph as they were planned, [n, n] each."""
     _warn_of_size(plan)
-    (first,) = exact_rings(adj, hops=1)
-    index = NeighborIndex(first) if index is None else index
+    k, seed = plan.options.max_neighbors, plan.options.seed
 
-    def build(hop: int) -> Operator | ComputedOperator:
-        if hop == 1:
-            near = normalize(adj if is_weighted(adj) else first, self_loops=self_loops)
-            return Operator(near, symmetric=True, device=device)
-        ring = ComputedOperator(
-            index,
-            RowRule(hop=hop, self_loops=self_loops),
-            max_neighbors=options.max_neighbors,
-            seed=options.seed,
-        )
-        if storage == ON_DEMAND:
-            return ring
-        rows = ring.take(np.arange(index.n))
-        return Operator(rows, symmetric=storage == IN_MEMORY, device=device)
+    def build(rule: RowRule) -> Operator | ComputedOperator:
+        if plan.on_demand and rule.hop > 1:
+            return ComputedOperator(index, rule)
+        symmetric = rule.symmetric and (k is None or rule.hop == 1)
+        rows = rule.rows(index, max_neighbors=k, seed=seed)
+        return Operator(rows, symmetric=symmetric, device=device)
 
-    return tuple(build(hop) for hop in plan.hops)
+    return tuple(map(build, plan.rules))
 
 
 def _warn_of_size(plan: RingPlan) -> None:
     """Say that exact rings are large, or are not kept."""
     forecast = plan.forecast
-    if forecast is None or plan.storage == CAPPED:
+    if forecast is None or plan.options.max_neighbors is not None:
         return
-    if plan.storage == ON_DEMAND:
+    if plan.on_demand:
         text = (
             f"the rings would not fit in memory ({forecast}); their rows are computed "
             "when they are needed"

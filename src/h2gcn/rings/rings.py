@@ -13,25 +13,20 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.sparse import first_of, reserve, run_in_threads
+from h2gcn.sparse import run_in_threads
 
 __all__ = [
     "exact_rings",
-    "inverse_sqrt",
     "is_weighted",
     "iter_ring",
-    "narrow",
-    "normalize",
     "ring_rows",
     "ring_sizes",
     "row_blocks",
-    "scale_entries",
 ]
 
 MAX_HOPS = 1000
 SINGLE_PASS_ENTRIES = 2**30  # a larger bound on the size of a ring: count it first
-ITER_ENTRIES = 2**24  # of a ring that is looked at together
-SCALED_ENTRIES = 2**20  # that a thread scales together
+ITER_ENTRIES = 2**24  # per block of `iter_ring`
 
 
 def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
@@ -97,15 +92,12 @@ def ring_rows(
     Parameters
     ----------
     adj
-        Binary, without self-loops, [n, n].
-    hop
-        The distance, at least 1.
+        Without self-loops, [n, n]. Its entries are those of ring 1, unless that is
+        sampled; those of further rings are ones.
     nodes
         Of which nodes, [m], in any order, also repeatedly; default all.
     max_neighbors
         How many members a row has at most; default all.
-    seed
-        Of the sample.
     self_loops
         Whether each node is in its own row too, beside `max_neighbors` others.
 
@@ -115,26 +107,25 @@ def ring_rows(
         The rows, [m, n], float32, sorted; and the sizes of the whole rings without
         self-loops, [m].
     """
-    from h2gcn.rings import kernels
-
     check_integer("hop", hop, 1)
     if max_neighbors is not None:
         check_integer("max_neighbors", max_neighbors, 1)
-    index, graph = _check_nodes(adj, nodes), _kernel_arrays(adj)
+    index = _check_nodes(adj, nodes)
+    if hop == 1 and max_neighbors is None:
+        return _neighbor_rows(adj, index, self_loops)
+    from h2gcn.rings import kernels
+
+    graph, k = _kernel_arrays(adj), max_neighbors or 0
     walks, sizes = _count_walks(adj, index), np.zeros(len(index), dtype=np.int64)
     starts = _offsets(_bound_sizes(adj, hop, index, walks, max_neighbors) + self_loops)
-    columns = reserve(int(starts[-1]), np.int32)
+    columns = np.empty(starts[-1], np.int32)
     written: dict[int, int] = {}
 
     def fill(part: slice) -> None:
         out = columns[starts[part.start] : starts[part.stop]]
-        args = (*graph, index[part], hop, self_loops)
-        if max_neighbors is None:
-            count = kernels.fill_rings(*args, out, sizes[part])
-        else:
-            sample = max_neighbors, seed
-            count = kernels.sample_rings(*args, *sample, out, sizes[part])
-        written[part.start] = count
+        written[part.start] = kernels.fill_rings(
+            *graph, index[part], hop, self_loops, k, seed, out, sizes[part]
+        )
 
     run_in_threads(fill, walks)
     kept = sizes if max_neighbors is None else np.minimum(sizes, max_neighbors)
@@ -142,16 +133,14 @@ def ring_rows(
     for first, count in sorted(written.items()):  # close the gaps between the parts
         to, start = indptr[first], starts[first]
         columns[to : to + count] = columns[start : start + count]
-    columns = first_of(columns, int(indptr[-1]))
-    values = reserve(len(columns), np.float32)
-    values[:] = 1
-    rows = _sorted_csr(values, columns, indptr, (len(index), adj.shape[1]))
+    columns.resize(indptr[-1], refcheck=False)
+    rows = _sorted_csr(columns, indptr, (len(index), adj.shape[1]))
     if max_neighbors is not None:
         lengths = np.diff(indptr)
         weights = (np.maximum(sizes, max_neighbors) / max_neighbors).astype(np.float32)
-        values[:] = np.repeat(weights, lengths)
+        rows.data[:] = np.repeat(weights, lengths)
         if self_loops:
-            values[columns == np.repeat(index, lengths)] = 1
+            rows.data[columns == np.repeat(index, lengths)] = 1
     return rows, sizes
 
 
@@ -180,6 +169,18 @@ def iter_ring(adj: CSR, hop: int = 2) -> Iterator[tuple[slice, CSR]]:
         yield slice(first, last), ring_rows(adj, hop, np.arange(first, last))[0]
 
 
+def is_weighted(matrix: CSR) -> bool:
+    """Return whether the entries of an adjacency matrix are not all one."""
+    return bool((matrix.data != 1).any())
+
+
+def row_blocks(sizes: NDArray[np.integer], entries: int) -> list[tuple[int, int]]:
+    """Cut rows of the given sizes into blocks [first, last) of about `entries`."""
+    starts = _offsets(sizes)
+    bounds = np.searchsorted(starts, np.arange(entries, starts[-1], entries)).tolist()
+    return list(pairwise(sorted({0, *bounds, len(sizes)})))
+
+
 def _check_nodes(adj: CSR, nodes: NDArray[np.integer] | None) -> NDArray[np.int32]:
     n = adj.shape[0]
     if nodes is None:
@@ -189,18 +190,28 @@ def _check_nodes(adj: CSR, nodes: NDArray[np.integer] | None) -> NDArray[np.int3
     return nodes.astype(np.int32, copy=False)
 
 
+def _neighbor_rows(
+    adj: CSR, nodes: NDArray[np.int32], self_loops: bool
+) -> tuple[CSR, NDArray[np.int64]]:
+    """Return rows of ring 1, with the entries of the matrix: no search is needed."""
+    rows = CSR(adj[nodes].astype(np.float32, copy=False))
+    sizes = np.diff(rows.indptr).astype(np.int64)
+    if self_loops:
+        ego = sp.eye_array(adj.shape[0], dtype=np.float32, format="csr")
+        rows = CSR(rows + ego[nodes])
+    rows.sort_indices()
+    return rows, sizes
+
+
 def _kernel_arrays(adj: CSR) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return adj.indptr, adj.indices.astype(np.int32, copy=False)
 
 
 def _count_walks(adj: CSR, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return how many walks of length two leave each of the nodes."""
-    if len(nodes) >= adj.shape[0]:
-        walks: NDArray[np.float64] = adj @ np.diff(adj.indptr).astype(np.float64)
-        return walks[nodes]
-    rows = adj[nodes]  # of few nodes, no more is read than their neighbors
-    degrees = (adj.indptr[rows.indices + 1] - adj.indptr[rows.indices]).astype(float)
-    counts = CSR((degrees, rows.indices, rows.indptr), shape=rows.shape)
+    rows = adj[nodes]
+    degrees = adj.indptr[rows.indices + 1] - adj.indptr[rows.indices]
+    counts = CSR((degrees.astype(float), rows.indices, rows.indptr), shape=rows.shape)
     return np.asarray(counts.sum(axis=1), dtype=np.float64)
 
 
@@ -212,18 +223,11 @@ def _bound_sizes(
     max_neighbors: int | None,
 ) -> NDArray[np.int64]:
     """Return how many members each row has at most; exactly how many if that is far."""
-    n = adj.shape[0]
-    if hop == 1:
-        bounds = np.diff(adj.indptr)[nodes].astype(np.int64)
-    elif hop == 2:
-        bounds = np.minimum(walks, n).astype(np.int64)
-    else:
-        bounds = np.full(len(nodes), n)
-    if max_neighbors is not None:
-        return np.minimum(bounds, max_neighbors)
-    if hop > 2 or bounds.sum() >= SINGLE_PASS_ENTRIES:
-        return ring_sizes(adj, hop, nodes)
-    return bounds
+    most = adj.shape[0] if max_neighbors is None else max_neighbors
+    bounds = np.minimum(walks, most).astype(np.int64)
+    if hop == 2 and bounds.sum() < SINGLE_PASS_ENTRIES:
+        return bounds
+    return np.minimum(ring_sizes(adj, hop, nodes), most)
 
 
 def _binary(adj: CSR) -> CSR:
@@ -232,85 +236,7 @@ def _binary(adj: CSR) -> CSR:
     if ring.diagonal().any():
         ring.setdiag(0)
     ring.eliminate_zeros()
-    columns, starts = (narrow(a, ring.nnz) for a in (ring.indices, ring.indptr))
-    return CSR((np.ones(ring.nnz, np.float32), columns, starts), shape=ring.shape)
-
-
-# ---------------------------------------------------------------------- normalization
-
-
-def normalize(matrix: CSR, *, self_loops: bool = False) -> CSR:
-    r"""Return :math:`D_r^{-1/2} A D_c^{-1/2}`, with the sums of A's rows and columns.
-
-    Of a symmetric matrix they are the degrees, and the result is symmetric. The
-    transpose is what the same function makes of the transposed matrix. Empty rows stay
-    zero.
-
-    Parameters
-    ----------
-    matrix
-        A, [n, n]: binary or weighted, symmetric or directed.
-    self_loops
-        Add the identity first (Kipf's Â, and the paper's NS variants).
-    """
-    if self_loops:
-        matrix = CSR(matrix + sp.eye_array(matrix.shape[0], dtype=np.float32))
-    if not matrix.has_sorted_indices:
-        matrix = matrix.sorted_indices()  # the caller's stays as it is
-    rows, columns = np.diff(matrix.indptr), matrix.indices
-    if is_weighted(matrix):
-        rows, sums = matrix.sum(axis=1), matrix.sum(axis=0)
-    else:
-        sums = np.bincount(columns, minlength=matrix.shape[1])
-    values = matrix.data.astype(np.float32)
-    result = _sorted_csr(values, columns, matrix.indptr, matrix.shape)
-    scale_entries(result, inverse_sqrt(rows), inverse_sqrt(sums))
-    return result
-
-
-def scale_entries(
-    matrix: CSR, rows: NDArray[np.float32], columns: NDArray[np.float32]
-) -> None:
-    """Multiply each entry, in place, by factors of its row [m] and its column [n]."""
-    lengths = np.diff(matrix.indptr)
-    blocks = row_blocks(lengths, SCALED_ENTRIES)
-
-    def scale(part: slice) -> None:
-        for first, last in blocks[part]:
-            entries = slice(matrix.indptr[first], matrix.indptr[last])
-            factors = columns[matrix.indices[entries]]
-            factors *= np.repeat(rows[first:last], lengths[first:last])
-            matrix.data[entries] *= factors
-
-    run_in_threads(scale, np.full(len(blocks), SCALED_ENTRIES))
-
-
-def inverse_sqrt(sums: NDArray[Any]) -> NDArray[np.float32]:
-    """Return 1/√d of each number d, 0 if d is not positive."""
-    scale, positive = np.zeros(len(sums), dtype=np.float32), sums > 0
-    scale[positive] = 1 / np.sqrt(sums[positive])
-    return scale
-
-
-def is_weighted(matrix: CSR) -> bool:
-    """Return whether the entries of an adjacency matrix are not all one."""
-    return bool((matrix.data != 1).any())
-
-
-# ------------------------------------------------------------------------- CSR arrays
-
-
-def row_blocks(sizes: NDArray[np.integer], entries: int) -> list[tuple[int, int]]:
-    """Cut rows of the given sizes into blocks [first, last) of about `entries`."""
-    starts = _offsets(sizes)
-    bounds = np.searchsorted(starts, np.arange(entries, starts[-1], entries)).tolist()
-    return list(pairwise(sorted({0, *bounds, len(sizes)})))
-
-
-def narrow(indices: NDArray[Any], largest: int) -> NDArray[Any]:
-    """Return indices as int32 if numbers up to `largest` fit, else as they are."""
-    fits = largest <= np.iinfo(np.int32).max
-    return indices.astype(np.int32, copy=False) if fits else indices
+    return _sorted_csr(ring.indices, ring.indptr, ring.shape)
 
 
 def _offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -318,12 +244,13 @@ def _offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def _sorted_csr(
-    values: NDArray[np.float32],
-    columns: NDArray[Any],
-    indptr: NDArray[Any],
-    shape: tuple[int, int],
+    columns: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]
 ) -> CSR:
-    """Return a matrix that scipy need not look through to know that it is sorted."""
-    matrix = CSR((values, columns, narrow(indptr, indptr[-1])), shape=shape)
+    """Return a binary matrix, which scipy need not search to know that it is sorted."""
+    fits = len(columns) <= np.iinfo(np.int32).max
+    dtype = np.dtype(np.int32 if fits else np.int64)
+    columns, indptr = (a.astype(dtype, copy=False) for a in (columns, indptr))
+    ones = np.ones(len(columns), np.float32)
+    matrix = CSR((ones, columns, indptr), shape=shape)
     matrix.has_sorted_indices = True
     return matrix

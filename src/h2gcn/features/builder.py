@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp

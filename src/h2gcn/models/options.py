@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
 
@@ -90,8 +89,7 @@ Table = Annotated[
 ]
 
 
-@cache
-def options_of(owner: Any) -> dict[str, Option]:
+def options_of(owner: type) -> dict[str, Option]:
     """Return the options of a module, or of a `MatrixMaker`, by name.
 
     They are the annotated parameters of its constructor. Of nested annotations, the

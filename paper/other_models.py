@@ -14,7 +14,7 @@ DATASETS = (
 MODELS = (
     *("gdc", "gmnn", "gam", "ica", "bp", "zoobp", "decoupled-smoothing"),
     *("correct-and-smooth", "sgc", "cpgnn", "label-propagation"),
-    *("label-propagation-2hop", "linbp"),
+    *("label-propagation-2hop", "linbp", "sign", "linkx", "dir-gnn"),
 )
 BESIDE = ("h2gcn-1", "h2gcn-2", "gcn", "mlp")
 """Rows that stand above them, of the table of real benchmarks where it has the set."""

@@ -73,9 +73,12 @@ class ACMGCN(NodeModule):
         mapped = torch.relu_(mapped) if self.relu == "before" else mapped
         low, high, own = mapped.chunk(3, dim=1)
         mean = graph.rows[0]
-        filtered = mean @ low, graph.pick(high) - mean @ high, graph.pick(own)
-        channels = torch.stack(filtered, dim=1)  # [m, 3, width]
-        channels = torch.relu_(channels) if self.relu == "after" else channels
-        scores = torch.sigmoid((channels * self.scores[k]).sum(dim=2))
-        fractions = torch.softmax(scores @ self.mixing[k] / TEMPERATURE, dim=1)
-        return 3 * (fractions[:, :, None] * channels).sum(dim=1)
+        channels = [mean @ low, graph.pick(high) - mean @ high, graph.pick(own)]
+        if self.relu == "after":
+            channels = [torch.relu(channel) for channel in channels]
+        pairs = zip(channels, self.scores[k], strict=True)
+        scores = torch.stack([channel @ score for channel, score in pairs], dim=1)
+        mixed = torch.sigmoid(scores) @ self.mixing[k]
+        fractions = torch.softmax(mixed / TEMPERATURE, dim=1).unbind(dim=1)
+        parts = [p[:, None] * h for p, h in zip(fractions, channels, strict=True)]
+        return 3 * (parts[0] + parts[1] + parts[2])

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.features import FeatureTable
-from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, MAX_WIDTH
+from h2gcn.models.base import glorot
 from h2gcn.models.label_propagation import log_shares
-from h2gcn.models.table_net import TableModule, TableNet, table_rows
+from h2gcn.models.options import Activation, Dropout, Steps, Width, between, one_of
+from h2gcn.models.table_net import TableModule, TableNet, multiply_table, table_rows
 from h2gcn.sparse import NO_GRAPH, Propagation
+from h2gcn.training.loop import Trainer
 
 __all__ = ["CorrectAndSmooth", "LinearTable"]
 
-BASES = ("mlp", "linear")
-CORRECTIONS = ("autoscale", "fixed", "none")
 MAX_GAMMA = 1000  # an error that would be scaled by more is not scaled, as published
 
 
@@ -45,103 +45,72 @@ class CorrectAndSmooth(TableModule):
     the base alone is best on the validation nodes, and that a training node starts the
     smoothing at its own label: accuracy on training nodes is no measure of the model.
 
+    All weights are the base's, and they are what the epochs train.
+
     Departures from the authors' program: it searched which of S, D⁻¹ A and A D⁻¹ to
     spread over; its features had spectral embeddings beside them, its MLP three layers
     with batch norm; and for some results it put in the labels of validation nodes.
     Here only labels of training nodes ever are.
-
-    Parameters
-    ----------
-    in_channels, out_channels
-        Columns of each block of the table, here of the features, and number of classes.
-    base
-        "mlp" with one hidden layer, or "linear" (the paper's plain linear).
-    hidden_channels
-        Width of the MLP's hidden layer.
-    activation
-        Of the hidden layer, "relu", "elu" or "none".
-    dropout
-        Dropped fraction of the hidden layer, while training.
-    correction
-        "autoscale", "fixed" or "none".
-    correction_alpha
-        α₁ of "autoscale".
-    scale
-        γ of "fixed".
-    smoothing_alpha
-        α₂.
-    steps
-        Number of iterations of each of the two.
-
-    Notes
-    -----
-    Shapes: `x` a `FeatureTable` with features [n, F] and `labels` [n, |Y|],
-    the operators S and D⁻¹ A [n, n], logits [m, |Y|] of m target nodes. All weights are
-    the base's, which is what epochs train.
     """
 
-    base: TableModule
+    receptive_field = None
 
     def __init__(
         self,
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        base: str = "mlp",
-        hidden_channels: int = 64,
-        activation: str = "relu",
-        dropout: float = 0.5,
-        correction: str = "autoscale",
-        correction_alpha: float = 0.9,
-        scale: float = 1.0,
-        smoothing_alpha: float = 0.8,
-        steps: int = 50,
+        table: str = "ego",
+        base: Annotated[
+            str,
+            one_of(("mlp", "linear")),
+            "mlp with one hidden layer, or linear (the paper's plain linear)",
+        ] = "mlp",
+        hidden_channels: Annotated[Width, "Width of the MLP's hidden layer"] = 64,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.5,
+        correction: Annotated[
+            str,
+            one_of(("autoscale", "fixed", "none")),
+            "How errors are corrected: autoscale, fixed or none",
+        ] = "autoscale",
+        correction_alpha: Annotated[
+            float, between("(0, 1)"), "α₁, weight of the neighbors in autoscale"
+        ] = 0.9,
+        scale: Annotated[float, between("[0, inf)"), "γ of fixed"] = 1.0,
+        smoothing_alpha: Annotated[
+            float, between("(0, 1)"), "α₂, weight of the neighbors in the smoothing"
+        ] = 0.8,
+        steps: Annotated[Steps, "Number of steps of each of the two"] = 50,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_choice("base", base, BASES)
-        check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_real("dropout", dropout, "[0, 1)")
-        self.correction = check_choice("correction", correction, CORRECTIONS)
-        self.correction_alpha = check_real(
-            "correction_alpha", correction_alpha, "(0, 1)"
-        )
-        self.scale = check_real("scale", scale, "[0, inf)")
-        self.smoothing_alpha = check_real("smoothing_alpha", smoothing_alpha, "(0, 1)")
-        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
+        self.table, self.correction, self.scale = table, correction, scale
+        self.correction_alpha, self.smoothing_alpha = correction_alpha, smoothing_alpha
+        self.steps = steps
+        self.base: TableModule
         if base == "linear":
-            self.base = LinearTable(self.widths, out_channels)
+            self.base = LinearTable(in_channels, out_channels)
         else:
             self.base = TableNet(
-                self.widths,
+                in_channels,
                 out_channels,
                 hidden_channels=hidden_channels,
-                layers=1,
                 activation=activation,
                 dropout=dropout,
             )
 
-    @property
-    def reach(self) -> int | None:
-        """None: each logit depends on the whole graph."""
-        return None
+    def fit(self, trainer: Trainer) -> None:
+        """Train the base alone."""
+        trainer.train(self.base)
 
-    def learner(self) -> TableModule:
-        """Return the base: it has all the weights."""
-        return self.base
+    def decayed_parameters(self) -> list[nn.Parameter]:
+        """Return those of the base."""
+        return self.base.decayed_parameters()
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the base's weights that the L2 penalty acts on."""
-        return self.base.regularised()
-
-    def embedding_width(self) -> int:
-        """Return how many columns a row becomes in the base."""
-        return self.base.embedding_width()
-
-    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return the bytes of a step of the base, or of the iteration after it."""
+    def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
+        """Return the bytes of a step of the base, or of the iterations after it."""
         spreading = 24 * self.out_channels * n_nodes
-        return max(self.base.working_bytes(n_nodes, n_targets), spreading)
+        return max(self.base.step_bytes(n_nodes, n_targets, entries), spreading)
 
     def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the log-shares of the target nodes, [m, C]."""
@@ -186,21 +155,13 @@ class LinearTable(TableModule):
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
         super().__init__(in_channels, out_channels)
-        self.maps = nn.ParameterList(
-            torch.empty(width, out_channels) for width in self.widths
-        )
+        self.weight = glorot(self.in_channels, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels))
-        for weight in self.maps:
-            nn.init.xavier_uniform_(weight)
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: not the bias."""
-        return list(self.maps)
+    def decayed_parameters(self) -> list[nn.Parameter]:
+        """Return the weight: the bias is free."""
+        return [self.weight]
 
     def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
-        logits = self.bias
-        blocks = table_rows(x, graph).blocks.values()
-        for block, weight in zip(blocks, self.maps, strict=True):
-            logits = logits + block @ weight
-        return logits
+        return multiply_table(table_rows(x, graph), self.weight) + self.bias

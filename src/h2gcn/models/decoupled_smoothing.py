@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -10,26 +12,20 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
-from h2gcn._validation import check_choice, check_integer, check_real
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
-from h2gcn.graph import CSR
-from h2gcn.models.base import MAX_STEPS, NodeModule
+from h2gcn.models.base import NodeModule
 from h2gcn.models.decompose import Decomposition
-from h2gcn.models.label_propagation import (
-    as_labels,
-    check_label_channels,
-    decompose_shares,
-    log_shares,
-    reached_nodes,
-)
-from h2gcn.sparse import Operator, Propagation
+from h2gcn.models.label_propagation import decompose_shares, log_shares
+from h2gcn.models.options import Steps, between, one_of
+from h2gcn.sparse import Propagation
+from h2gcn.training.loop import Trainer
 
 __all__ = ["DecoupledSmoothing"]
 
 Numbers = NDArray[np.float64]
-
-VARIANCES = ("degree", "equal")
+Mask = NDArray[np.bool_]
+Map = Callable[[Numbers], Numbers]
 
 
 class DecoupledSmoothing(NodeModule):
@@ -53,28 +49,12 @@ class DecoupledSmoothing(NodeModule):
 
     A node that no walk of two, four, … steps joins to a label (in a bipartite graph the
     whole other side) has equal scores. A training node has its own label. A share is at
-    least 1e-12.
+    least 1e-12. Computed on the CPU, in float64.
 
     Departures from the authors' program: it inverts a dense matrix; here conjugate
     gradients take products with A, and Ã is never formed. It predicts a class whose
     share exceeds that of the training nodes, and reports the AUC; here the class with
     the largest share is predicted, as by every model.
-
-    Parameters
-    ----------
-    in_channels, out_channels
-        Number of classes |Y|, both.
-    variance
-        Σ, "degree" or "equal".
-    steps
-        Maximal number of steps of conjugate gradients.
-    tolerance
-        They end once the residual is smaller, relative to the right side.
-
-    Notes
-    -----
-    Shapes: `x` [n, |Y|] the one-hot labels, the operator A [n, n] symmetric, logits
-    [m, |Y|] of m target nodes. There are no weights. Computed on the CPU, in float64.
     """
 
     def __init__(
@@ -82,31 +62,32 @@ class DecoupledSmoothing(NodeModule):
         in_channels: int,
         out_channels: int,
         *,
-        variance: str = "degree",
-        steps: int = 1000,
-        tolerance: float = 1e-9,
+        variance: Annotated[
+            str, one_of(("degree", "equal")), "Σ: degree (1/d) or equal"
+        ] = "degree",
+        steps: Annotated[Steps, "Most steps of conjugate gradients"] = 1000,
+        tolerance: Annotated[
+            float,
+            between("(0, 1)"),
+            "Residual, relative to the right side, at which the steps end",
+        ] = 1e-9,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_label_channels(in_channels, out_channels)
-        self.variance = check_choice("variance", variance, VARIANCES)
-        self.steps = check_integer("steps", steps, 1, MAX_STEPS)
-        self.tolerance = check_real("tolerance", tolerance, "(0, 1)")
+        self.variance, self.steps, self.tolerance = variance, steps, tolerance
 
-    def reset_parameters(self) -> None:
+    def fit(self, trainer: Trainer) -> None:
         """Do nothing: there are no weights."""
 
-    def reached(self, x: Input, graph: Propagation) -> Tensor:
-        """Return which nodes a label reaches, two steps at a time, [n]."""
-        labels = as_labels(x, self.out_channels)
-        return reached_nodes(labels, graph.matrices[0], hops=2)
-
-    def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
-        """Return the log-shares of the target nodes, [m, |Y|]."""
-        labels = as_labels(x, self.out_channels).cpu().double().numpy()
-        shares, system = labels.copy(), self._system(x, graph)
-        shares[system.free] = self._solve(system, system.spread(labels)[system.free])
-        logits = log_shares(torch.from_numpy(shares.clip(min=0))).float().to(x.device)
-        return graph.pick(logits)
+    def forward(self, x: Tensor, graph: Propagation) -> Tensor:
+        """Return the log-shares of the target nodes, [m, C]."""
+        labels = x.cpu().double().numpy()
+        known = np.any(labels, axis=1)
+        spread, solve = self._system(known, graph)
+        columns = [
+            np.where(known, y, solve(np.where(known, 0, spread(y)))) for y in labels.T
+        ]
+        shares = torch.from_numpy(np.stack(columns, axis=1).clip(min=0))
+        return graph.pick(log_shares(shares).float().to(x.device))
 
     def decompose(self, x: Input, graph: Propagation) -> Decomposition:
         """Split the class shares by labeled node.
@@ -114,69 +95,50 @@ class DecoupledSmoothing(NodeModule):
         The system is symmetric: what the node hears from each label is what they would
         hear from it.
         """
-        labels = as_labels(x, self.out_channels).cpu().double().numpy()
+        assert isinstance(x, Tensor)
         assert graph.index is not None
-        node, system = int(graph.index[0]), self._system(x, graph)
-        received = np.zeros((len(labels), 1))
+        labels, node = x.cpu().double().numpy(), int(graph.index[0])
+        known = np.any(labels, axis=1)
+        spread, solve = self._system(known, graph)
+        received = np.zeros(len(labels))
         received[node] = 1
-        if node in system.free:
-            received[system.free] = self._solve(system, received[system.free])
-            received = system.spread(received)
-        return decompose_shares(received * labels, graph)
+        if not known[node]:
+            received = spread(solve(received))
+        return decompose_shares(received[:, None] * labels, graph)
 
-    def _system(self, x: Input, graph: Propagation) -> _TwoHopGraph:
-        labels = as_labels(x, self.out_channels)
-        free = self.reached(x, graph) & ~labels.any(dim=1)
-        adj = graph.matrices[0].take(np.arange(len(labels))).astype(np.float64)
-        return _TwoHopGraph(CSR(adj), np.flatnonzero(free.cpu().numpy()), self.variance)
+    def _system(self, known: Mask, graph: Propagation) -> tuple[Map, Map]:
+        """Return f ↦ Ã f, and the solution of the system for a right side, [n] each.
 
-    def _solve(self, system: _TwoHopGraph, right: Numbers) -> Numbers:
-        """Solve the system for each right side, [m, k]; warn if steps run out."""
-        columns, unsolved = [], 0.0
-        for b in right.T:
-            column, status = cg(
-                system.laplacian,
-                b,
-                rtol=self.tolerance,
-                maxiter=self.steps,
-                M=system.preconditioner,
-            )
-            columns.append(column)
+        The right side and the solution are zero at known nodes.
+        """
+        n = len(known)
+        adj = graph.matrices[0].take(np.arange(n)).astype(np.float64)
+        between = np.ones(n)
+        if self.variance == "equal":
+            between /= np.maximum(adj.sum(axis=1), np.finfo(float).tiny)
+
+        def spread(f: Numbers) -> Numbers:
+            return np.asarray(adj @ (between * (adj @ f)))
+
+        sums = spread(np.ones(n))
+        diagonal = sums - adj.power(2) @ between  # without that of Ã
+        diagonal = np.where(diagonal > 0, diagonal, 1)
+
+        def laplacian(f: Numbers) -> Numbers:
+            return np.where(known, f, sums * f - spread(np.where(known, 0, f)))
+
+        system = LinearOperator((n, n), laplacian, dtype=np.float64)
+        jacobi = LinearOperator((n, n), lambda f: f / diagonal, dtype=np.float64)
+
+        def solve(b: Numbers) -> Numbers:
+            f, status = cg(system, b, rtol=self.tolerance, maxiter=self.steps, M=jacobi)
             if status > 0:
-                residual = np.linalg.norm(b - system.laplacian @ column)
-                unsolved = max(unsolved, float(residual / np.linalg.norm(b)))
-        if unsolved:
-            warnings.warn(
-                f"decoupled smoothing has not converged: after {self.steps} steps "
-                f"{unsolved:.2g} of the right side is left; more 'steps' may help",
-                H2GCNWarning,
-                stacklevel=2,
-            )
-        return np.stack(columns, axis=1)
+                warnings.warn(
+                    f"decoupled smoothing has not converged after {self.steps} steps; "
+                    "more 'steps' may help",
+                    H2GCNWarning,
+                    stacklevel=2,
+                )
+            return np.asarray(f)
 
-
-class _TwoHopGraph:
-    """Products with Ã, and with its Laplacian among some nodes, the free ones."""
-
-    def __init__(self, adj: CSR, free: NDArray[np.int64], variance: str) -> None:
-        n, m = adj.shape[0], len(free)
-        self.adj, self.free = adj, free
-        self.between = np.ones((n, 1))
-        if variance == "equal":
-            self.between /= np.maximum(adj.sum(axis=1)[:, None], np.finfo(float).tiny)
-        sums = self.spread(np.ones((n, 1)))
-        diagonal = (sums - adj.power(2) @ self.between)[free, 0]
-        rows = CSR(adj[free])
-
-        def product(f: Numbers) -> Numbers:
-            inner = rows @ (self.between[:, 0] * (rows.T @ f.ravel()))
-            return np.asarray(sums[free, 0] * f.ravel() - inner)
-
-        self.laplacian = LinearOperator((m, m), matvec=product, dtype=np.float64)
-        self.preconditioner = LinearOperator(
-            (m, m), matvec=lambda f: f.ravel() / diagonal, dtype=np.float64
-        )
-
-    def spread(self, f: Numbers) -> Numbers:
-        """Return Ã f, [n, k]."""
-        return np.asarray(self.adj @ (self.between * (self.adj @ f)))
+        return spread, solve

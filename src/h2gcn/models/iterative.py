@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -10,16 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer
 from h2gcn.exceptions import InputError
-from h2gcn.features import FeatureTable, Input, parse_blocks
+from h2gcn.features import FeatureTable, parse_blocks
 from h2gcn.models.boosted_trees import BoostedTrees
-from h2gcn.models.label_propagation import TIE
+from h2gcn.models.label_propagation import level_ties
 from h2gcn.models.logistic_table import LogisticTable
+from h2gcn.models.options import Check, at_least, one_of
 from h2gcn.models.table_net import TableModule
 from h2gcn.sparse import NO_GRAPH, Propagation
-
-MAX_ROUNDS = 1000
+from h2gcn.training.loop import Trainer
 
 
 class BlockLogistic(LogisticTable):
@@ -35,10 +37,22 @@ class BlockLogistic(LogisticTable):
         return np.repeat(counts, self.widths).astype(np.int64)
 
 
-BASES: dict[str, type[TableModule]] = {
+BASES: dict[str, type[BlockLogistic | BoostedTrees]] = {
     "logistic": BlockLogistic,
     "boosted-trees": BoostedTrees,
 }
+
+
+def _check_table(name: str, table: str) -> str:
+    """Return blocks of own features and labels nearby, or raise."""
+    blocks = parse_blocks(table)
+    labels = [block for block in blocks if block.startswith("labels.")]
+    if not labels or set(blocks) - {"ego", *labels}:
+        rule = (
+            "must be labels nearby, such as labels.ring1, with own features or without"
+        )
+        raise InputError(rule, param=name, value=table)
+    return table
 
 
 class IterativeClassification(TableModule):
@@ -59,87 +73,50 @@ class IterativeClassification(TableModule):
     and one of links. Their counts are shares here, as the rounds see more labels than
     the fit does. A round predicts all labels at once, so that no result depends on an
     order; labels of two neighbors may then swap until the rounds end.
-
-    Parameters
-    ----------
-    in_channels, out_channels
-        Columns of each block of the table, and number of classes.
-    table
-        Blocks of labels nearby, with own features or without: ego+labels.ring1, or
-        ego+labels.ring1+labels.ring2; see `h2gcn.features.parse_blocks`.
-    base
-        f, "logistic" (`BlockLogistic`) or "boosted-trees" (`BoostedTrees`).
-    rounds
-        How often all labels are predicted again, at most.
     """
+
+    receptive_field = None
 
     def __init__(
         self,
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "ego+labels.ring1",
-        base: str = "logistic",
-        rounds: int = 10,
+        table: Annotated[
+            str, Check(_check_table), "Labels nearby, with own features or without"
+        ] = "ego+labels.ring1",
+        base: Annotated[
+            str, one_of(BASES), "The classifier: logistic or boosted-trees"
+        ] = "logistic",
+        rounds: Annotated[
+            int, at_least(0, 1000), "How often all labels are predicted again, at most"
+        ] = 10,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        self.table = _check_table(table)
-        check_choice("base", base, BASES)
-        self.rounds = check_integer("rounds", rounds, 0, MAX_ROUNDS)
-        self.base = BASES[base](self.widths, out_channels)
+        self.table, self.rounds = table, rounds
+        self.base = BASES[base](in_channels, out_channels)
 
-    edge_weights = False
-
-    @property
-    def reach(self) -> int | None:
-        """None: labels go on from neighbor to neighbor."""
-        return None
-
-    def set_validation(self, labels: Tensor, index: Tensor) -> None:
-        """Give the classifier the validation nodes, to stop its fit by."""
-        self.base.set_validation(labels, index)
-
-    def initialise(
-        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
-    ) -> None:
+    def fit(self, trainer: Trainer) -> None:
         """Fit the classifier to the training nodes."""
-        assert isinstance(x, FeatureTable)
-        self.base.initialise(_with_labels(x, x.labels), graph, labels, index)
+        assert isinstance(trainer.x, FeatureTable)
+        part = copy(trainer)
+        part.x = _with_labels(trainer.x, trainer.x.labels)
+        self.base.fit(part)
 
     def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
-        known = x.labels.any(dim=1, keepdim=True)
-        labels = x.labels
-        logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
+        known, labels = x.labels.any(dim=1, keepdim=True), x.labels
+        logits = self._predict(x, labels)
         for _ in range(self.rounds):
             guessed = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
             before, labels = labels, torch.where(known, x.labels, guessed.to(x.labels))
             if torch.equal(before, labels):
                 break
-            logits = _level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
+            logits = self._predict(x, labels)
         return graph.pick(logits)
 
-    def state_problem(self, state: Mapping[str, Tensor]) -> str | None:
-        """Return why tensors of a file are not the state of its classifier, if so."""
-        for name in state:
-            if not name.startswith("base."):
-                return f"{name} is none of its tensors"
-        own = {name.removeprefix("base."): tensor for name, tensor in state.items()}
-        problem = self.base.state_problem(own)
-        return None if problem is None else f"base.{problem}"
-
-
-def _check_table(table: str) -> str:
-    """Return a recipe of own features and labels nearby, or raise."""
-    blocks = parse_blocks(table)
-    labels = [block for block in blocks if block.startswith("labels.")]
-    if not labels or set(blocks) - {"ego", *labels}:
-        raise InputError(
-            "must be labels nearby, such as labels.ring1, with own features or without",
-            param="table",
-            value=table,
-        )
-    return table
+    def _predict(self, x: FeatureTable, labels: Tensor) -> Tensor:
+        return level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
 
 
 def _with_labels(x: FeatureTable, labels: Tensor) -> FeatureTable:
@@ -149,14 +126,9 @@ def _with_labels(x: FeatureTable, labels: Tensor) -> FeatureTable:
     are many more than the classifier was fitted to.
     """
     table = x.with_labels(labels)
-    for name in table.counters:
+    shares = {}
+    for name in x.counters:
         columns = table.blocks[name]
         assert isinstance(columns, Tensor)
-        columns[:, -1] = 0
-    return table
-
-
-def _level_ties(logits: Tensor) -> Tensor:
-    """Return logits with those equal that are the largest up to rounding, [n, C]."""
-    best = logits.amax(dim=1, keepdim=True)
-    return torch.where(logits >= best - TIE * best.abs().clamp(min=1), best, logits)
+        shares[name] = functional.pad(columns[:, :-1], (0, 1))
+    return replace(table, blocks={**table.blocks, **shares})

@@ -1,19 +1,17 @@
-"""Networks on the ring table: each block its own map, then gate, join, read out."""
+"""Networks on feature tables: each block has a map; then gate, join and read out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Annotated
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from h2gcn._validation import check_bool, check_choice, check_integer, check_real
-from h2gcn.exceptions import InputError
-from h2gcn.features import FeatureTable, Input, parse_blocks
-from h2gcn.models.base import ACTIVATIONS, MAX_WIDTH, NodeModule, drop
+from h2gcn.features import FeatureTable, Input
+from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -21,13 +19,23 @@ from h2gcn.models.decompose import (
     decompose_columns,
     to_numpy,
 )
+from h2gcn.models.options import (
+    Activation,
+    Dropout,
+    Flag,
+    InputDropout,
+    Table,
+    Width,
+    at_least,
+    one_of,
+)
 from h2gcn.sparse import NO_GRAPH, Propagation, dropout
 
-__all__ = ["TableModule", "TableNet"]
+__all__ = ["TableModule", "TableNet", "multiply_table", "table_rows"]
 
 
 class TableModule(NodeModule):
-    """A module whose `x` is a ring table: it sees a node's row, and no graph.
+    """A module whose `x` is a feature table: it sees a node's row, and no graph.
 
     Parameters
     ----------
@@ -37,91 +45,51 @@ class TableModule(NodeModule):
         Number of classes.
     """
 
-    drops_input = False
+    receptive_field: int | None = 0
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
-        if not isinstance(in_channels, Sequence) or not in_channels:
-            raise InputError(
-                "must be the number of columns of each block of a table",
-                param="in_channels",
-                value=in_channels,
-            )
-        widths = tuple(check_integer("in_channels", width, 1) for width in in_channels)
-        check_integer("out_channels", out_channels, 1)
-        super().__init__(sum(widths), out_channels)
-        self.widths = widths
+        super().__init__(sum(in_channels), out_channels)
+        self.widths = tuple(in_channels)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.widths}, {self.out_channels})"
+    def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
+        """Return the bytes of the targets' rows, and of copies of them.
 
-    @property
-    def reach(self) -> int | None:
-        """No product with an operator: the table has them all."""
-        return 0
-
-    def embedding_width(self) -> int:
-        """Return how many columns a row becomes."""
-        return self.out_channels
-
-    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return about what a step holds: rows of the table, and their copies.
-
-        A block with a column for each node is sparse: its rows are few entries.
+        A block with a column for each node is sparse: its rows have few entries.
         """
+        del entries
         columns = sum(width for width in self.widths if width != n_nodes)
         return 12 * columns * n_targets
 
 
 def table_rows(x: FeatureTable, graph: Propagation) -> FeatureTable:
-    """Return the rows of a table that are wanted."""
-    if graph.index is None:
-        return x
-    return x.rows(graph.index.cpu().numpy())
+    """Return the rows of the target nodes."""
+    return x if graph.index is None else x.rows(graph.index.cpu().numpy())
 
 
-NORMS = ("none", "l2", "layer")
-JOINS = ("concat", "skip")
+def multiply_table(table: FeatureTable, weight: Tensor) -> Tensor:
+    """Return all columns of a table, side by side, times a weight, [m, k]."""
+    blocks = list(table.blocks.values())
+    parts = weight.split([block.shape[1] for block in blocks])
+    products = [block @ part for block, part in zip(blocks, parts, strict=True)]
+    return torch.stack(products).sum(dim=0)
 
 
 class TableNet(TableModule):
-    """z_b = norm(drop(X_b) W_b + c_b); z = join_b(g_b z_b); out = MLP(drop(act(z))).
+    """A map for each block X_b of the table, weighed and joined, then an MLP.
 
-    X_b are the blocks of a node's row, g = softmax of learned numbers where there is a
-    gate, else 1. Its presets are models of their own:
+        z_b = norm(dropout(X_b) W_b + c_b)
+        z = g₁ z₁ ‖ g₂ z₂ ‖ …
+        logits = MLP(dropout(σ(z)))
 
-    - SIGN (Frasca et al. 2020): own features and powers of Â with self-loops, an
-      activation on each block, no gate.
-    - c-IGNN with one layer: powers of Â, layer norm and activation on each block,
-      side by side.
-    - LINKX (Lim et al. 2021): z = [z_A; z_X] W + z_A + z_X, with the adjacency row as
+    g is the softmax of learned numbers with `gate`, else 1. Some presets are models of
+    their own:
+
+    - SIGN (Frasca et al. 2020): own features and powers of Â with self-loops, σ on each
+      block, no gate.
+    - c-IGNN (Gu et al. 2024) with one layer: powers of Â, layer norm and σ on each
+      block, side by side.
+    - LINKX (Lim et al. 2021): z = (z_A ‖ z_X) W + z_A + z_X, where the adjacency row is
       a block.
-
-    Parameters
-    ----------
-    in_channels
-        Columns of each block of the table.
-    out_channels
-        Number of classes.
-    table
-        Which blocks, such as ego+ring1+labels; see `h2gcn.features.parse_blocks`.
-    hidden_channels
-        Width of each map.
-    layers
-        Linear maps of the read-out.
-    gate
-        Whether blocks are weighted by learned shares.
-    norm
-        Of each block: "l2" gives rows the length 1, "layer" mean 0 and deviation 1.
-    join
-        "concat", or "skip" as in LINKX.
-    activation
-        "relu", "elu" or "none".
-    early
-        Whether the activation acts on each block, before the gate.
-    input_dropout
-        Dropped share of the table's entries, while training.
-    dropout
-        Dropped share before each map of the read-out.
     """
 
     def __init__(
@@ -129,36 +97,31 @@ class TableNet(TableModule):
         in_channels: Sequence[int],
         out_channels: int,
         *,
-        table: str = "ego+rings+degrees+labels",
-        hidden_channels: int = 64,
-        layers: int = 1,
-        gate: bool = False,
-        norm: str = "none",
-        join: str = "concat",
-        activation: str = "relu",
-        early: bool = False,
-        input_dropout: float = 0.0,
-        dropout: float = 0.5,
+        table: Table = "ego+rings+degrees+labels",  # noqa: ARG002
+        hidden_channels: Annotated[Width, "Width of each map"] = 64,
+        layers: Annotated[int, at_least(1, 16), "Linear maps of the read-out"] = 1,
+        gate: Annotated[Flag, "Whether blocks are weighed by learned shares"] = False,
+        norm: Annotated[
+            str,
+            one_of(("none", "l2", "layer")),
+            "Rows of each block: none, l2 (length 1) or layer (mean 0, deviation 1)",
+        ] = "none",
+        join: Annotated[
+            str,
+            one_of(("concat", "skip")),
+            "How blocks are joined: concat or skip (LINKX)",
+        ] = "concat",
+        activation: Activation = "relu",
+        early: Annotated[Flag, "Whether the activation acts on each block"] = False,
+        input_dropout: InputDropout = 0.0,
+        dropout: Dropout = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        parse_blocks(table)
-        check_bool("gate", gate)
-        check_bool("early", early)
-        check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)
-        check_integer("layers", layers, 1, 16)
-        check_choice("norm", norm, NORMS)
-        check_choice("join", join, JOINS)
-        check_choice("activation", activation, ACTIVATIONS)
-        for name, share in (
-            ("input_dropout", input_dropout),
-            ("dropout", dropout),
-        ):
-            check_real(name, share, "[0, 1)")
-        self.table, self.hidden_channels, self.norm = table, hidden_channels, norm
-        self.join, self.activation, self.early = join, activation, early
+        self.hidden_channels, self.norm, self.join = hidden_channels, norm, join
+        self.activation, self.early = activation, early
         self.input_dropout, self.dropout = input_dropout, dropout
         count, width = len(self.widths), hidden_channels
-        self.maps = nn.ParameterList(_glorot(columns, width) for columns in self.widths)
+        self.maps = nn.ParameterList(glorot(columns, width) for columns in self.widths)
         self.shifts = nn.Parameter(torch.zeros(count, width))
         self.gates = nn.Parameter(torch.zeros(count)) if gate else None
         self.norms = nn.ModuleList(
@@ -193,7 +156,7 @@ class TableNet(TableModule):
         for number, block in enumerate(rows.blocks.values()):
             dropped = drop(block, self.input_dropout, self.training)
             z = dropped @ self.maps[number] + self.shifts[number]
-            z = self._normalise(z, number)
+            z = self._normalize(z, number)
             parts.append(act(z) if self.early else z)
         if self.gates is not None:
             shares = self.gates.softmax(dim=0)
@@ -237,32 +200,21 @@ class TableNet(TableModule):
         how = "exact by block, by column and by neighbor: the net is linear"
         return Decomposition((bias, *columns), how)
 
-    def _normalise(self, z: Tensor, number: int) -> Tensor:
+    def _normalize(self, z: Tensor, number: int) -> Tensor:
         """Return rows of one scale, as `norm` says."""
         if self.norm == "l2":
             return functional.normalize(z, dim=1)
         if self.norm == "layer":
-            normalised: Tensor = self.norms[number](z)
-            return normalised
+            normalized: Tensor = self.norms[number](z)
+            return normalized
         return z
 
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights of all maps; the gate and what shifts are free."""
+    def decayed_parameters(self) -> list[nn.Parameter]:
+        """Return the weights of all maps; gate, norms and what shifts are free."""
         readout = [*self.readout, *([self.mix] if self.mix is not None else [])]
         return [*self.maps, *(layer.weight for layer in readout)]
 
-    def embedding_width(self) -> int:
-        """Return how many columns a row becomes."""
-        return self.hidden_channels * len(self.widths)
-
-    def working_bytes(self, n_nodes: int, n_targets: int) -> int:
-        """Return about what a step holds: rows, dropped rows, and what they become."""
-        del n_nodes
-        return (12 * self.in_channels + 28 * self.embedding_width()) * n_targets
-
-
-def _glorot(columns: int, width: int) -> nn.Parameter:
-    """Return weights drawn as Glorot and Bengio do."""
-    weight = nn.Parameter(torch.empty(columns, width))
-    nn.init.xavier_uniform_(weight)
-    return weight
+    def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
+        """Return the bytes of the rows, with dropout, and of what they become."""
+        joined = 28 * self.hidden_channels * len(self.widths) * n_targets
+        return super().step_bytes(n_nodes, n_targets, entries) + joined

@@ -11,7 +11,7 @@ from threading import RLock
 import torch
 from torch import Tensor
 
-__all__ = ["random_problem", "random_state", "seeded", "set_random_state"]
+__all__ = ["draw_seed", "random_problem", "random_state", "seeded", "set_random_state"]
 
 NUMBERS = 624  # that torch's generator (mt19937) makes at a time
 
@@ -49,6 +49,11 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
             stack.enter_context(fork)
             torch.manual_seed(seed)
         yield
+
+
+def draw_seed() -> int:
+    """Return a seed for another library, drawn from torch's generator."""
+    return int(torch.randint(2**31 - 1, ()))
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

@@ -1,20 +1,20 @@
-"""CPGNN: where its compatibilities come from, its penalty, and hubs."""
+"""CPGNN: how it is trained, its penalty, and hubs."""
 
 import numpy as np
 import pytest
 import torch
 
-from h2gcn import NodeClassifier, Split
 from h2gcn.models import build_model
 from models.oracles import ORACLES, mlp, part, softmax
 from models.test_all_models import dense
-from support.cases import each
 from support.dropout import mask_of
+from support.fits import rehearse, train_module
 from support.graphs import GRAPHS, adjacency, make_graph
-from support.models import initialise, logits, make, propagation, settings, weights_of
+from support.models import logits, make, propagation, settings, weights_of
 
 SIX = make_graph(adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)]))
 """A square with a chord, a tail, and a node of its own."""
+Y = np.array([0, 1, 2, 2, 0, 1])
 
 
 def prior_of(module, graph):
@@ -23,78 +23,69 @@ def prior_of(module, graph):
     return softmax(mlp(weights, dense(graph), settings("cpgnn", {})))
 
 
-@each("nodes", [None, [4, 0]])
-def test_dropout_acts_on_the_priors_hidden_layer_of_all_nodes(nodes):
+def test_dropout_acts_on_the_hidden_layer_of_the_prior_of_all_nodes():
     options = {"rounds": 2, "dropout": 0.5}
     module, x, operators = make("cpgnn", SIX, **options)
     torch.manual_seed(4)
     mask = mask_of(torch.arange(6), 8, 0.5).double().numpy()
-    torch.manual_seed(4)
-    found = logits(module.train(), x, operators, nodes).detach()
-    given = settings("cpgnn", options)
     expected = ORACLES["cpgnn"](
         weights_of(module),
         dense(SIX),
-        given,
+        settings("cpgnn", options),
         lambda h, p, by_node: h * mask,  # noqa: ARG005
     )
-    expected = expected if nodes is None else expected[nodes]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    module.train()
+    for nodes in ([0, 1, 2, 3, 4, 5], [4, 0]):
+        torch.manual_seed(4)
+        found = logits(module, x, operators, nodes).detach()
+        np.testing.assert_allclose(found, expected[nodes], rtol=1e-5, atol=1e-5)
 
 
-def test_a_new_module_says_what_its_prior_says():
+def test_a_new_module_predicts_what_its_prior_predicts():
     module = build_model("cpgnn", 5, 3, {"hidden_channels": 8}).eval()
-    assert not module.compatibility.any()
     found = logits(module, torch.from_numpy(SIX.x), propagation("cpgnn", SIX))
     np.testing.assert_allclose(found.detach(), prior_of(module, SIX), rtol=1e-5)
 
 
-def test_the_prior_is_trained_alone_first():
-    module, x, _ = make("cpgnn", SIX)
-    found = logits(module.prior, x, ()).detach()
-    expected = prior_of(module, SIX)
-    np.testing.assert_allclose(found.softmax(dim=1), expected, rtol=1e-5)
-    assert module.trained_first() is module.prior
-
-
-def initialised_by_loops(module, graph, labels, index):
+def estimate_by_loops(module, index):
     """Return the estimate of Ĥ where every class has a training node with edges."""
-    a, beliefs = graph.adj.toarray(), prior_of(module, graph)
-    for node, label in zip(index, labels, strict=True):
-        beliefs[node] = np.eye(3)[label]
+    a, beliefs = SIX.adj.toarray(), prior_of(module, SIX)
+    beliefs[index] = np.eye(3)[Y[index]]
     h = np.zeros((3, 3))
     for c in range(3):
-        nodes = [v for v, k in zip(index, labels, strict=True) if k == c and a[v].any()]
+        nodes = [v for v in index if Y[v] == c and a[v].any()]
         h[c] = np.mean([beliefs[a[v] > 0].mean(axis=0) for v in nodes], axis=0)
     for _ in range(1000):  # Sinkhorn and Knopp
-        h = h / h.sum(axis=1, keepdims=True)
         h = h / h.sum(axis=0)
+        h = h / h.sum(axis=1, keepdims=True)
     return (h + h.T) / 2 - 1 / 3
 
 
-@each(("labels", "index"), [([0, 1, 2], [0, 1, 4]), ([2, 1, 0, 0, 2], [2, 3, 0, 5, 4])])
-def test_the_compatibility_is_estimated_from_labels_and_prior(labels, index):
-    module, x, operators = make("cpgnn", SIX, dropout=0.5)
-    initialise(module, x, operators, labels, index)
-    expected = initialised_by_loops(module, SIX, labels, index)
-    assert np.abs(expected).max() > 0.05
-    np.testing.assert_allclose(module.compatibility.detach(), expected, atol=1e-5)
-    assert module.compatibility.requires_grad
-    # Doubly stochastic less 1/C: nothing to penalise yet.
-    assert module.penalty().item() == pytest.approx(0, abs=1e-5)
+def test_the_prior_is_trained_then_the_compatibility_estimated_then_all_trained():
+    for index in ([0, 1, 2], [2, 3, 0, 5, 4, 1]):
+        module, x, operators = make("cpgnn", SIX, dropout=0.5)
+        first, second = rehearse(module, x, operators, Y, index)
+        assert (first.kind, first.length) == ("pretrain", 400)
+        assert first.learners == {n for n in first.weights if n.startswith("prior.")}
+        assert (second.kind, second.length, second.loss) == ("train", None, None)
+        assert second.learners == set(second.weights)
+        expected = estimate_by_loops(module, index)
+        assert np.abs(expected).max() > 0.05
+        found = second.weights["compatibility"]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        # Doubly stochastic less 1/C: there is no penalty yet.
+        assert module.penalty().item() == pytest.approx(0, abs=1e-5)
 
 
-def test_any_graph_can_be_initialised():
-    for graph in GRAPHS.values():
-        last = graph.n_nodes - 1
-        for labels, index in (([0, 1], [0, 1]), ([2], [last]), ([0, 0], [0, last])):
+def test_any_graph_can_be_fitted():
+    for title, graph in GRAPHS.items():
+        for index in ([0, 1], [graph.n_nodes - 1]):
             module, x, operators = make("cpgnn", graph, rounds=2)
-            initialise(module, x, operators, labels, index)
-            assert torch.isfinite(module.compatibility).all()
-            assert torch.isfinite(logits(module, x, operators)).all()
+            train_module(module, x, operators, graph.y, index, epochs=2)
+            assert torch.isfinite(logits(module, x, operators)).all(), title
 
 
-def test_the_penalty_is_the_sum_of_the_rows_distances_from_zero():
+def test_the_penalty_is_the_distance_of_row_sums_from_zero():
     module = build_model("cpgnn", 2, 2, {})
     assert module.penalty().item() == 0
     with torch.no_grad():
@@ -104,26 +95,24 @@ def test_the_penalty_is_the_sum_of_the_rows_distances_from_zero():
     assert module.compatibility.grad.tolist() == [[-1, -1], [1, 1]]
 
 
-def test_weights_are_reached_where_the_compatibility_is_still_zero():
+def test_gradients_reach_all_weights_where_the_compatibility_is_zero():
     for rounds in (1, 2):
         module, x, operators = make("cpgnn", SIX, rounds=rounds, dropout=0.0)
-        with torch.no_grad():
-            module.compatibility.zero_()
+        torch.nn.init.zeros_(module.compatibility)
         found = logits(module, x, operators)
         torch.nn.functional.cross_entropy(found, torch.arange(6) % 3).backward()
         for weight in module.parameters():
             assert weight.grad.abs().max() > 0
 
 
-@pytest.mark.filterwarnings("ignore:.*same neighbours:h2gcn.exceptions.H2GCNWarning")
-@pytest.mark.parametrize("rounds", [1, 2])
-def test_fifty_epochs_on_a_hub_stay_finite(rounds):
+def test_fifty_epochs_on_a_hub_stay_finite():
     n = 2001
     hub = make_graph(adjacency(n, [(0, v) for v in range(1, n)]))
     hub.x[:, 0] += 3 * hub.y
-    split = Split(np.arange(1000), np.arange(1000, 1500), np.array([n - 1]))
-    params = {"epochs": 50, "random_state": 0, "options": {"rounds": rounds}}
-    clf = NodeClassifier("cpgnn", **params).fit(hub, split)
-    assert len(clf.history_) == 50
-    assert clf.history_[-1].loss < clf.history_[0].loss
-    assert np.isfinite(clf.predict_logits(hub)).all()
+    x, operators = torch.from_numpy(hub.x), propagation("cpgnn", hub)
+    for rounds in (1, 2):
+        module = build_model("cpgnn", 5, 3, {"rounds": rounds})
+        result = train_module(module, x, operators, hub.y, range(1000), epochs=50)
+        losses = [epoch.loss for epoch in result.history]
+        assert losses[-1] < losses[0]
+        assert torch.isfinite(logits(module, x, operators)).all()

@@ -1,184 +1,93 @@
-"""GMNN: its formula, what each phase is given, and what it lowers."""
+"""GMNN: in which order q and p learn, from which targets."""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 
 from h2gcn.models.gmnn import GMNN
-from h2gcn.rings import RowRule, build_matrices
-from h2gcn.sparse import Operator, Propagation
-from support.cases import each
-from support.graphs import NAMED, adjacency
-from support.refusals import only, refused
+from models.oracles import keep, relu, softmax, sym, two_layers, with_loops
+from support.fits import rehearse, train_module
+from support.graphs import adjacency, make_graph
+from support.models import propagation, weights_of
 
-FEATURES, CLASSES, WIDTH = 5, 3, 8
-Matrix = np.ndarray
-SIX = adjacency(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)])
-LABELS, INDEX = torch.tensor([2, 0, 1]), torch.tensor([1, 4, 5])
-
-
-def features(n: int = 6, seed: int = 0) -> torch.Tensor:
-    return torch.randn(n, FEATURES, generator=torch.Generator().manual_seed(seed))
+CLASSES = 3
+SIX = make_graph(adjacency(6, [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]))
+Y, INDEX = np.array([0, 2, 1, 2, 0, 1]), [1, 4, 5]
+X, OPERATORS = torch.from_numpy(SIX.x), propagation("gmnn", SIX)
+Q, P = {"q_first", "q_second"}, {"p_first", "p_second"}
 
 
-def build(**options: object) -> GMNN:
+class Watched(GMNN):
+    """Keeps the labels that p has as input."""
+
+    def _p(self, labels, graph):
+        self.labels.append(labels.double().numpy())
+        return super()._p(labels, graph)
+
+
+def build(**options):
     torch.manual_seed(0)
-    given = {"hidden_channels": WIDTH, "input_dropout": 0.0, **options}
-    return GMNN(FEATURES, CLASSES, **given)  # type: ignore[arg-type]
+    options = {"hidden_channels": 8, "input_dropout": 0.0, **options}
+    module = Watched(5, CLASSES, **options)
+    module.labels = []
+    return module
 
 
-def operators_of(adj: sp.csr_array = SIX) -> tuple[Operator, ...]:
-    return tuple(
-        Operator(a, symmetric=True)
-        for a in build_matrices([RowRule(self_loops=True)], adj)
-    )
-
-
-def network(
-    z: Matrix, first: torch.Tensor, second: torch.Tensor, adj: sp.csr_array = SIX
-) -> Matrix:
+def network(z, module, name):
     """Return Â relu(Â Z W1) W2 in double precision."""
-    a = adj.toarray().astype(float) + np.eye(adj.shape[0])
-    root = a.sum(axis=1) ** -0.5
-    a_hat = root[:, None] * a * root
-    w1, w2 = (w.detach().double().numpy() for w in (first, second))
-    return a_hat @ np.maximum(a_hat @ z @ w1, 0) @ w2
+    a_hat = sym(with_loops(SIX.adj.toarray().astype(float)))
+    names = f"{name}_first", f"{name}_second"
+    return two_layers(weights_of(module), z, a_hat, relu, (0, 0), keep, names)
 
 
-def softmax(logits: Matrix) -> Matrix:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+def entropy(logits, targets):
+    return -(targets * np.log(softmax(logits))).sum(axis=1).mean()
 
 
-def entropy(logits: Matrix, shares: Matrix) -> float:
-    return float(-(shares * np.log(softmax(logits))).sum(axis=1).mean())
+def test_q_learns_alone_and_then_p_and_q_in_turn():
+    for iterations, epochs in ((1, [5, 5]), (3, [3, 3, 2, 2])):
+        module = build(iterations=iterations, label_steps=7)
+        alone, *stages = rehearse(module, X, OPERATORS, Y, INDEX, epochs=10)
+        assert (alone.kind, alone.length, alone.loss) == ("train", epochs[0], None)
+        m_steps, e_steps = stages[::2], stages[1::2]
+        assert len(m_steps) == len(e_steps) == iterations
+        for stage in m_steps:
+            assert (stage.kind, stage.length, stage.learners) == ("minimize", 7, P)
+        for stage, length in zip(e_steps, epochs[1:], strict=True):
+            assert (stage.kind, stage.length, stage.learners) == ("train", length, Q)
 
 
-def with_labels(shares: Matrix) -> Matrix:
-    given = shares.copy()
-    given[INDEX] = np.eye(CLASSES)[LABELS]
-    return given
+def test_q_samples_labels_by_its_probabilities_at_the_temperature():
+    module = build(temperature=2.0, iterations=500)
+    rehearse(module, X, OPERATORS, Y, INDEX)
+    sampled = np.stack(module.labels[::2])  # p sees the same ones again for its targets
+    np.testing.assert_array_equal(sampled, module.labels[1::2])
+    assert set(np.unique(sampled)) == {0, 1}
+    assert (sampled.sum(axis=2) == 1).all()
+    expected = softmax(network(SIX.x.astype(float), module, "q") / 2)
+    expected[INDEX] = np.eye(CLASSES)[Y[INDEX]]
+    np.testing.assert_allclose(sampled.mean(axis=0), expected, atol=0.09)
 
 
-def phase(module: GMNN, number: int):
-    return module.phases()[number]
+def test_p_predicts_the_labels_from_them_and_q_what_p_predicts():
+    # Class 1 has two training nodes, the others one: balanced weights are 4/6 and 4/3.
+    cases = (None, [1, 1, 1]), ("balanced", [4 / 3, 2 / 3, 4 / 3])
+    for class_weight, weights in cases:
+        module, index, y = build(), [0, 1, 4, 5], np.array([0, 1, 1, 2, 2, 1])
+        options = {"class_weight": class_weight, "epochs": 2}
+        _, m_step, e_step = rehearse(module, X, OPERATORS, y, index, **options)
+        labels = module.labels[0]
+        p, q = network(labels, module, "p"), network(SIX.x.astype(float), module, "q")
+        assert m_step.loss == pytest.approx(entropy(p, labels * weights), rel=1e-5)
+        targets = softmax(p)
+        targets[index] = np.eye(CLASSES)[y[index]]
+        assert e_step.loss == pytest.approx(entropy(q, targets * weights), rel=1e-5)
 
 
-def prepare(module: GMNN, number: int, before: dict[str, torch.Tensor]):
-    return module.eval().prepare(
-        phase(module, number),
-        features(),
-        Propagation(operators_of()),
-        LABELS,
-        INDEX,
-        before,
-    )
-
-
-@each("named_adj", NAMED.values(), ids=NAMED)
-def test_q_predicts_by_its_formula(named_adj: sp.csr_array) -> None:
-    n, module = named_adj.shape[0], build(dropout=0.0)
-    x, operators = features(n), operators_of(named_adj)
-    expected = network(x.double().numpy(), module.q_first, module.q_second, named_adj)
-    index = np.array([n - 1, 0])
-    for mode in (module.eval, module.train):
-        logits = mode()(x, Propagation(operators)).detach()
-        np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
-        some = module(x, Propagation(operators, torch.as_tensor(index))).detach()
-        np.testing.assert_allclose(some, expected[index], rtol=1e-5, atol=1e-5)
-
-
-@each("iterations", [1, 3])
-def test_phases_are_q_alone_and_then_p_and_q_in_turn(iterations: int) -> None:
-    found = build(iterations=iterations, label_steps=7).phases()
-    names = [(one.name, one.steps) for one in found]
-    assert names == [("q alone", None), *[("p", 7), ("q", None)] * iterations]
-
-
-def test_q_alone_is_trained_on_labels() -> None:
-    module = build()
-    assert prepare(module, 0, {}) == {}
-    assert (
-        module.objective(
-            phase(module, 0), features(), Propagation(operators_of()), {}, None
-        )
-        is None
-    )
-
-
-def test_labels_are_drawn_by_the_probabilities_of_q() -> None:
-    module = build(temperature=2.0)
-    logits = network(features().double().numpy(), module.q_first, module.q_second)
-    drawn = np.stack([prepare(module, 1, {})["targets"].numpy() for _ in range(2000)])
-    assert set(np.unique(drawn)) == {0.0, 1.0}
-    assert (drawn.sum(axis=2) == 1).all()
-    expected = with_labels(softmax(logits / 2.0))
-    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.05)
-
-
-def test_q_is_given_what_p_says_of_all_labels() -> None:
-    module = build()
-    before = prepare(module, 1, {})
-    labels = before["targets"].double().numpy()
-    expected = with_labels(softmax(network(labels, module.p_first, module.p_second)))
-    given = prepare(module, 2, before)
-    np.testing.assert_allclose(given["targets"], expected, atol=1e-5)
-
-
-@each("weights", [None, [0.5, 1.0, 3.0]])
-def test_each_part_lowers_the_cross_entropy_with_its_shares(weights) -> None:
-    module = build()
-    classes = None if weights is None else torch.tensor(weights)
-    for number, (first, second) in (
-        (1, (module.p_first, module.p_second)),
-        (2, (module.q_first, module.q_second)),
-    ):
-        shares = torch.rand(6, CLASSES).softmax(dim=1)
-        given = {"targets": shares}
-        module.zero_grad()
-        loss = module.train().objective(
-            phase(module, number),
-            features(),
-            Propagation(operators_of()),
-            given,
-            classes,
-        )
-        assert loss is not None
-        given_in = shares if number == 1 else features()
-        logits = network(given_in.double().numpy(), first, second)
-        aims = shares.double().numpy() * (1 if weights is None else np.array(weights))
-        assert loss.item() == pytest.approx(entropy(logits, aims), rel=1e-5)
-        loss.backward()
-        trained = {id(first), id(second)}
-        for weight in module.parameters():
-            assert (weight.grad is not None) == (id(weight) in trained)
-
-
-def test_weights_are_drawn_by_the_number_of_outputs() -> None:
-    module = GMNN(400, 4, hidden_channels=25)
-    for weight, bound in ((module.q_first, 0.2), (module.p_second, 0.5)):
-        assert weight.abs().max() <= bound
-        assert weight.abs().max() > 0.9 * bound
-    assert len(module.regularised()) == 4
-
-
-@each(
-    "options",
-    [
-        {"dropout": 1.5},
-        {"dropout": 1},
-        {"input_dropout": -1},
-        {"input_dropout": 1},
-        {"iterations": 0},
-        {"label_steps": 0},
-        {"temperature": 0},
-        {"activation": "tanh"},
-        {"hidden_channels": 0},
-        {"in_channels": 0},
-        {"out_channels": 0},
-    ],
-)
-def test_bad_options_are_named(options: dict[str, object]) -> None:
-    with refused(**only(options)):
-        GMNN(**({"in_channels": 5, "out_channels": 3} | options))  # type: ignore[arg-type]
+def test_a_fit_trains_both_networks_and_ends_at_the_best_epoch():
+    module = build(iterations=2, label_steps=3)
+    before = weights_of(module)
+    result = train_module(module, X, OPERATORS, Y, INDEX, epochs=9)
+    assert [epoch.number for epoch in result.history] == [*range(1, 10)]
+    assert result.val_score == max(epoch.val_score for epoch in result.history)
+    assert not np.allclose(weights_of(module)["q_first"], before["q_first"])

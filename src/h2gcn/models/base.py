@@ -61,19 +61,3 @@ def drop(
     if not training or p == 0:
         return x
     return dropout(x, p) if isinstance(x, Tensor) else x.dropout(p)
-
-
-# ------------------------------------------------------ goes when every model is ported
-from h2gcn._validation import check_integer  # noqa: E402
-from h2gcn.models.spec import MatrixMaker, ModelSpec  # noqa: E402, F401
-
-MAX_STEPS, MAX_WIDTH = 10_000, 65_536
-
-
-class Phase:
-    def __init__(self, name="", steps=None):
-        self.name, self.steps = name, steps
-
-
-def check_sizes(in_channels, out_channels, hidden_channels):
-    check_integer("hidden_channels", hidden_channels, 1, MAX_WIDTH)

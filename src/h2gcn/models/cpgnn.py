@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from h2gcn._validation import check_choice, check_integer, check_real
-from h2gcn.features import Input
-from h2gcn.models.base import ACTIVATIONS, MAX_STEPS, NodeModule, check_sizes
+from h2gcn.models.base import NodeModule
 from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
+from h2gcn.models.options import Activation, Dropout, Steps, Width
 from h2gcn.sparse import Operator, Propagation
+from h2gcn.training.loop import Trainer
 
 __all__ = ["CPGNN"]
+
+PRIOR_EPOCHS = 400
 
 
 class CPGNN(NodeModule):
     """CPGNN with an MLP as prior (Zhu et al., AAAI 2021).
 
-        E = softmax(MLP(X)) − 1/|Y|
+        E = softmax(MLP(X)) − 1/C
         B⁽⁰⁾ = E
         B⁽ᵏ⁾ = E + A B⁽ᵏ⁻¹⁾ Ĥ
-        logits = B⁽ᴷ⁾ + 1/|Y|
+        logits = B⁽ᴷ⁾ + 1/C
 
-    A is not normalized. Ĥ, the compatibility matrix less 1/|Y|, is a weight like any
-    other: neighbors whose labels differ are as informative as neighbors alike.
+    A is not normalized. Ĥ, the compatibility matrix less 1/C, is a weight like any
+    other, so neighbors of another class are as informative as neighbors of the same.
 
-    Training has three steps. The prior, an MLP, is trained alone. `initialise`
-    estimates Ĥ from the training labels and the prior's probabilities of all other
-    nodes, see `from_neighbors`. Then everything is trained together, with `penalty`
-    added to the loss, which keeps the row sums of Ĥ near zero.
+    Training has three steps: train the prior alone; estimate Ĥ from the training labels
+    and the prior's probabilities of all other nodes, see `from_neighbors`; train
+    everything, with `penalty` added to the loss, which keeps the row sums of Ĥ near
+    zero.
 
     Departures from the authors' program: the joint loss is cross-entropy, the L2
-    penalty on the prior's weights, and `penalty`. There both penalties enter twice, by
-    a slip, in place of the paper's term for the prior's own predictions. The estimate
-    of Ĥ is made without dropout, and leaves out training nodes without neighbors, which
-    there count as rows of zeros. As there, the beliefs are taken for logits as they
-    are.
-
-    Parameters
-    ----------
-    in_channels, out_channels
-        Number of features F and of classes |Y|.
-    hidden_channels
-        Width of the prior's hidden layer.
-    rounds
-        Number of rounds K; the paper has 1 and 2.
-    activation
-        Of the prior's hidden layer, "relu", "elu" or "none".
-    dropout
-        Dropped fraction of the prior's hidden layer, while training.
-
-    Notes
-    -----
-    Shapes: `x` [n, F] (a tensor or a sparse `Operator`), the operator A [n, n], logits
-    [m, |Y|] of m target nodes.
+    penalty on the prior's weights, and `penalty`. There, by mistake, both penalties
+    enter twice, in place of the paper's term for the prior's own predictions. The
+    estimate of Ĥ is made without dropout, and omits training nodes without neighbors,
+    which count there as rows of zeros. As there, the beliefs are taken for logits as
+    they are.
     """
 
     def __init__(
@@ -63,73 +48,50 @@ class CPGNN(NodeModule):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 64,
-        rounds: int = 1,
-        activation: str = "relu",
-        dropout: float = 0.5,
+        hidden_channels: Width = 64,
+        rounds: Annotated[Steps, "Number of rounds K; the paper has 1 and 2"] = 1,
+        activation: Activation = "relu",
+        dropout: Dropout = 0.5,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        check_sizes(in_channels, out_channels, hidden_channels)
-        self.rounds = check_integer("rounds", rounds, 1, MAX_STEPS)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_real("dropout", dropout, "[0, 1)")
+        self.rounds = self.receptive_field = rounds
         self.prior = H2GCN(
             in_channels,
             out_channels,
             hidden_channels=hidden_channels,
+            activation=activation,
+            dropout=dropout,
             hops=(),
             rounds=0,
             final=(0,),
-            activation=activation,
-            dropout=dropout,
         )
-        self.compatibility = nn.Parameter(torch.empty(out_channels, out_channels))
-        self.reset_parameters()
+        self.compatibility = nn.Parameter(torch.zeros(out_channels, out_channels))
 
-    def reset_parameters(self) -> None:
-        """Draw the prior's weights anew; Ĥ is zero."""
-        self.prior.reset_parameters()
-        nn.init.zeros_(self.compatibility)
+    def fit(self, trainer: Trainer) -> None:
+        """Train the prior, estimate Ĥ, then train everything."""
+        trainer.pretrain(self.prior, PRIOR_EPOCHS)
+        prior = self.prior(trainer.x, trainer.graph).softmax(dim=1)
+        known = trainer.with_known(torch.zeros_like(prior))
+        beliefs = trainer.with_known(prior)
+        estimate = from_neighbors(trainer.graph.matrices[0], beliefs, known)
+        self.compatibility.copy_(estimate - 1 / self.out_channels)
+        trainer.train()
 
-    @property
-    def reach(self) -> int:
-        """How many products with operators follow one another: one per round."""
-        return self.rounds
-
-    def regularised(self) -> list[nn.Parameter]:
-        """Return the weights that the L2 penalty acts on: the prior's."""
-        return self.prior.regularised()
+    def decayed_parameters(self) -> list[nn.Parameter]:
+        """Return the prior's."""
+        return self.prior.decayed_parameters()
 
     def penalty(self) -> Tensor:
-        """Return Σ_i |Σ_j Ĥ_ij|, which the training loss takes in as it is."""
+        """Return Σ_i |Σ_j Ĥ_ij|."""
         return self.compatibility.sum(dim=1).abs().sum()
 
-    def trained_first(self) -> H2GCN:
-        """Return the prior."""
-        return self.prior
-
-    @torch.no_grad()
-    def initialise(
-        self, x: Input, graph: Propagation, labels: Tensor, index: Tensor
-    ) -> None:
-        """Estimate Ĥ from the training labels and the prior of all other nodes."""
-        (a,) = graph.matrices
-        beliefs = self.prior(x, graph.whole).softmax(dim=1)
-        known = functional.one_hot(labels, self.out_channels)
-        beliefs[index] = known.to(beliefs.dtype)
-        estimate = from_neighbors(a, beliefs, labels, index)
-        self.compatibility.copy_(estimate - 1 / self.out_channels)
-
     def forward(self, x: Tensor | Operator, graph: Propagation) -> Tensor:
-        """Return the logits of the target nodes, [m, |Y|]."""
-        (a,) = graph.matrices
-        (last,) = graph.rows
-        h = self.compatibility
-        prior = self.prior(x, graph.whole).softmax(dim=1) - 1 / self.out_channels
+        """Return the logits of the target nodes, [m, C]."""
+        (a,), (last,) = graph.matrices, graph.rows
+        uniform = 1 / self.out_channels
+        prior = self.prior(x, graph.whole).softmax(dim=1) - uniform
         beliefs = prior
         for _ in range(self.rounds - 1):
-            beliefs = prior + a @ (beliefs @ h)
-        logits: Tensor = (
-            graph.pick(prior) + last @ (beliefs @ h) + 1 / self.out_channels
-        )
-        return logits
+            beliefs = prior + a @ (beliefs @ self.compatibility)
+        around: Tensor = last @ (beliefs @ self.compatibility)
+        return graph.pick(prior) + around + uniform

@@ -68,7 +68,8 @@ class NodeModule(nn.Module):
     def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
         """Return about how many bytes a training step holds beside matrices and input.
 
-        The default is seven matrices for each layer, as wide as its weights.
+        The default is seven matrices for each layer, as wide as its weights, and at
+        least as wide as the logits.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class NodeModule(nn.Module):
         """
         del n_targets, entries
         widths = sum(weight.shape[-1] for weight in self.parameters() if weight.dim())
-        return 28 * widths * n_nodes
+        return 28 * max(widths, self.out_channels) * n_nodes
 
 
 def soft_cross_entropy(

@@ -45,7 +45,7 @@ SPLIT_WITH = [
     ("ring-table", {"activation": "none", "norm": "none"}, BY_COLUMN),
     ("ring-table", {"gate": False, "norm": "layer", "activation": "elu"}, BY_BLOCK),
     ("ring-table", {"layers": 2}, None),
-    ("ring-table", {"join": "sum"}, None),
+    ("ring-table", {"join": "skip"}, None),
     ("linkx", LINEAR, BY_COLUMN),
     ("decoupled-smoothing", {"variance": "equal"}, BY_NODE),
 ]

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from h2gcn import Graph, NodeClassifier, Split
-from h2gcn.features import FeatureTable
 from h2gcn.sparse import Operator
 from h2gcn.training import seeded, seeding, threads, threads_for
 
@@ -104,13 +104,13 @@ def blas_threads() -> set[int]:
 def test_a_logistic_fit_uses_one_blas_thread_and_restores_those_of_the_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen, rows_of, graph = [], FeatureTable.rows, complete_graph(20)
+    seen, fit = [], LogisticRegression.fit
 
-    def spy(self: FeatureTable, nodes: np.ndarray) -> FeatureTable:
+    def spy(self: LogisticRegression, *args: object) -> LogisticRegression:
         seen.append(blas_threads())
-        return rows_of(self, nodes)
+        return fit(self, *args)
 
-    monkeypatch.setattr(FeatureTable, "rows", spy)
+    monkeypatch.setattr(LogisticRegression, "fit", spy)
     x = np.random.default_rng(0).normal(size=(20, 3))
     adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
     graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)

@@ -336,17 +336,9 @@ def check_batches(params: Params, module: NodeModule) -> None:
     name = params["model"]
     if params["batch_size"] is None:
         return
-    if not find_model(name).epochs:
-        why = "it has no epochs"
-    elif module.receptive_field is None:
-        why = "each of its logits depends on all nodes of the graph"
-    elif type(module).fit is not NodeModule.fit:
-        why = "it learns from all nodes of the graph"
-    elif any(isinstance(part, torch.nn.BatchNorm1d) for part in module.modules()):
-        why = "its batch norm takes statistics of all nodes of the graph"
-    else:
-        return
-    raise InputError(f"does not go with model {name!r}: {why}", param="batch_size")
+    why = module.batch_problem() if find_model(name).epochs else "it has no epochs"
+    if why is not None:
+        raise InputError(f"does not go with model {name!r}: {why}", param="batch_size")
 
 
 def check_auto(params: Params) -> None:

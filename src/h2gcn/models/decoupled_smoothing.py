@@ -9,11 +9,14 @@ from typing import Annotated
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import block_array
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
+from h2gcn.graph import CSR
 from h2gcn.models.base import NodeModule
 from h2gcn.models.decompose import Decomposition
 from h2gcn.models.label_propagation import decompose_shares, log_shares
@@ -81,10 +84,9 @@ class DecoupledSmoothing(NodeModule):
     def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return the log-shares of the target nodes, [m, C]."""
         labels = x.cpu().double().numpy()
-        known = np.any(labels, axis=1)
-        spread, solve = self._system(known, graph)
+        fixed, spread, solve = self._system(labels, graph)
         columns = [
-            np.where(known, y, solve(np.where(known, 0, spread(y)))) for y in labels.T
+            np.where(fixed, y, solve(np.where(fixed, 0, spread(y)))) for y in labels.T
         ]
         shares = torch.from_numpy(np.stack(columns, axis=1).clip(min=0))
         return graph.pick(log_shares(shares).float().to(x.device))
@@ -98,21 +100,23 @@ class DecoupledSmoothing(NodeModule):
         assert isinstance(x, Tensor)
         assert graph.index is not None
         labels, node = x.cpu().double().numpy(), int(graph.index[0])
-        known = np.any(labels, axis=1)
-        spread, solve = self._system(known, graph)
+        fixed, spread, solve = self._system(labels, graph)
         received = np.zeros(len(labels))
         received[node] = 1
-        if not known[node]:
+        if not fixed[node]:
             received = spread(solve(received))
         return decompose_shares(received[:, None] * labels, graph)
 
-    def _system(self, known: Mask, graph: Propagation) -> tuple[Map, Map]:
-        """Return f ↦ Ã f, and the solution of the system for a right side, [n] each.
+    def _system(self, labels: Numbers, graph: Propagation) -> tuple[Mask, Map, Map]:
+        """Return the fixed nodes, f ↦ Ã f and the solution for a right side, [n] each.
 
-        The right side and the solution are zero at known nodes.
+        Fixed are nodes with a label, and those that no label reaches. The right side
+        and the solution are zero there.
         """
-        n = len(known)
-        adj = graph.matrices[0].take(np.arange(n)).astype(np.float64)
+        n = len(labels)
+        adj = CSR(graph.matrices[0].take(np.arange(n)).astype(np.float64))
+        known = np.any(labels, axis=1)
+        fixed = known | ~_reached(adj, known)
         between = np.ones(n)
         if self.variance == "equal":
             between /= np.maximum(adj.sum(axis=1), np.finfo(float).tiny)
@@ -125,7 +129,7 @@ class DecoupledSmoothing(NodeModule):
         diagonal = np.where(diagonal > 0, diagonal, 1)
 
         def laplacian(f: Numbers) -> Numbers:
-            return np.where(known, f, sums * f - spread(np.where(known, 0, f)))
+            return np.where(fixed, f, sums * f - spread(np.where(fixed, 0, f)))
 
         system = LinearOperator((n, n), laplacian, dtype=np.float64)
         jacobi = LinearOperator((n, n), lambda f: f / diagonal, dtype=np.float64)
@@ -141,4 +145,13 @@ class DecoupledSmoothing(NodeModule):
                 )
             return np.asarray(f)
 
-        return spread, solve
+        return fixed, spread, solve
+
+
+def _reached(adj: CSR, known: Mask) -> Mask:
+    """Return which nodes a walk of even length joins to a known one, [n]."""
+    # Two copies of each node, one for each parity of the steps.
+    parities = block_array([[None, adj], [adj, None]], format="csr")
+    _, component = connected_components(parities, directed=False)
+    even = component[: len(known)]
+    return np.isin(even, even[known])

@@ -142,6 +142,10 @@ class GAM(NodeModule):
         self.agreement = self._new_agreement()
         self.receptive_field = self.classifier.receptive_field
 
+    def batch_problem(self) -> str:
+        """Return why there are no batches."""
+        return "it learns from all nodes of the graph"
+
     def fit(self, trainer: Trainer) -> None:
         """Train the classifier alone, then agreement and classifier in rounds."""
         x, graph, labels = trainer.x, trainer.graph, trainer.labels

@@ -85,6 +85,10 @@ class GMNN(NodeModule):
         self.p_first = uniform(first, out_channels, hidden_channels)
         self.p_second = uniform(second, hidden_channels, out_channels)
 
+    def batch_problem(self) -> str:
+        """Return why there are no batches."""
+        return "it learns from all nodes of the graph"
+
     def fit(self, trainer: Trainer) -> None:
         """Train q alone, then p and q in turn."""
         first, *rest = trainer.split_epochs(1 + self.iterations)

@@ -76,6 +76,12 @@ class ResidualGNN(NodeModule):
         self.classifier = glorot(p, out_channels)
         self.bias = nn.Parameter(torch.zeros(out_channels))
 
+    def batch_problem(self) -> str | None:
+        """Return why there are no batches with batch norm."""
+        if self.norm == "batch":
+            return "its batch norm takes statistics of all nodes of the graph"
+        return None
+
     def decayed_parameters(self) -> list[nn.Parameter]:
         """Return the matrices."""
         return [weight for weight in self.parameters() if weight.ndim == 2]

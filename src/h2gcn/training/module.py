@@ -65,6 +65,12 @@ class NodeModule(nn.Module):
         del x, graph
         return None
 
+    def batch_problem(self) -> str | None:
+        """Return why the module cannot be trained in batches, if so."""
+        if self.receptive_field is None:
+            return "each of its logits depends on all nodes of the graph"
+        return None
+
     def step_bytes(self, n_nodes: int, n_targets: int, entries: int) -> int:
         """Return about how many bytes a training step holds beside matrices and input.
 

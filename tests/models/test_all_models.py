@@ -13,8 +13,10 @@ from sklearn.base import clone
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
-from h2gcn.models import MODELS, build_model
+from h2gcn.graph import Split
+from h2gcn.models import MODELS
 from h2gcn.sparse import dropout
+from h2gcn.training import TrainConfig, batches, train
 from models.oracles import ORACLES, Dense
 from support.dropout import mask_of
 from support.graphs import GRAPHS, NAMED, adjacency, make_graph, random_adjacency
@@ -36,11 +38,14 @@ from support.models import (
 from support.refusals import refused
 
 every_model = pytest.mark.parametrize("name", MODELS)
+TRAINED = [name for name, spec in MODELS.items() if spec.epochs]
+trained_models = pytest.mark.parametrize("name", TRAINED)
+# Not every node is near a label, and few steps may not be enough.
 unreached = pytest.mark.filterwarnings("ignore::h2gcn.exceptions.H2GCNWarning")
-"""Not every node is near a label, and few steps may not be enough."""
 
 OWN_FILE = "its formula is a fit or a fixed point: tested in a file of its own"
 WHOLE = "it sees the whole graph at once"
+# Which models do not keep a promise, and why.
 EXCEPTIONS = {
     "formula": {
         **dict.fromkeys(("linbp", "bp", "zoobp", "correct-and-smooth"), OWN_FILE),
@@ -50,7 +55,7 @@ EXCEPTIONS = {
     "dropout": {"gat": "attention has draws of its own: test_gat.py"},
     "renumbering": {
         "linkx": "each node is a column with weights of its own",
-        "geom-gcn": "an axis of a symmetric component has no sign: test_isomap.py",
+        "geom-gcn": "an axis of a symmetric component has no sign: test_geom_gcn.py",
     },
     "components": {
         **dict.fromkeys(("mixhop", "linbp", "bp", "zoobp", "ica"), WHOLE),
@@ -64,17 +69,18 @@ EXCEPTIONS = {
             "each of its logits depends on all nodes of the graph",
         ),
         **dict.fromkeys(("gmnn", "gam"), "it learns from all nodes of the graph"),
+        "residual-gcn": "its batch norm takes statistics of all nodes of the graph",
         **{name: "it has no epochs" for name in MODELS if not MODELS[name].epochs},
     },
     "gradients": {
-        "gmnn": "p has phases of its own: test_gmnn.py",
-        "gam": "the agreement has phases of its own: test_gam.py",
+        "gmnn": "p has stages of its own: test_gmnn.py",
+        "gam": "the agreement has stages of its own: test_gam.py",
     },
 }
-"""Which models do not keep a promise, and why."""
 
 LINEAR = {"activation": "none"}
 RINGS = "ego+rings+directions+degrees+labels"
+# With which options a formula is compared; without any where nothing stands here.
 OPTIONS = {
     **{name: [{}, LINEAR] for name in ORACLES if name.startswith("h2gcn")},
     "mlp": [{}, {"activation": "elu"}],
@@ -115,11 +121,6 @@ OPTIONS = {
     "label-propagation-2hop": [{}, {"alpha": 0.3, "steps": 3}, {"steps": 1}],
     "decoupled-smoothing": [{}, {"variance": "equal"}],
 }
-"""With which options a formula is compared; without any where nothing stands here."""
-
-
-def options_of(name):
-    return OPTIONS.get(name, [{}])
 
 
 def dense(graph):
@@ -165,7 +166,7 @@ def test_every_model_has_a_formula_or_a_reason():
 def test_equals_its_formula(name):
     for title, graph in GRAPHS.items():
         before = graph.adj.copy(), graph.x.copy()
-        for options in options_of(name):
+        for options in OPTIONS.get(name, [{}]):
             where = title, options
             module, x, operators = make(name, graph, **options)
             given = settings(name, options)
@@ -190,7 +191,7 @@ def test_gradients_equal_complex_differences(name):
     if MODELS[name].inputs == "features":
         graphs["sparse features"] = with_sparse_features(GRAPHS["random"])
     for title, graph in graphs.items():
-        for options in options_of(name):
+        for options in OPTIONS.get(name, [{}]):
             none = {p: 0.0 for p in DROPOUTS if p in MODELS[name].options}
             options = none | options
             module, x, operators = make(name, graph, **options)
@@ -219,11 +220,11 @@ def test_gradients_equal_complex_differences(name):
                     assert error <= 1e-4 * size + 1e-5, where
 
 
+# Options with which a training step is replayed.
 REPLAYED_WITH = {
     "residual-gcn": {"norm": "layer"},  # no statistics of the step
     "linkx": {"input_dropout": 0.0},  # of adjacency rows, stored entries are dropped
 }
-"""Options with which a training step is replayed."""
 
 
 @every_model
@@ -287,7 +288,7 @@ def test_logits_have_a_row_for_each_node_that_is_wanted(name):
     assert logits(*make(name, few)).shape == (5, 2)
 
 
-@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.epochs])
+@trained_models
 def test_gradients_reach_every_weight(name):
     for share in (0.0, 0.5):
         options = {p: share for p in DROPOUTS if p in MODELS[name].options}
@@ -320,6 +321,22 @@ def test_renumbering_the_nodes_renumbers_the_logits(name):
         expected = logits(module, x, operators)[order].detach().numpy()
         operators = propagation(name, other)
         assert_close(logits(module, renumbered, operators), expected, seed)
+
+
+@pytest.mark.parametrize("name", [n for n in TRAINED if MODELS[n].symmetric])
+def test_training_does_not_depend_on_the_order_of_the_nodes(name, monkeypatch):
+    graph = make_graph(random_adjacency(1, 60, 0.03))
+    nodes = np.arange(60)
+    split = Split(nodes[::2], nodes[1::4], nodes[3::4])
+    options = {p: 0.0 for p in DROPOUTS if p in MODELS[name].options}
+    weights = []
+    for density in (0.0, 1.0):  # in order, and neighbors close to each other
+        monkeypatch.setattr(batches, "MAX_REORDERED_DENSITY", density)
+        module, x, operators = make(name, graph, **options)
+        train(module, x, operators, graph.y, split, TrainConfig(epochs=5))
+        weights.append(weights_of(module))
+    for key, expected in weights[0].items():
+        assert_close(weights[1][key], expected, key, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", sorted(set(MODELS) - set(EXCEPTIONS["components"])))
@@ -456,7 +473,7 @@ def test_a_graph_with_isolated_nodes_and_parts_can_be_fitted(name):
     assert np.isfinite(unfitted(name).fit(graph).predict_proba(graph)).all()
 
 
-@pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.epochs])
+@trained_models
 def test_fifty_epochs_stay_finite_and_learn(name):
     graph = life_graph()
     for options in ({}, {p: 0.0 for p in DROPOUTS if p in MODELS[name].options}):
@@ -477,64 +494,3 @@ def test_fifty_epochs_stay_finite_and_learn(name):
 def test_a_fit_is_held_to_the_limit_of_memory(name):
     with pytest.raises(InputError, match="memory"):
         unfitted(name, memory_limit=1e-9).fit(life_graph())
-
-
-SHARES = (1.5, 1, -0.1, float("nan"))
-REFUSED = {
-    **dict.fromkeys(DROPOUTS, SHARES),
-    "hidden_channels": (0, 65_537, 2.5),
-    "activation": ("tanh", "rely"),
-}
-"""Values of options that no model takes."""
-OWN_REFUSED = {
-    "gcn-cheby": {"max_degree": (-1, 33, 1.5, True)},
-    "sgc": {"power": (0, 129, 2.0)},
-    "gat": {"heads": (0, 2.0), "out_heads": (0,)},
-    "mixhop": {
-        "powers": ((), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01", None),
-        "hidden_channels": (2,),  # a column for each power
-    },
-    "gpr-gnn": {"power": (0,), "alpha": (0.0, 1)},
-    "acm-gcn": {"relu": ("never",)},
-    "dir-gnn": {
-        "layers": (0,),
-        "alpha": (1.5,),
-        "jumping": ("lstm",),
-        "normalize": ("yes",),
-    },
-    "residual-gcn": {"layers": (0, 129), "norm": ("graph",)},
-    "cpgnn": {"rounds": (0, 10_001)},
-    "gmnn": {
-        "iterations": (0,),
-        "label_steps": (0,),
-        "temperature": (0,),
-    },
-    "label-propagation": {"alpha": (1.0, 0), "steps": (0, 10_001)},
-    "ring-table": {"layers": (0, 17), "norm": ("batch",), "join": ("sum",)},
-}
-"""Values of the options of one model that it does not take."""
-
-
-@every_model
-def test_bad_options_are_named(name):
-    spec = MODELS[name]
-    width = (3,) if spec.inputs == "table" else 3
-    for option, values in REFUSED.items():
-        for value in values:
-            expected = {"param": option, "value": value}
-            if option not in spec.options:
-                expected = {"words": f"the model {name} has no option"}
-            with refused(**expected):
-                build_model(name, width, 3, {option: value})
-    for option, default in spec.options.items():
-        for value in ("false", 0, None) if isinstance(default, bool) else ():
-            with refused(param=option, value=value):
-                build_model(name, width, 3, {option: value})
-    for option, values in OWN_REFUSED.get(name, {}).items():
-        for value in values:
-            with refused(param=option, value=value):
-                build_model(name, width, 3, {option: value})
-    sizes = [("in_channels", 0, 3), ("out_channels", width, 0)]
-    for param, columns, classes in sizes:
-        with refused(param=param, value=0):
-            build_model(name, columns, classes, {})

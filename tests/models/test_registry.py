@@ -1,11 +1,20 @@
-"""The table of models: names, other names, and what is said of each."""
+"""The table of models: their names, their options, and what is refused."""
+
+import json
+import math
 
 import pytest
+import torch
 
-from h2gcn.exceptions import InputError
 from h2gcn.models import ALIASES, MODELS, build_model, find_model
 from support.graphs import GRAPHS
 from support.refusals import refused
+
+
+def build(name, options):
+    """Return a new module for three classes."""
+    width = {"labels": 3, "table": (2, 5)}.get(find_model(name).inputs, 7)
+    return build_model(name, width, 3, options)
 
 
 def test_models_are_found_by_their_names_and_the_papers():
@@ -29,12 +38,11 @@ def test_near_names_are_offered():
             find_model(typed)
         assert "Did you mean" in str(caught.value)
         assert str(caught.value).endswith(f"Models: {', '.join(MODELS)}.")
-    with pytest.raises(InputError, match=r"there is no model 'xyzzy'\. Models: h2gcn"):
+    with refused(words="there is no model 'xyzzy'. Models: h2gcn"):
         find_model("xyzzy")
 
 
-def test_the_table_says_which_designs_a_model_follows():
-    designs = {name: spec.designs for name, spec in MODELS.items()}
+def test_designs_are_those_of_the_paper():
     expected = {
         **dict.fromkeys(("h2gcn-1", "h2gcn-2"), "D1 D2 D3"),
         **dict.fromkeys(("mlp", "gcn", "h2gcn-ns1"), ""),
@@ -45,7 +53,7 @@ def test_the_table_says_which_designs_a_model_follows():
         "gcn-cheby-jk": "D2 D3",
         "graphsage-jk": "D1 D3",
     }
-    assert {name: designs[name] for name in expected} == expected
+    assert {name: MODELS[name].designs for name in expected} == expected
     assert all(spec.summary and spec.paper for spec in MODELS.values())
 
 
@@ -59,9 +67,77 @@ def test_dir_gnn_and_tables_follow_directions_where_there_are_any():
             assert spec.matrix_of(graph) is expected, name
 
 
-def test_modules_keep_their_sizes():
+# ----------------------------------------------------------------------------- options
+
+
+def test_defaults_are_accepted_and_described():
     for name, spec in MODELS.items():
-        width = {"labels": 3, "table": (2, 5)}.get(spec.inputs, 7)
-        module = build_model(name, width, 3, {})
-        columns = sum(width) if spec.inputs == "table" else width
+        for option, described in spec.described_options.items():
+            assert described.help, (name, option)
+            assert not described.help.endswith("."), (name, option)
+        defaults = json.loads(json.dumps(spec.options))
+        assert spec.check_options(defaults, name) == spec.options
+        plain, module = build(name, {}), build(name, defaults)
+        shapes = [
+            [w.shape for w in m.state_dict().values() if torch.is_tensor(w)]
+            for m in (plain, module)
+        ]
+        assert shapes[0] == shapes[1]
+        columns = {"labels": 3}.get(spec.inputs, 7)
         assert (module.in_channels, module.out_channels) == (columns, 3)
+
+
+NEVER = (object(), math.nan, "no such value", -1, {}, b"1")
+FRACTION = (1.5, 1, -0.1, "0.5", True)
+# Values next to those that an option takes: of all models that have it, or of one.
+REFUSED = {
+    **dict.fromkeys(("dropout", "input_dropout", "propagation_dropout"), FRACTION),
+    "hidden_channels": (0, 65_537, 2.5, True),
+    "activation": ("tanh", "Relu", ""),
+    "steps": (0, 10_001),
+    "rounds": (10_001,),
+    "power": (0, 129, 2.0),
+    "layers": (0, 129, 1.5),
+}
+OWN_REFUSED = {
+    "gcn-cheby": {"max_degree": (33, 1.5, True)},
+    "gat": {"heads": (0, 2.0, 65_537), "out_heads": (0,)},
+    "mixhop": {
+        "powers": ((), [], (0, 0), (-1, 0), (0.5,), (True,), 2, "01"),
+        "hidden_channels": (2,),  # a column for each power
+    },
+    "gpr-gnn": {"alpha": (0.0, 1)},
+    "gdc": {"alpha": (0, 1.0), "time": (0.0, 101), "top": (0, 2.5, 2**31)},
+    "acm-gcn": {"relu": ("never", True)},
+    "dir-gnn": {"alpha": (1.5,), "jumping": ("lstm",), "normalize": (0, 1, "yes")},
+    "residual-gcn": {"norm": ("graph",)},
+    "cpgnn": {"rounds": (0,)},
+    "gmnn": {"iterations": (0,), "label_steps": (0,), "temperature": (0,)},
+    "label-propagation": {"alpha": (1.0, 0)},
+    "ring-table": {"layers": (17,), "norm": ("batch",), "join": ("max",)},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_that_an_option_does_not_take_are_refused_by_its_name(name):
+    for option, default in MODELS[name].options.items():
+        values = [*NEVER, *REFUSED.get(option, ())]
+        values += OWN_REFUSED.get(name, {}).get(option, ())
+        values += ["false", 0, 1] if isinstance(default, bool) else []
+        values += [None] if default is not None else []
+        for value in values:
+            fields = {"param": option, "value": value}
+            with refused(**({} if option == "table" else fields)):  # it names a block
+                build(name, {option: value})
+
+
+def test_options_of_other_models_are_refused():
+    everything = {option for spec in MODELS.values() for option in spec.options}
+    for name, spec in MODELS.items():
+        for option in everything - spec.options.keys():
+            with refused(words=f"the model {name} has no option {option!r}"):
+                build(name, {option: 1})
+    with refused(words="Did you mean 'dropout'?"):
+        build("gcn", {"dropuot": 0.5})
+    with pytest.raises(Exception, match="no option 'jumping'"):
+        build("gcn", {"jumping": True})  # fixed by the name of the model

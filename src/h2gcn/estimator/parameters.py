@@ -337,7 +337,7 @@ def check_batches(params: Params, module: NodeModule) -> None:
         why = "it has no epochs"
     elif module.receptive_field is None:
         why = "each of its logits depends on all nodes of the graph"
-    elif type(module).fit is not NodeModule.fit:
+    elif not module.takes_batches:
         why = "it learns from all nodes of the graph"
     elif any(isinstance(part, torch.nn.BatchNorm1d) for part in module.modules()):
         why = "its batch norm takes statistics of all nodes of the graph"

@@ -107,6 +107,8 @@ class GAM(NodeModule):
     training of f alone included.
     """
 
+    takes_batches = False
+
     def __init__(
         self,
         in_channels: int,

@@ -60,6 +60,7 @@ class GMNN(NodeModule):
     """
 
     receptive_field = 2
+    takes_batches = False
 
     def __init__(
         self,

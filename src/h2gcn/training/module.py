@@ -36,9 +36,13 @@ class NodeModule(nn.Module):
         How many products with propagation matrices follow one another: what a logit
         depends on is at most this many hops away. None if every logit needs the whole
         graph; such a model takes no batches.
+    takes_batches
+        Whether its loss is a sum over the training nodes, of which a step may take a
+        part.
     """
 
     receptive_field: int | None = None
+    takes_batches: bool = True
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()

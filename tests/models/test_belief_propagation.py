@@ -11,11 +11,17 @@ from hypothesis import given, strategies as st
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.models.belief_propagation import BeliefPropagation
 from support.fits import train_module
-from support.graphs import NAMED, adjacency, make_graph, random_adjacency
+from support.graphs import (
+    NAMED,
+    SIX,
+    adjacency,
+    cycle,
+    make_graph,
+    one_hot,
+    random_adjacency,
+)
 from support.models import logits, propagation
 
-SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
-"""A square with a chord, a tail, and a node of its own."""
 MIXED = np.array([[0.1, 0.6, 0.3], [0.6, 0.3, 0.1], [0.3, 0.1, 0.6]])
 """Symmetric and doubly stochastic; each class prefers another."""
 ALIKE = np.array([[0.8, 0.2], [0.2, 0.8]])
@@ -28,17 +34,6 @@ not_converged = pytest.mark.filterwarnings(
 
 def operators_of(adj):
     return propagation("bp", make_graph(adj))
-
-
-def one_hot(n, labels, c=3):
-    x = torch.zeros(n, c)
-    for node, label in labels.items():
-        x[node, label] = 1
-    return x
-
-
-def cycle(n):
-    return adjacency(n, [(v, (v + 1) % n) for v in range(n)])
 
 
 def build(h, counts=None, **options):

@@ -7,10 +7,7 @@ from hypothesis import given, strategies as st
 
 from h2gcn.models.compatibility import from_edges, from_neighbors, project
 from h2gcn.sparse import Operator
-from support.graphs import adjacency, random_adjacency
-
-# 0-1-2-3-0 is a square with the chord 0-2; 4 is only a neighbor of 3; 5 is alone.
-SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
+from support.graphs import SIX, random_adjacency
 
 
 def scaled(matrix, rounds=3000):

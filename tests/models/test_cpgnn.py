@@ -9,11 +9,10 @@ from models.oracles import ORACLES, mlp, part, softmax
 from models.test_all_models import dense
 from support.dropout import mask_of
 from support.fits import rehearse, train_module
-from support.graphs import GRAPHS, adjacency, make_graph
+from support.graphs import GRAPHS, SIX, adjacency, make_graph
 from support.models import logits, make, propagation, settings, weights_of
 
-SIX = make_graph(adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)]))
-"""A square with a chord, a tail, and a node of its own."""
+GRAPH = make_graph(SIX)
 Y = np.array([0, 1, 2, 2, 0, 1])
 
 
@@ -25,12 +24,12 @@ def prior_of(module, graph):
 
 def test_dropout_acts_on_the_hidden_layer_of_the_prior_of_all_nodes():
     options = {"rounds": 2, "dropout": 0.5}
-    module, x, operators = make("cpgnn", SIX, **options)
+    module, x, operators = make("cpgnn", GRAPH, **options)
     torch.manual_seed(4)
     mask = mask_of(torch.arange(6), 8, 0.5).double().numpy()
     expected = ORACLES["cpgnn"](
         weights_of(module),
-        dense(SIX),
+        dense(GRAPH),
         settings("cpgnn", options),
         lambda h, p, by_node: h * mask,  # noqa: ARG005
     )
@@ -43,13 +42,13 @@ def test_dropout_acts_on_the_hidden_layer_of_the_prior_of_all_nodes():
 
 def test_a_new_module_predicts_what_its_prior_predicts():
     module = build_model("cpgnn", 5, 3, {"hidden_channels": 8}).eval()
-    found = logits(module, torch.from_numpy(SIX.x), propagation("cpgnn", SIX))
-    np.testing.assert_allclose(found.detach(), prior_of(module, SIX), rtol=1e-5)
+    found = logits(module, torch.from_numpy(GRAPH.x), propagation("cpgnn", GRAPH))
+    np.testing.assert_allclose(found.detach(), prior_of(module, GRAPH), rtol=1e-5)
 
 
 def estimate_by_loops(module, index):
     """Return the estimate of Ĥ where every class has a training node with edges."""
-    a, beliefs = SIX.adj.toarray(), prior_of(module, SIX)
+    a, beliefs = GRAPH.adj.toarray(), prior_of(module, GRAPH)
     beliefs[index] = np.eye(3)[Y[index]]
     h = np.zeros((3, 3))
     for c in range(3):
@@ -63,7 +62,7 @@ def estimate_by_loops(module, index):
 
 def test_the_prior_is_trained_then_the_compatibility_estimated_then_all_trained():
     for index in ([0, 1, 2], [2, 3, 0, 5, 4, 1]):
-        module, x, operators = make("cpgnn", SIX, dropout=0.5)
+        module, x, operators = make("cpgnn", GRAPH, dropout=0.5)
         first, second = rehearse(module, x, operators, Y, index)
         assert (first.kind, first.length) == ("pretrain", 400)
         assert first.learners == {n for n in first.weights if n.startswith("prior.")}
@@ -97,7 +96,7 @@ def test_the_penalty_is_the_distance_of_row_sums_from_zero():
 
 def test_gradients_reach_all_weights_where_the_compatibility_is_zero():
     for rounds in (1, 2):
-        module, x, operators = make("cpgnn", SIX, rounds=rounds, dropout=0.0)
+        module, x, operators = make("cpgnn", GRAPH, rounds=rounds, dropout=0.0)
         torch.nn.init.zeros_(module.compatibility)
         found = logits(module, x, operators)
         torch.nn.functional.cross_entropy(found, torch.arange(6) % 3).backward()

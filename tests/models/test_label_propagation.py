@@ -3,27 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from h2gcn.models.label_propagation import LabelPropagation
 from h2gcn.sparse import Operator
 from models.oracles import log_shares, sym
-from support.graphs import GRAPHS, NAMED, adjacency, make_graph
+from support.graphs import GRAPHS, NAMED, SIX, adjacency, make_graph, one_hot
 from support.models import known_labels, logits, propagation
-
-SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
-"""A square with a chord, a tail, and a node of its own."""
 
 
 def operators_of(adj):
     return propagation("label-propagation", make_graph(adj))
-
-
-def one_hot(n, labels, c=3):
-    x = torch.zeros(n, c)
-    for node, label in labels.items():
-        x[node, label] = 1
-    return x
 
 
 def test_many_steps_give_the_closed_form():

@@ -12,12 +12,18 @@ from h2gcn.models.label_propagation import LabelPropagation
 from h2gcn.models.linbp import BeliefMatrices, spectral_radius
 from h2gcn.sparse import Operator
 from support.fits import train_module
-from support.graphs import NAMED, adjacency, make_graph, random_adjacency
+from support.graphs import (
+    NAMED,
+    SIX,
+    adjacency,
+    cycle,
+    make_graph,
+    one_hot,
+    random_adjacency,
+)
 from support.models import logits, propagation
 
 GOLDEN = 0.6180339887498949
-SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
-"""A square with a chord, a tail, and a node of its own."""
 STAR = adjacency(301, [(0, v) for v in range(1, 301)])
 PAIR = adjacency(2, [(0, 1)])
 GRAPHS = {**NAMED, "six": SIX, "pair": PAIR}
@@ -31,17 +37,6 @@ def operators_of(adj):
 
 def path(n):
     return adjacency(n, [(v, v + 1) for v in range(n - 1)])
-
-
-def cycle(n):
-    return adjacency(n, [(v, (v + 1) % n) for v in range(n)])
-
-
-def one_hot(n, labels, c=3):
-    x = torch.zeros(n, c)
-    for node, label in labels.items():
-        x[node, label] = 1
-    return x
 
 
 def build(name, h=MIXED, **options):
@@ -123,21 +118,6 @@ def test_zoobp_is_the_solution_of_its_linear_system():
                 logits(module, x, operators),
             )
             np.testing.assert_allclose(found, expected, atol=2e-4, err_msg=title)
-
-
-def test_both_converge_up_to_their_bound():
-    star = adjacency(13, [(0, v) for v in range(1, 13)])
-    for adj in (*GRAPHS.values(), star):
-        for h in (MIXED, np.eye(3), np.eye(3)[[1, 0, 2]]):
-            for bound in (GOLDEN, graph_bound(adj)):
-                epsilon = epsilon_of(adj, h, 0.999 * bound)
-                assert radius_of(step_of(adj, epsilon * (h - 1 / 3))) < 1
-    # The norms of P and Q sum to one at the bound of ZooBP: its sufficient condition.
-    h_hat = epsilon_of(SIX, MIXED, graph_bound(SIX)) * (MIXED - 1 / 3)
-    p, q = np.kron(SIX.toarray(), h_hat), np.kron(np.eye(6) * 3, h_hat @ h_hat)
-    assert np.linalg.norm(p, 2) + np.linalg.norm(q, 2) == pytest.approx(1)
-    assert graph_bound(star) == pytest.approx(GOLDEN)
-    assert graph_bound(NAMED["K4"]) > GOLDEN + 0.1
 
 
 def test_zoobp_is_solved_to_its_tolerance():

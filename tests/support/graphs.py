@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 
 from h2gcn import Graph
 from h2gcn.graph import EdgeColumns
@@ -10,8 +11,11 @@ __all__ = [
     "DIRECTED",
     "GRAPHS",
     "NAMED",
+    "SIX",
     "adjacency",
+    "cycle",
     "make_graph",
+    "one_hot",
     "one_way",
     "random_adjacency",
 ]
@@ -24,6 +28,22 @@ def adjacency(n: int, edges: list[tuple[int, int]]) -> sp.csr_array:
         dense[u, v] = dense[v, u] = 1
     return sp.csr_array(dense)
 
+
+def cycle(n: int) -> sp.csr_array:
+    """Return the adjacency matrix of a cycle."""
+    return adjacency(n, [(v, (v + 1) % n) for v in range(n)])
+
+
+def one_hot(n: int, labels: dict[int, int], c: int = 3) -> torch.Tensor:
+    """Return the labels of some nodes, with zeros elsewhere, [n, c]."""
+    x = torch.zeros(n, c)
+    for node, label in labels.items():
+        x[node, label] = 1
+    return x
+
+
+SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
+"""A square with a chord, a tail, and a node of its own."""
 
 NAMED = {
     "path": adjacency(5, [(0, 1), (1, 2), (2, 3), (3, 4)]),

@@ -1,7 +1,6 @@
 """H2GCN: its variants, what the paper says of them, and dropout of some nodes."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 
@@ -21,7 +20,6 @@ from support.models import (
     settings,
     weights_of,
 )
-from support.refusals import only, refused
 
 WIDTHS = {
     "h2gcn-1": 3,
@@ -150,45 +148,6 @@ def test_without_rounds_the_graph_has_no_influence():
         other = make_graph(random_adjacency(seed, 12, 0.2))
         found = logits(none, x, propagation("h2gcn-1", other))
         torch.testing.assert_close(found, expected)
-
-
-def test_the_order_and_repetition_of_final_do_not_matter():
-    module = H2GCN(3, 2, hidden_channels=4, rounds=2, final=(2, 0, 2))
-    assert module.final == (0, 2)
-    assert module.classifier.shape == (5 * 4, 2)
-
-
-def test_repr_names_the_design():
-    assert repr(H2GCN(5, 3, hidden_channels=8)) == (
-        "H2GCN(5, 3, hidden_channels=8, hops=(1, 2), rounds=2, final=(0, 1, 2))"
-    )
-
-
-# ------------------------------------------------------------------------ refusals
-
-
-def test_bad_options_are_named():
-    for options in (
-        {"rounds": -1},
-        {"final": ()},
-        {"final": (-1, 0)},
-        {"final": (0, 3)},
-        {"hops": ()},
-        {"hops": (0, 1)},
-    ):
-        with refused(**only(options)):
-            H2GCN(5, 3, **options)
-    # The last round must be one.
-    with refused(param="final", value=(0, 2), words="from 0 to 1"):
-        H2GCN(5, 3, rounds=1, final=(0, 2))
-
-
-def test_the_number_of_matrices_is_checked():
-    module, x, operators = make("h2gcn-1", GRAPHS["path"])
-    for given in (0, 1, 3):
-        message = rf"H2GCN with hops \(1, 2\) takes 2 matrices, got {given}"
-        with pytest.raises(ValueError, match=message):
-            logits(module, x, [operators[0]] * given)
 
 
 # ------------------------------------------------- what two calls have in common

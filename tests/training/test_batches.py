@@ -60,7 +60,8 @@ def operators_of(name: str, adj: CSR) -> tuple[Operator, ...]:
 
 def build(name: str) -> NodeModule:
     torch.manual_seed(0)
-    wanted = {"hidden_channels": 4, "dropout": 0.0, "propagation_dropout": 0.0}
+    wanted = {"hidden_channels": 4, "dropout": 0.0, "input_dropout": 0.0}
+    wanted |= {"propagation_dropout": 0.0}
     wanted |= {"norm": "layer"}  # batch norm takes statistics of all nodes
     options = {key: v for key, v in wanted.items() if key in MODELS[name].options}
     return build_model(name, 3, 2, options)
@@ -174,7 +175,7 @@ def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole() -> None:
             gradients.append([w.grad for w in model.parameters() if w.grad is not None])
         for batched in gradients[1:]:
             for one, other in zip(gradients[0], batched, strict=True):
-                torch.testing.assert_close(other, one, **CLOSE)
+                torch.testing.assert_close(other, one, **CLOSE, msg=name)
 
 
 # ------------------------------------------------------------------------- epochs

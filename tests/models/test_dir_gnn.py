@@ -63,7 +63,7 @@ def test_directions_tell_what_a_symmetric_graph_cannot(tmp_path):
     options = {"layers": 1}
     params = {"epochs": 100, "random_state": 0, "scaling": "none", "options": options}
     clf = NodeClassifier("dir-gnn", **params).fit(graph)
-    batched = NodeClassifier("dir-gnn", batch_size=16, **params).fit(graph)
+    batched = NodeClassifier("dir-gnn", batch_size=60, **params).fit(graph)
     plain = replace(graph, directed=None)
     without = NodeClassifier("dir-gnn", **params).fit(plain)
     assert min(clf.score(graph), batched.score(graph)) > 0.95

@@ -47,14 +47,14 @@ def graph_with_hubs(n=300, m=900):
 
 
 def test_a_small_graph_has_the_largest_values_of_the_closed_form():
-    graphs = {**NAMED, **{seed: random_adjacency(seed) for seed in range(8)}}
+    graphs = {**NAMED, **{seed: random_adjacency(seed) for seed in range(5)}}
     graphs["weighted"] = make_graph(random_adjacency(5, 12, 0.2), weighted=True).weights
     cases = [{"alpha": alpha} for alpha in (0.01, 0.15, 0.5)]
     cases += [{"kernel": "heat", "time": time} for time in (0.7, 5.0, 40.0)]
     for title, adj in graphs.items():
         for options in cases:
             s = closed_form(adj, **options)
-            for top in (1, 2, 3, 7, 64):
+            for top in (1, 3, 64):
                 diffusion = Diffusion(**options, top=top)
                 found, (matrix,) = diffusion.sparsified(adj), diffusion(adj)
                 expected, where = largest(s, top), f"{title}, {options}, {top}"

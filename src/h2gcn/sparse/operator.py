@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from h2gcn.graph import CSR, Features
+from h2gcn.sparse.core import split_core
 from h2gcn.sparse.masks import dropout
 
 __all__ = [
@@ -95,6 +96,18 @@ class _Product(torch.autograd.Function):
         return None, ctx.matrix.T.multiply(grads[0])
 
 
+class _Sum(NamedTuple):
+    """R + u vᵀ, for a sparse R, [m, n], and vectors u, [m], and v, [n]."""
+
+    rest: Operator
+    u: Tensor
+    v: Tensor
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        u, v = self.u.to(dense.dtype), self.v.to(dense.dtype)
+        return self.rest.multiply(dense).addr_(u, v @ dense.detach())
+
+
 class Operator:
     """A constant sparse matrix S, float32; `S @ B` is differentiable in B.
 
@@ -126,11 +139,27 @@ class Operator:
             for array in (csr.indptr, csr.indices, csr.data)
         )
         self.parts = indptr, indices, values
+        self._sum: _Sum | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.scipy.shape
+
+    def with_core(self) -> Operator:
+        """Return the operator with quicker products if it has a dense core.
+
+        To find it takes as long as dozens of products. See `split_core`.
+        """
+        parts = split_core(self.scipy) if self.symmetric else None
+        if parts is None or self._sum is not None:
+            return self
+        rest, u = parts
+        rest_operator = Operator(rest, symmetric=True, device=self.device)
+        factor = torch.from_numpy(u).to(self.device)
+        result = Operator(self.scipy, symmetric=True, device=self.device)
+        result._sum = _Sum(rest_operator, factor, factor)
+        return result
 
     @property
     def values(self) -> Tensor:
@@ -142,7 +171,11 @@ class Operator:
         """The transpose."""
         if self.symmetric:
             return self
-        return Operator(CSR(self.scipy.T), device=self.device)
+        result = Operator(CSR(self.scipy.T), device=self.device)
+        if self._sum is not None:
+            rest, u, v = self._sum
+            result._sum = _Sum(rest.T, v, u)
+        return result
 
     @cached_property
     def transpose_order(self) -> Tensor:
@@ -163,6 +196,8 @@ class Operator:
 
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
+        if self._sum is not None:
+            return self._sum.multiply(dense)
         return spmm(*self.parts, dense)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
@@ -171,7 +206,11 @@ class Operator:
 
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
-        return Operator(self.take(index), device=self.device)
+        result = Operator(self.take(index), device=self.device)
+        if self._sum is not None:
+            rest, u, v = self._sum
+            result._sum = _Sum(rest.rows(index), u[torch.from_numpy(index)], v)
+        return result
 
     def with_values(self, values: Tensor) -> WeightedOperator:
         """Return an operator with the same pattern and other values, [nnz]."""

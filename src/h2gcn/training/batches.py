@@ -189,10 +189,12 @@ class FullBatch:
         renumber: bool = False,
         cache: StepCache | None = None,
     ) -> None:
-        matrices = tuple(matrices)  # one object: the cache tells arguments by identity
         position = None
         if renumber and reordering_helps(x, matrices):
             x, matrices, position = reorder(x, matrices)
+        matrices = tuple(  # one object: the cache tells arguments by identity
+            op.with_core() if isinstance(op, Operator) else op for op in matrices
+        )
         # Consecutive rows that are close to each other read the same neighbors.
         places = split.train if position is None else position[split.train]
         train = split.train[np.argsort(places, kind="stable")]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from h2gcn.graph import CSR, Features
-from h2gcn.sparse.core import split_core
+from h2gcn.sparse.forms import split_core, transposed_strips
 from h2gcn.sparse.masks import dropout
 
 __all__ = [
@@ -108,6 +108,17 @@ class _Sum(NamedTuple):
         return self.rest.multiply(dense).addr_(u, v @ dense.detach())
 
 
+class _Strips(NamedTuple):
+    """Strips of columns below each other: what one reads of B stays in the cache."""
+
+    parts: tuple[Tensor, Tensor, Tensor]
+    n_rows: int
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        products = spmm(*self.parts, dense)
+        return products.view(-1, self.n_rows, dense.shape[1]).sum(dim=0)
+
+
 class Operator:
     """A constant sparse matrix S, float32; `S @ B` is differentiable in B.
 
@@ -139,26 +150,33 @@ class Operator:
             for array in (csr.indptr, csr.indices, csr.data)
         )
         self.parts = indptr, indices, values
-        self._sum: _Sum | None = None
+        self._faster: _Sum | _Strips | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.scipy.shape
 
-    def with_core(self) -> Operator:
-        """Return the operator with quicker products if it has a dense core.
+    def for_many_products(self) -> Operator:
+        """Return the operator in a form that takes long to make and multiplies faster.
 
-        To find it takes as long as dozens of products. See `split_core`.
+        A symmetric matrix may have a dense core, see `split_core`, and the transpose of
+        a tall one long rows, see `transposed_strips`; else the form is the plain one.
         """
-        parts = split_core(self.scipy) if self.symmetric else None
-        if parts is None or self._sum is not None:
+        if self._faster is not None:
             return self
-        rest, u = parts
-        rest_operator = Operator(rest, symmetric=True, device=self.device)
-        factor = torch.from_numpy(u).to(self.device)
-        result = Operator(self.scipy, symmetric=True, device=self.device)
-        result._sum = _Sum(rest_operator, factor, factor)
+        result = Operator(self.scipy, symmetric=self.symmetric, device=self.device)
+        if self.symmetric:
+            parts = split_core(self.scipy)
+            if parts is not None:
+                rest = Operator(parts[0], symmetric=True, device=self.device)
+                u = torch.from_numpy(parts[1]).to(self.device)
+                result._faster = _Sum(rest, u, u)
+            return result
+        strips = transposed_strips(self.scipy)
+        if strips is not None:
+            by_strip = Operator(strips, device=self.device)
+            result.T._faster = _Strips(by_strip.parts, self.shape[1])
         return result
 
     @property
@@ -172,9 +190,9 @@ class Operator:
         if self.symmetric:
             return self
         result = Operator(CSR(self.scipy.T), device=self.device)
-        if self._sum is not None:
-            rest, u, v = self._sum
-            result._sum = _Sum(rest.T, v, u)
+        if isinstance(self._faster, _Sum):
+            rest, u, v = self._faster
+            result._faster = _Sum(rest.T, v, u)
         return result
 
     @cached_property
@@ -196,8 +214,8 @@ class Operator:
 
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
-        if self._sum is not None:
-            return self._sum.multiply(dense)
+        if self._faster is not None:
+            return self._faster.multiply(dense)
         return spmm(*self.parts, dense)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
@@ -207,9 +225,9 @@ class Operator:
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
         result = Operator(self.take(index), device=self.device)
-        if self._sum is not None:
-            rest, u, v = self._sum
-            result._sum = _Sum(rest.rows(index), u[torch.from_numpy(index)], v)
+        if isinstance(self._faster, _Sum):
+            rest, u, v = self._faster
+            result._faster = _Sum(rest.rows(index), u[torch.from_numpy(index)], v)
         return result
 
     def with_values(self, values: Tensor) -> WeightedOperator:

@@ -139,8 +139,8 @@ def classify_first(
     n_paths = [n_matrices**k for k in final]
     by_path = []  # the matrix that multiplies first is the slowest index of the rows
     for k, block in zip(final, weight.split([p * n for n in n_paths]), strict=True):
-        block = block.view(*[n_matrices] * k, p, n_classes)
-        by_path.append(block.permute(*range(k)[::-1], k + 1, k).reshape(-1, p))
+        paths = block.view(*[n_matrices] * k, p, n_classes)
+        by_path.append(paths.permute(*range(k)[::-1], k + 1, k).reshape(-1, p))
     products = linear(r, torch.cat(by_path))
     widths = [n * n_classes for n in n_paths]
     terms = dict(zip(final, products.split(widths, dim=1), strict=True))

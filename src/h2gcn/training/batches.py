@@ -192,8 +192,10 @@ class FullBatch:
         position = None
         if renumber and reordering_helps(x, matrices):
             x, matrices, position = reorder(x, matrices)
+        x = x.for_many_products() if isinstance(x, Operator) else x
         matrices = tuple(  # one object: the cache tells arguments by identity
-            op.with_core() if isinstance(op, Operator) else op for op in matrices
+            op.for_many_products() if isinstance(op, Operator) else op
+            for op in matrices
         )
         # Consecutive rows that are close to each other read the same neighbors.
         places = split.train if position is None else position[split.train]

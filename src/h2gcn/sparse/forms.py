@@ -1,4 +1,4 @@
-"""Symmetric matrices with a dense core, as a sparse matrix plus one outer product."""
+"""Forms of a matrix that take long to make and multiply faster."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
 
-__all__ = ["split_core"]
+__all__ = ["split_core", "transposed_strips"]
 
 MIN_ENTRIES = 2**17
 MIN_DENSITY = 1 / 16
 MIN_SAVED = 1 / 4  # of the entries
 TOLERANCE = 1e-6  # relative: a few roundings of a float32
 ROUNDS = 4
+
+STRIP = 2**11  # columns: as many rows of 64 floats are half of a core's cache
+MIN_IN_STRIP = 64  # entries of a row, on average
 
 
 def split_core(matrix: CSR) -> tuple[CSR, NDArray[np.float32]] | None:
@@ -57,3 +60,22 @@ def _core_nodes(matrix: CSR) -> NDArray[np.intp]:
     for _ in range(ROUNDS):
         core = 2 * (pattern @ core.astype(np.float32)) > core.sum()
     return np.flatnonzero(core)
+
+
+def transposed_strips(matrix: CSR) -> CSR | None:
+    """Return strips of the columns of Aᵀ below each other, [s n, m].
+
+    None where a row of Aᵀ has few entries in a strip.
+    """
+    m, n = matrix.shape
+    n_strips = -(-m // STRIP)
+    if n_strips == 1 or matrix.nnz < MIN_IN_STRIP * n * n_strips:
+        return None
+    transpose = CSR(matrix.T)
+    strips = transpose.indices // STRIP
+    rows = np.repeat(np.arange(n), np.diff(transpose.indptr))
+    counts = np.bincount(strips * n + rows, minlength=n_strips * n)
+    order = np.argsort(strips, kind="stable")
+    indptr = np.concatenate([[0], counts.cumsum()])
+    parts = transpose.data[order], transpose.indices[order], indptr
+    return CSR(parts, shape=(n_strips * n, m))

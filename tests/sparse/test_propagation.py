@@ -76,8 +76,8 @@ def test_a_round_side_by_side_and_summed(
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
     parts = torch.randn(N, (1 + count) * CLASSES, requires_grad=True)
-    ours = with_gradient(graph.sum(parts), parts)
-    chunks = parts.chunk(1 + count, dim=1)
+    own, *others = chunks = parts.chunk(1 + count, dim=1)
+    ours = with_gradient(graph.sum(own, others), parts)
     total = sum(m[rows] @ c for m, c in zip(dense(count), chunks, strict=True))
     assert isinstance(total, Tensor)
     for one, other in zip(ours, with_gradient(total, parts), strict=True):
@@ -94,7 +94,7 @@ def test_the_classifier_may_come_first(count: int, final: tuple[int, ...]) -> No
         rounds.append(torch.cat(blocks, dim=1))
     joined = torch.cat([rounds[k] for k in final], dim=1)
     weight = torch.randn(joined.shape[1], CLASSES)
-    first = Propagation(ops).sum(classify_first(r, weight, ops, final))
+    first = Propagation(ops).sum(*classify_first(r, weight, ops, final))
     for one, other in zip(
         with_gradient(first, r), with_gradient(joined @ weight, r), strict=True
     ):

@@ -85,43 +85,41 @@ class H2GCN(NodeModule):
             blocks = self._aggregate(r, graph)
             return dropout_linear(blocks, self.classifier, p, graph.node_ids)
         if self.dropout:  # training takes the other way: there is nothing to keep
-            return graph.sum(self._classify_first(r, graph.matrices))
-        return graph.sum(graph.cached(self._classify_first, r, graph.matrices))
+            return graph.sum(*self._classify_first(r, graph.matrices))
+        return graph.sum(*graph.cached(self._classify_first, r, graph.matrices))
 
     def _encode(self, x: Features) -> Tensor:
         """S1: return R⁽⁰⁾ = σ(X W_e), [n, p]."""
         return ACTIVATIONS[self.activation](x @ self.embedding)
 
-    def _classify_first(self, r: Tensor, matrices: Sequence[LinearMap]) -> Tensor:
-        """Return what `Propagation.sum` turns into the logits, [n, (1 + r) C]."""
+    def _classify_first(
+        self, r: Tensor, matrices: Sequence[LinearMap]
+    ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
+        """Return what `Propagation.sum` turns into the logits."""
         return classify_first(r, self.classifier, matrices, self.final)
 
     def _aggregate(self, r: Tensor, graph: Propagation) -> list[Tensor]:
-        """S2: return R⁽ᵏ⁾ of the target nodes for each k in `final`, side by side."""
+        """S2: return the blocks of R⁽ᵏ⁾ for each k in `final`, target nodes only."""
         if not self.rounds:
             return [graph.pick(r)]
         if self.nonlinear:
-            *before, r = graph.cached(self._inner_rounds, r, graph.matrices)
-        else:
-            *before, r = self._inner_rounds(r, graph.matrices)
-        blocks = [graph.pick(h) for k, h in enumerate(before) if k in self.final]
-        joined = graph.last(r)  # R⁽ᴷ⁻¹⁾ ‖ Ā₁ R⁽ᴷ⁻¹⁾ ‖ Ā₂ R⁽ᴷ⁻¹⁾
-        reads_ego, width = self.rounds - 1 in self.final, r.shape[1]
-        if self.nonlinear:
-            blocks += [joined[:, :width]] if reads_ego else []
-            return [*blocks, self._embed_round(self.rounds, joined)]
-        return [*blocks, joined if reads_ego else joined[:, width:]]
+            rounds = graph.cached(self._inner_rounds, r, graph.matrices)
+            blocks = [graph.pick(rounds[k]) for k in self.final[:-1]]
+            return [*blocks, self._embed_round(self.rounds, graph.last(rounds[-1]))]
+        level = [r]
+        blocks = []
+        for k in range(self.rounds):
+            blocks += map(graph.pick, level) if k in self.final else ()
+            matrices = graph.rows if k == self.rounds - 1 else graph.matrices
+            level = [ring @ h for ring in matrices for h in level]
+        return blocks + level
 
     def _inner_rounds(self, r: Tensor, matrices: Sequence[LinearMap]) -> list[Tensor]:
-        """Return R⁽⁰⁾ … R⁽ᴷ⁻¹⁾ of all nodes."""
+        """Return the embedded R⁽⁰⁾ … R⁽ᴷ⁻¹⁾ of all nodes."""
         rounds = [r]
         for k in range(1, self.rounds):
-            products = [ring @ rounds[-1] for ring in matrices]
-            if self.nonlinear:
-                joined = torch.cat([rounds[-1], *products], dim=1)
-                rounds.append(self._embed_round(k, joined))
-            else:
-                rounds.append(torch.cat(products, dim=1))
+            joined = [rounds[-1], *(ring @ rounds[-1] for ring in matrices)]
+            rounds.append(self._embed_round(k, torch.cat(joined, dim=1)))
         return rounds
 
     def _embed_round(self, k: int, joined: Tensor) -> Tensor:

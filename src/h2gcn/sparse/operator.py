@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from h2gcn.graph import CSR, Features
+from h2gcn.sparse.forms import split_core, transposed_strips
 from h2gcn.sparse.masks import dropout
 
 __all__ = [
@@ -95,6 +96,29 @@ class _Product(torch.autograd.Function):
         return None, ctx.matrix.T.multiply(grads[0])
 
 
+class _Sum(NamedTuple):
+    """R + u vᵀ, for a sparse R, [m, n], and vectors u, [m], and v, [n]."""
+
+    rest: Operator
+    u: Tensor
+    v: Tensor
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        u, v = self.u.to(dense.dtype), self.v.to(dense.dtype)
+        return self.rest.multiply(dense).addr_(u, v @ dense.detach())
+
+
+class _Strips(NamedTuple):
+    """Strips of columns below each other: what one reads of B stays in the cache."""
+
+    parts: tuple[Tensor, Tensor, Tensor]
+    n_rows: int
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        products = spmm(*self.parts, dense)
+        return products.view(-1, self.n_rows, dense.shape[1]).sum(dim=0)
+
+
 class Operator:
     """A constant sparse matrix S, float32; `S @ B` is differentiable in B.
 
@@ -126,11 +150,34 @@ class Operator:
             for array in (csr.indptr, csr.indices, csr.data)
         )
         self.parts = indptr, indices, values
+        self._faster: _Sum | _Strips | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return self.scipy.shape
+
+    def for_many_products(self) -> Operator:
+        """Return the operator in a form that takes long to make and multiplies faster.
+
+        A symmetric matrix may have a dense core, see `split_core`, and the transpose of
+        a tall one long rows, see `transposed_strips`; else the form is the plain one.
+        """
+        if self._faster is not None:
+            return self
+        result = Operator(self.scipy, symmetric=self.symmetric, device=self.device)
+        if self.symmetric:
+            parts = split_core(self.scipy)
+            if parts is not None:
+                rest = Operator(parts[0], symmetric=True, device=self.device)
+                u = torch.from_numpy(parts[1]).to(self.device)
+                result._faster = _Sum(rest, u, u)
+            return result
+        strips = transposed_strips(self.scipy)
+        if strips is not None:
+            by_strip = Operator(strips, device=self.device)
+            result.T._faster = _Strips(by_strip.parts, self.shape[1])
+        return result
 
     @property
     def values(self) -> Tensor:
@@ -142,7 +189,11 @@ class Operator:
         """The transpose."""
         if self.symmetric:
             return self
-        return Operator(CSR(self.scipy.T), device=self.device)
+        result = Operator(CSR(self.scipy.T), device=self.device)
+        if isinstance(self._faster, _Sum):
+            rest, u, v = self._faster
+            result._faster = _Sum(rest.T, v, u)
+        return result
 
     @cached_property
     def transpose_order(self) -> Tensor:
@@ -163,6 +214,8 @@ class Operator:
 
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
+        if self._faster is not None:
+            return self._faster.multiply(dense)
         return spmm(*self.parts, dense)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
@@ -171,7 +224,11 @@ class Operator:
 
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
-        return Operator(self.take(index), device=self.device)
+        result = Operator(self.take(index), device=self.device)
+        if isinstance(self._faster, _Sum):
+            rest, u, v = self._faster
+            result._faster = _Sum(rest.rows(index), u[torch.from_numpy(index)], v)
+        return result
 
     def with_values(self, values: Tensor) -> WeightedOperator:
         """Return an operator with the same pattern and other values, [nnz]."""

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from h2gcn.graph import CSR
 from h2gcn.sparse.operator import LinearMap, Operator
@@ -74,22 +74,13 @@ class Propagation:
 
     def last(self, h: Tensor) -> Tensor:
         """Return h ‖ A_1 h ‖ A_2 h ‖ … of the target nodes, [m, (1 + r) c]."""
-        if self.index is None or self._stacked is None:
-            blocks = [self.pick(h), *(rows @ h for rows in self.rows)]
-            return torch.cat(blocks, dim=1)
-        width = (1 + len(self.rows)) * h.shape[1]
-        return (self._stacked @ h).view(len(self.index), width)
+        return torch.cat([self.pick(h), *(rows @ h for rows in self.rows)], dim=1)
 
-    def sum(self, h: Tensor) -> Tensor:
-        """Return H_0 + A_1 H_1 + … of the target nodes for h = H_0 ‖ H_1 ‖ …."""
-        n_parts = 1 + len(self.rows)
-        if self.index is not None and self._interleaved is not None:
-            return self._interleaved @ h.reshape(n_parts * len(h), -1)
-        own, *parts = h.chunk(n_parts, dim=1)
-        total = self.pick(own)
-        for rows, part in zip(self.rows, parts, strict=True):
-            total = total + rows @ part
-        return total
+    def sum(self, own: Tensor | None, parts: Sequence[Tensor]) -> Tensor:
+        """Return H_0 + A_1 H_1 + … of the target nodes, [m, c]; None is a zero H_0."""
+        products = [rows @ part for rows, part in zip(self.rows, parts, strict=True)]
+        products += [] if own is None else [self.pick(own)]
+        return sum(products[1:], products[0])
 
     def cached(self, f: Callable[..., T], *args: object) -> T:
         """Return f(*args), kept from a validation to the training step that follows it.
@@ -120,60 +111,14 @@ class Propagation:
 
     _identity_rows: Operator | None = None
 
-    def _blocks(self) -> list[CSR] | None:
-        """Return the target's rows of I, A_1, A_2, …, if they are in memory."""
-        given = self.matrices if self._rows is None else self._rows
-        operators = [op for op in given if isinstance(op, Operator)]
-        if not operators or len(operators) < len(given):
-            return None
-        if self._rows is not None:
-            rows = [op.scipy for op in operators]
-        else:
-            assert self.index is not None
-            index = self.index.cpu().numpy()
-            rows = [op.take(index) for op in operators]
-        return [self._selection(rows[0].shape[1]).scipy, *rows]
-
-    @cached_property
-    def _stacked(self) -> Operator | None:
-        """The rows of I, A_1, A_2, … below each other, node by node, [(1 + r) m, n].
-
-        The product is h ‖ A_1 h ‖ …, which need not be copied together.
-        """
-        blocks = self._blocks()
-        if blocks is None:
-            return None
-        order = np.arange(len(blocks) * blocks[0].shape[0]).reshape(len(blocks), -1)
-        stacked = CSR(sp.vstack(blocks, format="csr"))
-        del blocks  # as large as the result
-        return Operator(CSR(stacked[order.T.ravel()]), device=self.matrices[0].device)
-
-    @cached_property
-    def _interleaved(self) -> Operator | None:
-        """The rows of I, A_1, … beside each other, column by column, [m, (1 + r) n].
-
-        The product is a sum of products, which need not be added up.
-        """
-        blocks = self._blocks()
-        if blocks is None:
-            return None
-        count, (m, n) = len(blocks), blocks[0].shape
-        dtype = np.int32 if count * n <= np.iinfo(np.int32).max else np.int64
-        spread = [
-            CSR((a.data, a.indices.astype(dtype) * count + i, a.indptr), (m, count * n))
-            for i, a in enumerate(blocks)
-        ]
-        matrix = CSR(sum(spread[1:], spread[0]))
-        return Operator(matrix, device=self.matrices[0].device)
-
 
 NO_GRAPH = Propagation(())
 
 
 def classify_first(
     r: Tensor, weight: Tensor, matrices: Sequence[LinearMap], final: Sequence[int]
-) -> Tensor:
-    """Return what `Propagation.sum` turns into (R_0 ‖ R_1 ‖ … ‖ R_K) W, [n, (1 + r) C].
+) -> tuple[Tensor | None, tuple[Tensor, ...]]:
+    """Return H_0 and (H_1, …) for which `Propagation.sum` is (R_0 ‖ R_1 ‖ … ‖ R_K) W.
 
     With R_k = A_1 R_{k-1} ‖ A_2 R_{k-1} ‖ …, the product is a sum over paths of
     matrices, Σ A_i A_j … (R_0 W_ij…). The weight is applied first, so that the
@@ -190,18 +135,19 @@ def classify_first(
     final
         Which rounds W reads, ascending; the last one is K ≥ 1.
     """
-    n_matrices, n_classes = len(matrices), weight.shape[1]
-    by_path = weight.view(-1, r.shape[1], n_classes).transpose(0, 1).flatten(1)
-    widths = [n_matrices**k * n_classes for k in final]
-    terms = dict(zip(final, (r @ by_path).split(widths, dim=1), strict=True))
+    n_matrices, (p, n_classes) = len(matrices), (r.shape[1], weight.shape[1])
+    n_paths = [n_matrices**k for k in final]
+    by_path = []  # the matrix that multiplies first is the slowest index of the rows
+    for k, block in zip(final, weight.split([p * n for n in n_paths]), strict=True):
+        paths = block.view(*[n_matrices] * k, p, n_classes)
+        by_path.append(paths.permute(*range(k)[::-1], k + 1, k).reshape(-1, p))
+    products = linear(r, torch.cat(by_path))
+    widths = [n * n_classes for n in n_paths]
+    terms = dict(zip(final, products.split(widths, dim=1), strict=True))
     total = terms[final[-1]]
     for k in range(final[-1] - 1, 0, -1):
-        parts = total.unflatten(1, (-1, n_matrices, n_classes)).unbind(2)
-        products = [
-            op @ part.flatten(1) for op, part in zip(matrices, parts, strict=True)
-        ]
-        total = sum(products[1:], products[0])
-        if k in terms:
-            total = total + terms[k]
-    own = terms.get(0, total.new_zeros(len(r), n_classes))
-    return torch.cat([own, total], dim=1)
+        parts = total.chunk(n_matrices, dim=1)
+        inner = [op @ part for op, part in zip(matrices, parts, strict=True)]
+        inner += [terms[k]] if k in terms else []
+        total = sum(inner[1:], inner[0])
+    return terms.get(0), total.chunk(n_matrices, dim=1)

@@ -188,10 +188,14 @@ class FullBatch:
         *,
         cache: StepCache | None = None,
     ) -> None:
-        matrices = tuple(matrices)  # one object: the cache tells arguments by identity
         position = None
         if reordering_helps(x, matrices):
             x, matrices, position = reorder(x, matrices)
+        x = x.for_many_products() if isinstance(x, Operator) else x
+        matrices = tuple(  # one object: the cache tells arguments by identity
+            op.for_many_products() if isinstance(op, Operator) else op
+            for op in matrices
+        )
         # Consecutive rows that are close to each other read the same neighbors.
         places = split.train if position is None else position[split.train]
         train = split.train[np.argsort(places, kind="stable")]

@@ -99,7 +99,7 @@ MODELS: dict[str, ModelSpec] = {
     "gcn": ModelSpec(
         GCN,
         _RENORMALIZED,
-        "two layers, each node mixed with its neighbours",
+        "two layers, each node mixed with its neighbors",
         fixed={"jumping": False},
         paper="Kipf and Welling 2017",
         defaults=_KIPF,
@@ -134,7 +134,7 @@ MODELS: dict[str, ModelSpec] = {
     "graphsage": ModelSpec(
         GraphSAGE,
         _MEANS,
-        "two layers, the node beside the mean of its neighbours",
+        "two layers, the node beside the mean of its neighbors",
         "D1",
         fixed={"jumping": False},
         paper="Hamilton et al. 2017",
@@ -152,7 +152,7 @@ MODELS: dict[str, ModelSpec] = {
     "gat": ModelSpec(
         GAT,
         (RowRule(norm="none", self_loops=True, weighted=False),),
-        "two layers, neighbours weighted by attention",
+        "two layers, neighbors weighted by attention",
         paper="Veličković et al. 2018",
         defaults={"learning_rate": 0.005, "l2": 2.5e-4},
     ),
@@ -166,7 +166,7 @@ MODELS: dict[str, ModelSpec] = {
     "geom-gcn": ModelSpec(
         GeomGCN,
         GeometricMatrices(),
-        "neighbours in the graph and in its Isomap embedding, by direction",
+        "neighbors in the graph and in its Isomap embedding, by direction",
         paper="Pei et al. 2020",
         defaults={"learning_rate": 0.05, "l2": 2.5e-6},
     ),
@@ -195,7 +195,7 @@ MODELS: dict[str, ModelSpec] = {
     "gam": ModelSpec(
         GAM,
         (RowRule(self_loops=True), RowRule(norm="none")),
-        "an mlp or gcn; neighbours are to agree where a second model thinks so",
+        "an mlp or gcn; neighbors are to agree where a second model thinks so",
         paper="Stretcu et al. 2019",
         defaults={"l2": 0.0},
     ),
@@ -208,7 +208,7 @@ MODELS: dict[str, ModelSpec] = {
     "label-propagation": ModelSpec(
         LabelPropagation,
         (RowRule(),),
-        "no features: labels spread to neighbours",
+        "no features: labels spread to neighbors",
         fixed={"power": 1},
         paper="Zhou et al. 2004",
         inputs="labels",
@@ -217,7 +217,7 @@ MODELS: dict[str, ModelSpec] = {
     "label-propagation-2hop": ModelSpec(
         LabelPropagation,
         (RowRule(),),
-        "no features: labels spread to neighbours of neighbours",
+        "no features: labels spread to neighbors of neighbors",
         "D2",
         fixed={"power": 2},
         paper="Peel 2017",
@@ -254,7 +254,7 @@ MODELS: dict[str, ModelSpec] = {
     "decoupled-smoothing": ModelSpec(
         DecoupledSmoothing,
         (RowRule(norm="none"),),
-        "no features: nodes are like those with the same neighbours",
+        "no features: nodes are like those with the same neighbors",
         "D2",
         paper="Chin et al. 2019",
         inputs="labels",
@@ -271,7 +271,7 @@ MODELS: dict[str, ModelSpec] = {
     ),
     "ica": replace(
         _table(
-            "a classifier of own features and guessed labels of neighbours, in rounds",
+            "a classifier of own features and guessed labels of neighbors, in rounds",
             "D1",
             "Lu and Getoor 2003",
             IterativeClassification,
@@ -339,7 +339,7 @@ MODELS: dict[str, ModelSpec] = {
     "dir-gnn": ModelSpec(
         DirGNN,
         (RowRule("out"), RowRule("in")),
-        "three layers, out- and in-neighbours with weights of their own",
+        "three layers, out- and in-neighbors with weights of their own",
         "D3",
         paper="Rossi et al. 2023",
         defaults={"learning_rate": 0.005, "l2": 0.0},
@@ -355,7 +355,7 @@ MODELS: dict[str, ModelSpec] = {
     "acm-gcn": ModelSpec(
         ACMGCN,
         (RowRule(norm="row", self_loops=True),),
-        "two layers; each node weighs neighbours, difference to them, itself",
+        "two layers; each node weighs neighbors, difference to them, itself",
         "D1",
         paper="Luan et al. 2022",
         defaults=_KIPF,

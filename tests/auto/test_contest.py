@@ -15,8 +15,8 @@ from h2gcn.auto import Contest, Member, Progress, hold_contest
 from h2gcn.auto.contest import FEW_NODES, FOLDS, LARGEST_SHARE
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import stratified_split
-from h2gcn.models.closed_form import time_is_up
 from h2gcn.training import Epoch, fit_temperature
+from h2gcn.training.limits import time_is_up
 from support.graphs import adjacency
 
 # --------------------------------------------------------------- members, and a clock

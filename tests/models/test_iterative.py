@@ -1,52 +1,40 @@
 """Iterative classification against a plain loop over nodes."""
 
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
 import numpy as np
+import pytest
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-from h2gcn import Graph, NodeClassifier, Split
+from h2gcn import Graph, Split
 from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.features import FeatureBuilder, FeatureTable
-from h2gcn.models.iterative import (
-    BASES,
-    BlockLogistic,
-    IterativeClassification,
-)
+from h2gcn.models import build_model
+from h2gcn.models.iterative import BASES
 from h2gcn.models.logistic_table import LogisticTable
-from h2gcn.sparse import NO_GRAPH, Propagation
-from support.cases import each
+from h2gcn.sparse import NO_GRAPH
+from h2gcn.training import TrainConfig, train
 from support.graphs import adjacency
-from support.refusals import only, refused
+from support.refusals import refused
 
-Matrix = NDArray[np.float64]
-RING2 = "ego+labels.ring1+labels.ring2"
 NOTHING = np.zeros(0, dtype=np.int64)
+GRAPH = generate_graph(
+    n_nodes=150,
+    n_classes=3,
+    homophily=0.9,
+    features=GaussianFeatures(n_features=4, separation=2.0),
+    seed=0,
+)
 
 
-def synthetic(homophily: float = 0.9, n: int = 150) -> Graph:
-    return generate_graph(
-        n_nodes=n,
-        n_classes=3,
-        homophily=homophily,
-        features=GaussianFeatures(n_features=4, separation=2.0),
-        seed=0,
-    )
-
-
-def some_split(graph: Graph, n_train: int = 50) -> Split:
-    order = np.random.default_rng(0).permutation(graph.n_nodes)
+def some_split(n, n_train=50):
+    order = np.random.default_rng(0).permutation(n)
     return Split(order[:n_train], order[n_train : n_train + 30], order[n_train + 30 :])
 
 
-def columns_by_loops(
-    graph: Graph, labels: NDArray[np.int64], hops: tuple[int, ...]
-) -> Matrix:
-    """Return own features and labels nearby of each node, -1 where none is known."""
+SPLIT = some_split(150)
+
+
+def columns_by_loops(graph, labels, hops):
+    """Return own features and shares of labels nearby; -1 is no label."""
     n, c = graph.n_nodes, graph.n_classes
     neighbors = [set(graph.adj[[v]].indices.tolist()) for v in range(n)]
     rows = []
@@ -58,216 +46,155 @@ def columns_by_loops(
             counts = [sum(labels[u] == k for u in rings[hop]) for k in range(c)]
             row += [count / max(sum(counts), 1) for count in counts] + [0]
         rows.append(row)
-    return np.array(rows)
+    return np.array(rows, dtype=np.float32)
 
 
-def made(graph: Graph, split: Split, table: str = "ego+labels.ring1") -> FeatureTable:
-    maker = FeatureBuilder(graph)
+def known_labels(graph, split):
     known = np.full(graph.n_nodes, -1)
     known[split.train] = graph.y[split.train]
-    return maker.table(maker.schema(table), graph.x, known, recount=True)
+    return known
 
 
-def module_of(graph: Graph, split: Split, x: FeatureTable, **options: Any) -> Any:
+def table_of(graph, split, blocks="ego+labels.ring1"):
+    builder = FeatureBuilder(graph)
+    known = known_labels(graph, split)
+    return builder.table(builder.schema(blocks), graph.x, known, recount=True)
+
+
+def fit(graph, split, x, **options):
     widths = [block.shape[1] for block in x.blocks.values()]
-    module = IterativeClassification(widths, graph.n_classes, **options)
-    torch.manual_seed(0)
-    y = torch.from_numpy(graph.y)
-    train, val = torch.from_numpy(split.train), torch.from_numpy(split.val)
-    module.set_validation(y[val], val)
-    module.initialise(x, NO_GRAPH, y[train], train)
-    return module.eval()
-
-
-def with_base(graph: Graph, x: FeatureTable, predict: Any, rounds: int) -> Any:
-    """Return a module whose classifier is a function of the table."""
-    widths = [block.shape[1] for block in x.blocks.values()]
-    module = IterativeClassification(widths, graph.n_classes, rounds=rounds)
-    object.__setattr__(module, "base", predict)
-    del module._modules["base"]
+    module = build_model("ica", widths, graph.n_classes, options)
+    train(module, x, (), graph.y, split, TrainConfig())
     return module
 
 
-@each("base", BASES)
-@each("table", ["ego+labels.ring1", RING2, "labels.ring1"])
-def test_it_is_the_plain_loop(base: str, table: str) -> None:
-    graph = synthetic()
-    split = some_split(graph)
-    x = made(graph, split, table)
-    hops = (1, 2) if table == RING2 else (1,)
-    known = np.full(150, -1)
-    known[split.train] = graph.y[split.train]
-    for rounds in (0, 1, 10):
-        module = module_of(graph, split, x, base=base, table=table, rounds=rounds)
-        labels, logits, turns = known, None, 0
-        for _ in range(rounds + 1):
-            columns = columns_by_loops(graph, labels, hops)
-            columns = columns if "ego" in table else columns[:, graph.n_features :]
-            rows = torch.from_numpy(columns.astype(np.float32))
-            widths = [block.shape[1] for block in x.blocks.values()]
-            parts = dict(zip(x.blocks, rows.split(widths, dim=1), strict=True))
-            logits = module.base(FeatureTable(parts, x.labels), NO_GRAPH).numpy()
-            guessed = logits.argmax(axis=1)
-            before, labels = labels, np.where(known >= 0, known, guessed)
-            turns += 1
-            if (before == labels).all():
-                break
-        assert turns > min(rounds, 2), "the graph is such that guesses change"
-        np.testing.assert_allclose(module(x, NO_GRAPH), logits, atol=1e-4)
+def with_base(graph, x, predict, rounds):
+    """Return a module whose classifier is a function of the table."""
+    widths = [block.shape[1] for block in x.blocks.values()]
+    module = build_model("ica", widths, graph.n_classes, {"rounds": rounds})
+    del module.base
+    object.__setattr__(module, "base", predict)
+    return module
 
 
-def test_rounds_help_where_few_neighbors_are_known() -> None:
-    graph = synthetic(n=600)
-    split = some_split(graph, 100)
-    x = made(graph, split)
-    scores = []
+@pytest.mark.parametrize("base", BASES)
+def test_equals_the_plain_loop(base):
+    both_rings = "ego+labels.ring1+labels.ring2"
+    known = known_labels(GRAPH, SPLIT)
+    for blocks in ("ego+labels.ring1", both_rings, "labels.ring1"):
+        x = table_of(GRAPH, SPLIT, blocks)
+        widths = [block.shape[1] for block in x.blocks.values()]
+        hops = (1, 2) if blocks == both_rings else (1,)
+        for rounds in (0, 1, 10):
+            module = fit(GRAPH, SPLIT, x, base=base, table=blocks, rounds=rounds)
+            labels, logits, turns = known, None, 0
+            for _ in range(rounds + 1):
+                columns = columns_by_loops(GRAPH, labels, hops)[:, -sum(widths) :]
+                parts = torch.from_numpy(columns).split(widths, dim=1)
+                rows = FeatureTable(dict(zip(x.blocks, parts, strict=True)))
+                logits = module.base(rows, NO_GRAPH).numpy()
+                guessed = logits.argmax(axis=1)
+                before, labels = labels, np.where(known >= 0, known, guessed)
+                turns += 1
+                if (before == labels).all():
+                    break
+            assert turns > min(rounds, 2), "the graph is such that guesses change"
+            np.testing.assert_allclose(module(x, NO_GRAPH), logits, atol=1e-4)
+
+
+def test_rounds_help_where_few_neighbors_are_known():
+    features = GaussianFeatures(n_features=4, separation=2.0)
+    graph = generate_graph(
+        n_nodes=600, n_classes=3, homophily=0.9, features=features, seed=0
+    )
+    split = some_split(600, 100)
+    x, scores = table_of(graph, split), []
     for rounds in (0, 10):
-        found = (
-            module_of(graph, split, x, rounds=rounds)(x, NO_GRAPH).argmax(dim=1).numpy()
-        )
+        found = fit(graph, split, x, rounds=rounds)(x, NO_GRAPH).argmax(dim=1).numpy()
         scores.append((found[split.test] == graph.y[split.test]).mean())
     assert scores[1] > scores[0] + 0.03
 
 
-def test_no_label_but_those_of_training_and_validation_is_looked_at() -> None:
-    graph = synthetic()
-    split = replace(some_split(graph), test=NOTHING)
-    y = np.full(graph.n_nodes, -1)
-    y[[*split.train, *split.val]] = graph.y[[*split.train, *split.val]]
-    hidden = Graph(x=graph.x, adj=graph.adj, y=y, classes=graph.classes)
+def test_only_labels_of_training_and_validation_nodes_are_read():
+    y = GRAPH.y.copy()
+    y[SPLIT.test] = (y[SPLIT.test] + 1) % 3
+    other = Graph(x=GRAPH.x, adj=GRAPH.adj, y=y)
     for base in BASES:
         logits = [
-            NodeClassifier("ica", options={"base": base}, random_state=0)
-            .fit(one, split)
-            .predict_logits(one)
-            for one in (graph, hidden)
+            fit(graph, SPLIT, x, base=base)(x, NO_GRAPH)
+            for graph in (GRAPH, other)
+            for x in [table_of(graph, SPLIT)]
         ]
-        np.testing.assert_array_equal(*logits)
+        assert torch.equal(*logits)
 
 
-def test_a_class_that_training_has_not_is_never_predicted() -> None:
-    graph = synthetic()
-    train = np.flatnonzero(graph.y < 2)[:40]
-    rest = np.setdiff1d(np.arange(150), train)
-    split = Split(train, rest[:20], rest[20:])
-    x = made(graph, split)
+def test_a_class_without_a_training_node_is_never_predicted():
+    train_nodes = np.flatnonzero(GRAPH.y < 2)[:40]
+    rest = np.setdiff1d(np.arange(150), train_nodes)
+    split = Split(train_nodes, rest[:20], rest[20:])
+    x = table_of(GRAPH, split)
     for base in BASES:
-        found = module_of(graph, split, x, base=base)(x, NO_GRAPH).softmax(dim=1)
-        assert found[:, 2].max() < 1e-6
+        probabilities = fit(GRAPH, split, x, base=base)(x, NO_GRAPH).softmax(dim=1)
+        assert probabilities[:, 2].max() < 1e-6
 
 
-def test_training_nodes_keep_their_labels() -> None:
-    # Whatever is predicted, what is counted of training nodes are their labels.
-    graph = synthetic()
-    split = some_split(graph)
-    x = made(graph, split)
-    seen: list[Tensor] = []
+def test_training_nodes_keep_their_labels():
+    x, tables = table_of(GRAPH, SPLIT), []
 
-    def wrong(table: FeatureTable, _: Propagation) -> Tensor:
-        seen.append(table.blocks["labels.ring1"])
-        return torch.eye(3)[(torch.from_numpy(graph.y) + 1) % 3]
+    def wrong(table, _):
+        tables.append(table.blocks["labels.ring1"])
+        return torch.eye(3)[(torch.from_numpy(GRAPH.y) + 1) % 3]
 
-    with_base(graph, x, wrong, rounds=5)(x, NO_GRAPH)
-    assert len(seen) == 2  # predictions do not change any more
-    labels = (graph.y + 1) % 3
-    labels[split.train] = graph.y[split.train]
-    expected = columns_by_loops(graph, labels, (1,))[:, graph.n_features :]
-    np.testing.assert_allclose(seen[1], expected, atol=1e-6)
+    with_base(GRAPH, x, wrong, rounds=5)(x, NO_GRAPH)
+    assert len(tables) == 2  # predictions do not change any more
+    labels = (GRAPH.y + 1) % 3
+    labels[SPLIT.train] = GRAPH.y[SPLIT.train]
+    expected = columns_by_loops(GRAPH, labels, (1,))[:, GRAPH.n_features :]
+    np.testing.assert_allclose(tables[1], expected, atol=1e-6)
 
 
-def test_labels_that_swap_for_ever_end_with_the_rounds() -> None:
+def test_labels_that_swap_for_ever_end_with_the_rounds():
     edge = Graph(x=np.eye(3), adj=adjacency(3, [(0, 1)]), y=np.array([0, 1, 0]))
-    x = made(edge, Split(np.array([2]), NOTHING, NOTHING))
-    calls = 0
+    x = table_of(edge, Split(np.array([2]), NOTHING, NOTHING))
+    calls = []
 
-    def other_than_the_neighbor(table: FeatureTable, _: Propagation) -> Tensor:
-        nonlocal calls
-        calls += 1
+    def other_than_the_neighbor(table, _):
+        calls.append(table)
         heard = table.blocks["labels.ring1"][:, :2]
-        return torch.where(
-            heard.any(dim=1, keepdim=True), 1 - heard, heard.new_tensor([1, 0])
-        )
+        nothing = heard.new_tensor([1, 0])
+        return torch.where(heard.any(dim=1, keepdim=True), 1 - heard, nothing)
 
     with_base(edge, x, other_than_the_neighbor, rounds=7)(x, NO_GRAPH)
-    assert calls == 8
+    assert len(calls) == 8
 
 
-def test_logits_that_are_equal_up_to_rounding_are_equal() -> None:
-    graph = synthetic()
-    x = made(graph, some_split(graph))
+def test_logits_that_are_equal_up_to_rounding_are_equal():
+    x = table_of(GRAPH, SPLIT)
     logits = torch.tensor([[3.0, 3.000001, 1.0]]).repeat(150, 1)
-    found = with_base(graph, x, lambda *_: logits, rounds=1)(x, NO_GRAPH)
+    found = with_base(GRAPH, x, lambda *_: logits, rounds=1)(x, NO_GRAPH)
     assert float(found[0, 0]) == float(found[0, 1]) > float(found[0, 2])
     assert (found.argmax(dim=1) == 0).all()
 
 
-@each("base", BASES)
-def test_a_fitted_model_is_saved_and_read(base: str, tmp_path: Path) -> None:
-    graph = synthetic()
-    clf = NodeClassifier("ica", options={"base": base}, random_state=0).fit(graph)
-    clf.save(tmp_path / "model")
-    loaded = NodeClassifier.load(tmp_path / "model")
-    logits = clf.predict_logits(graph)
-    assert loaded.predict_logits(graph).tobytes() == logits.tobytes()
-    assert clf.score(graph) > 0.7
-    assert clf.seeds_ is not None
-    assert len(clf.seeds_.ids) == len(clf.split_.train)
-
-
-@each("base", BASES)
-def test_damaged_states_are_named(base: str) -> None:
-    graph = synthetic()
-    split = some_split(graph)
-    module = module_of(graph, split, made(graph, split), base=base)
-    state = module.state_dict()
-    assert {name.partition(".")[0] for name in state} == {"base"}
-    assert module.state_problem(state) is None
-    for name, tensor in state.items():
-        fewer = {k: v for k, v in state.items() if k != name}
-        assert "is missing" in module.state_problem(fewer)
-        bad = {**state, name: torch.full_like(tensor, 7)[..., None]}
-        assert module.state_problem(bad) is not None
-    more = {**state, "x": torch.ones(1)}
-    assert module.state_problem(more) == "x is none of its tensors"
-
-
-def test_it_looks_at_the_whole_graph_and_has_no_weights() -> None:
-    module = IterativeClassification((2, 5), 3)
-    assert module.reach is None
-    assert not list(module.parameters())
-
-
-@each(
-    "options",
-    [
-        {"base": "naive-bayes"},
-        {"rounds": 1001},
-        {"rounds": -1},
-        {"table": "ego"},
-        {"table": "labels.ring1+degrees"},
-    ],
-)
-def test_bad_options_are_named(options: dict[str, Any]) -> None:
-    with refused(**only(options)):
-        IterativeClassification((2, 4), 3, **options)
-
-
-def test_a_small_block_counts_as_much_as_a_large_one() -> None:
+def test_a_small_block_counts_as_much_as_a_large_one():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=200)
     # One column says the class with noise; four hundred others say nothing.
     rows = rng.normal(size=(200, 401))
     rows[:, 400] = y + 0.8 * rng.normal(size=200)
     parts = torch.from_numpy(rows.astype(np.float32)).split((400, 1), dim=1)
-    x = FeatureTable(dict(zip("ab", parts, strict=True)), torch.zeros(200, 3))
+    x = FeatureTable(dict(zip("ab", parts, strict=True)))
+    split = Split(np.arange(80), np.arange(80, 90), np.arange(90, 200))
     scores = []
-    for learner in (LogisticTable, BlockLogistic):
-        torch.manual_seed(0)
-        module = learner((400, 1), 2)
-        module.initialise(x, NO_GRAPH, torch.from_numpy(y[:80]), torch.arange(80))
+    for by_block in (False, True):
+        module = LogisticTable((400, 1), 2, by_block=by_block)
+        train(module, x, (), y, split, TrainConfig())
         found = module(x, NO_GRAPH).argmax(dim=1).numpy()[80:]
         scores.append((found == y[80:]).mean())
     assert scores[1] > scores[0] + 0.03
-    varies = np.array([True, False, True, True, True])
-    assert BlockLogistic((2, 3), 2).group_sizes(varies).tolist() == [1, 1, 3, 3, 3]
-    assert LogisticTable((2, 3), 2).group_sizes(varies).tolist() == [4] * 5
+
+
+def test_a_table_of_other_blocks_than_features_and_labels_is_refused():
+    for table in ("ego", "labels.ring1+degrees"):
+        with refused(param="table", value=table):
+            build_model("ica", (2, 4), 3, {"table": table})

@@ -1,16 +1,12 @@
-"""Networks on tables: defaults, batches, dropout, what is regularised, refusals."""
+"""Networks on tables: defaults, batches, dropout, what decays."""
 
-import pytest
-
-from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureBuilder
-from h2gcn.models import MODELS, build_model
+from h2gcn.models import MODELS
 from h2gcn.models.table_net import TableNet
 from models.test_all_models import OPTIONS, assert_close
 from support.cases import each
 from support.graphs import GRAPHS
 from support.models import batch_logits, decayed_weights, logits, make
-from support.refusals import only, refused
 
 PRESETS = [name for name, spec in MODELS.items() if spec.module is TableNet]
 GRAPH = GRAPHS["random"]
@@ -32,18 +28,18 @@ def test_batches_take_no_more_rows_than_wanted(name):
         assert_close(batch_logits(module, x, operators, nodes), whole[nodes])
 
 
-def drawn(module, x):
+def n_different(module, x):
     return len({logits(module, x, ()).detach().numpy().tobytes() for _ in range(6)})
 
 
 def test_dropout_acts_on_the_table_and_before_the_read_out():
     for options in ({"input_dropout": 0.5, "dropout": 0.0}, {"dropout": 0.5}):
         module, x, _ = make("sign", GRAPH, table="ego", **options)
-        assert drawn(module.train(), x) > 1
-        assert drawn(module.eval(), x) == 1
+        assert n_different(module.train(), x) > 1
+        assert n_different(module.eval(), x) == 1
 
 
-def test_maps_are_regularised_and_gates_norms_and_shifts_are_not():
+def test_maps_decay_and_gates_norms_and_shifts_do_not():
     module, _, _ = make("linkx", GRAPH, gate=True, norm="layer")
     assert decayed_weights(module) == {
         *("maps.0", "maps.1", "mix.weight"),
@@ -51,20 +47,3 @@ def test_maps_are_regularised_and_gates_norms_and_shifts_are_not():
     }
     names = {name for name, _ in module.named_parameters()}
     assert {"gates", "shifts", "norms.0.weight"} <= names
-
-
-def test_repr_names_the_widths():
-    assert repr(TableNet((4, 6), 3, hidden_channels=8)) == "TableNet((4, 6), 3)"
-
-
-def test_bad_options_are_named():
-    for options in (
-        {"in_channels": ()},
-        {"in_channels": 4},
-    ):
-        with refused(**only(options)):
-            TableNet(**({"in_channels": (3,), "out_channels": 2} | options))
-    with refused(param="in_channels", value=0):  # a block without columns
-        TableNet((3, 0), 2)
-    with pytest.raises(InputError, match="there is no feature block 'nothing'"):
-        build_model("ring-table", (3,), 2, {"table": "ego+nothing"})

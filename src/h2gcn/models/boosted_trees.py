@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import torch  # before LightGBM: it brings libgomp.so.1, which slim containers lack
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.features import FeatureTable, Input
-from h2gcn.graph import CSR
 from h2gcn.models.decompose import Decomposition, constant, decompose_columns
 from h2gcn.models.options import Table, at_least, between
 from h2gcn.models.table_net import TableModule, table_rows
@@ -77,11 +77,11 @@ class BoostedTrees(TableModule):
         val_y, val = trainer.val_labels.cpu().numpy(), trainer.val_index.cpu().numpy()
         # A final fit on all labeled nodes has training nodes in this part.
         judges = np.isin(val_y, y) & ~np.isin(val, nodes)
-        train, valid_sets = lightgbm.Dataset(x.rows(nodes).matrix(), y), []
+        train, valid_sets = lightgbm.Dataset(_columns(x.rows(nodes)), y), []
         callbacks: list[Any] = [stop_in_time]
         losses: dict[str, dict[str, list[float]]] = {}
         if judges.any():
-            rows = x.rows(val[judges]).matrix()
+            rows = _columns(x.rows(val[judges]))
             valid_sets.append(train.create_valid(rows, val_y[judges]))
             callbacks.append(lightgbm.record_evaluation(losses))
             callbacks.append(lightgbm.early_stopping(PATIENCE, verbose=False))
@@ -136,13 +136,13 @@ class BoostedTrees(TableModule):
         except ValueError as error:
             raise InputError(f"the trees are damaged: {error}") from None
 
-    def _predict(self, rows: NDArray[Any] | CSR, **kwargs: Any) -> NDArray[np.float64]:
+    def _predict(self, rows: Any, **kwargs: Any) -> NDArray[np.float64]:
         threads = torch.get_num_threads()
         return np.asarray(self._booster.predict(rows, num_threads=threads, **kwargs))
 
     def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""
-        rows = table_rows(x, graph).matrix()
+        rows = _columns(table_rows(x, graph))
         logits = np.zeros((rows.shape[0], self.out_channels), dtype=np.float32)
         if self._booster is not None and len(logits):
             raw = self._predict(rows, raw_score=True)
@@ -167,3 +167,9 @@ class BoostedTrees(TableModule):
             "of the training nodes, and a block is the sum of its columns"
         )
         return Decomposition((bias, *columns), how)
+
+
+def _columns(table: FeatureTable) -> NDArray[np.float32] | csr_matrix:
+    """Return all columns as LightGBM takes them: it does not know scipy's arrays."""
+    columns = table.matrix()
+    return columns if isinstance(columns, np.ndarray) else csr_matrix(columns)

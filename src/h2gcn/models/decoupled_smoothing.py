@@ -9,8 +9,6 @@ from typing import Annotated
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import block_array
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
@@ -84,9 +82,10 @@ class DecoupledSmoothing(NodeModule):
     def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return the log-shares of the target nodes, [m, C]."""
         labels = x.cpu().double().numpy()
-        fixed, spread, solve = self._system(labels, graph)
+        known = np.any(labels, axis=1)
+        spread, solve = self._system(known, graph)
         columns = [
-            np.where(fixed, y, solve(np.where(fixed, 0, spread(y)))) for y in labels.T
+            np.where(known, y, solve(np.where(known, 0, spread(y)))) for y in labels.T
         ]
         shares = torch.from_numpy(np.stack(columns, axis=1).clip(min=0))
         return graph.pick(log_shares(shares).float().to(x.device))
@@ -100,23 +99,24 @@ class DecoupledSmoothing(NodeModule):
         assert isinstance(x, Tensor)
         assert graph.index is not None
         labels, node = x.cpu().double().numpy(), int(graph.index[0])
-        fixed, spread, solve = self._system(labels, graph)
+        known = np.any(labels, axis=1)
+        spread, solve = self._system(known, graph)
+        # 1 where labels reach a node, else 0, where the system below has no solution.
+        reached = solve(np.where(known, 0, spread(known.astype(float))))[node] > 0.5
         received = np.zeros(len(labels))
-        received[node] = 1
-        if not fixed[node]:
+        received[node] = known[node] or reached
+        if reached:
             received = spread(solve(received))
         return decompose_shares(received[:, None] * labels, graph)
 
-    def _system(self, labels: Numbers, graph: Propagation) -> tuple[Mask, Map, Map]:
-        """Return the fixed nodes, f ↦ Ã f and the solution for a right side, [n] each.
+    def _system(self, known: Mask, graph: Propagation) -> tuple[Map, Map]:
+        """Return f ↦ Ã f, and the solution of the system for a right side, [n] each.
 
-        Fixed are nodes with a label, and those that no label reaches. The right side
-        and the solution are zero there.
+        Right sides are zero at known nodes; solutions are zero there, and where labels
+        do not reach.
         """
-        n = len(labels)
+        n = len(known)
         adj = CSR(graph.matrices[0].take(np.arange(n)).astype(np.float64))
-        known = np.any(labels, axis=1)
-        fixed = known | ~_reached(adj, known)
         between = np.ones(n)
         if self.variance == "equal":
             between /= np.maximum(adj.sum(axis=1), np.finfo(float).tiny)
@@ -129,7 +129,7 @@ class DecoupledSmoothing(NodeModule):
         diagonal = np.where(diagonal > 0, diagonal, 1)
 
         def laplacian(f: Numbers) -> Numbers:
-            return np.where(fixed, f, sums * f - spread(np.where(fixed, 0, f)))
+            return np.where(known, f, sums * f - spread(np.where(known, 0, f)))
 
         system = LinearOperator((n, n), laplacian, dtype=np.float64)
         jacobi = LinearOperator((n, n), lambda f: f / diagonal, dtype=np.float64)
@@ -145,13 +145,4 @@ class DecoupledSmoothing(NodeModule):
                 )
             return np.asarray(f)
 
-        return fixed, spread, solve
-
-
-def _reached(adj: CSR, known: Mask) -> Mask:
-    """Return which nodes a walk of even length joins to a known one, [n]."""
-    # Two copies of each node, one for each parity of the steps.
-    parities = block_array([[None, adj], [adj, None]], format="csr")
-    _, component = connected_components(parities, directed=False)
-    even = component[: len(known)]
-    return np.isin(even, even[known])
+        return spread, solve

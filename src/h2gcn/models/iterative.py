@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -23,22 +22,9 @@ from h2gcn.models.table_net import TableModule
 from h2gcn.sparse import NO_GRAPH, Propagation
 from h2gcn.training.loop import Trainer
 
-
-class BlockLogistic(LogisticTable):
-    """Logistic regression whose penalty treats blocks alike: D is that of the block.
-
-    Beside a thousand words, the labels of neighbors would hardly count otherwise.
-    """
-
-    def group_sizes(self, varies: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return how many columns vary in the block of each column, [D]."""
-        blocks = np.split(varies, np.cumsum(self.widths)[:-1])
-        counts = [np.count_nonzero(block) for block in blocks]
-        return np.repeat(counts, self.widths).astype(np.int64)
-
-
-BASES: dict[str, type[BlockLogistic | BoostedTrees]] = {
-    "logistic": BlockLogistic,
+BASES: dict[str, Callable[..., TableModule]] = {
+    # Beside a thousand words, the labels of neighbors would hardly count otherwise.
+    "logistic": partial(LogisticTable, by_block=True),
     "boosted-trees": BoostedTrees,
 }
 

@@ -43,6 +43,12 @@ class LogisticTable(TableModule):
 
     Mean and standard deviation of the D columns are those of the training nodes.
     Dividing by √D makes C mean the same for narrow and wide tables.
+
+    Parameters
+    ----------
+    by_block
+        Whether D is that of a column's block: a block of few columns then counts as
+        much as one of many.
     """
 
     weight: Tensor
@@ -61,9 +67,10 @@ class LogisticTable(TableModule):
             between("[0, inf)"),
             "Inverse of the penalty's weight; 0: folds of the training nodes choose it",
         ] = 0.0,
+        by_block: bool = False,
     ) -> None:
         super().__init__(in_channels, out_channels)
-        self.table, self.C = table, C
+        self.table, self.C, self.by_block = table, C, by_block
         self.register_buffer("weight", torch.zeros(self.in_channels, out_channels))
         self.register_buffer("bias", torch.zeros(out_channels))
         self.register_buffer("mean", torch.zeros(self.in_channels))
@@ -71,54 +78,40 @@ class LogisticTable(TableModule):
 
     def fit(self, trainer: Trainer) -> None:
         """Fit it to the training nodes."""
-        from sklearn.preprocessing import StandardScaler
-
         assert isinstance(trainer.x, FeatureTable)
         nodes, y = trainer.index.cpu().numpy(), trainer.labels.cpu().numpy()
-        z: Matrix = trainer.x.rows(nodes).matrix().astype(np.float64)
-        scaler = StandardScaler(with_mean=False).fit(z)
-        mean, deviation = scaler.mean_, np.sqrt(scaler.var_)
-        varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
-        scale = np.where(varies, 1, 0) / np.where(varies, deviation, 1)
-        scale /= np.sqrt(np.maximum(self.group_sizes(varies), 1))
+        z: Any = trainer.x.rows(nodes).matrix().astype(np.float64)
+        mean, scale = self._mean_and_scale(z)
         if isinstance(z, np.ndarray):
             z -= mean
             z *= scale
         else:  # not centered, but sparse: a shift of columns changes the bias alone
             z = CSR(z.multiply(scale[None, :]))
+        wide = len(y) < self.in_channels and len(y) <= MAX_GRAM_NODES
         with threadpool_limits(limits=1, user_api="blas"):  # more would mostly wait
-            weight, bias = self._fit_rows(z, y, trainer)
+            columns = _gram_factor(z) if wide else z
+            C = self.C or self._choose_c(columns, y, trainer)
+            model = _new_model(TOLERANCE).set_params(C=C)
+            weight, bias = self._fit_in_parts(model, columns, y, trainer)
+        if wide:
+            by_node = solve_triangular(columns, weight, trans="T", lower=True)
+            weight = z.T @ (by_node - by_node.mean(axis=0))
+        else:
+            bias += z.mean(axis=0) @ weight
         state = {"weight": weight, "bias": bias, "mean": mean, "scale": scale}
         self.load_state_dict({name: torch.as_tensor(v) for name, v in state.items()})
 
-    def group_sizes(self, varies: NDArray[np.bool_]) -> Classes:
-        """Return D for each column, [D]: how many columns share its penalty."""
-        return np.full(len(varies), varies.sum(), dtype=np.int64)
+    def _mean_and_scale(self, rows: Matrix) -> tuple[Numbers, Numbers]:
+        """Return the means of the columns, and 1 / (std · √D), 0 if constant, [D]."""
+        from sklearn.preprocessing import StandardScaler
 
-    def _fit_rows(
-        self, z: Matrix, y: Classes, trainer: Trainer
-    ) -> tuple[Numbers, Numbers]:
-        """Return weights of the columns, [D, C], and the logits of their means, [C].
-
-        With more columns than rows, the weights are a combination of the rows. They are
-        sought in as many columns as there are rows: those of L in the Gram matrix
-        Z Zᵀ = L Lᵀ, since Z = L Qᵀ with an orthonormal Q.
-        """
-        n, width = z.shape
-        if n >= width or n > MAX_GRAM_NODES:
-            weight, bias = self._fit_columns(z, y, trainer)
-            return weight, bias + z.mean(axis=0) @ weight
-        low = _gram_factor(z)
-        in_low, bias = self._fit_columns(low, y, trainer)
-        by_row = solve_triangular(low, in_low, trans="T", lower=True)
-        return z.T @ (by_row - by_row.mean(axis=0)), bias
-
-    def _fit_columns(
-        self, z: Matrix, y: Classes, trainer: Trainer
-    ) -> tuple[Numbers, Numbers]:
-        model = _new_model(TOLERANCE)
-        model.set_params(C=self.C or self._choose_c(z, y, trainer))
-        return self._fit_in_parts(model, z, y, trainer)
+        scaler = StandardScaler(with_mean=False).fit(rows)
+        mean, deviation = scaler.mean_, np.sqrt(scaler.var_)
+        varies = deviation > 1e-7 * np.maximum(np.abs(mean), 1)
+        groups = self.widths if self.by_block else (self.in_channels,)
+        counts = [part.sum() for part in np.split(varies, np.cumsum(groups)[:-1])]
+        divisor = deviation * np.sqrt(np.repeat(counts, groups))
+        return mean, np.divide(1, divisor, out=np.zeros_like(mean), where=varies)
 
     def _choose_c(self, z: Matrix, y: Classes, trainer: Trainer) -> float:
         """Return the C with the least log-loss on held-out folds."""
@@ -158,7 +151,7 @@ class LogisticTable(TableModule):
         if len(classes) == 1:
             return weight, bias
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "lbfgs failed to converge")
+            warnings.simplefilter("ignore")  # not converged yet; many small classes
             for _ in range(MAX_PARTS):
                 model.fit(z, y)
                 if model.n_iter_[0] < model.max_iter or trainer.time_is_up(fraction):
@@ -199,7 +192,11 @@ def _new_model(tolerance: float) -> Any:
 
 
 def _gram_factor(z: Matrix) -> Numbers:
-    """Return L with L Lᵀ = Z Zᵀ, Z the centered rows of z, [m, m]."""
+    """Return L with L Lᵀ = Z Zᵀ, Z the centered rows of z, [m, m].
+
+    With more columns than rows, the weights are a combination of the rows. They are
+    sought in the columns of L, since Z = L Qᵀ with an orthonormal Q.
+    """
     products = z @ z.T
     gram = products if isinstance(products, np.ndarray) else products.toarray()
     means = gram.mean(axis=0)

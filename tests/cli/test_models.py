@@ -51,7 +51,7 @@ def tables(tmp_path: Path) -> tuple[object, ...]:
 
 def train(run: Run, model: str, tables: tuple[object, ...], out: Path) -> str:
     """Train and save a model in a few steps; return what was said on stderr."""
-    quick = ("--epochs", 3) if MODELS[model].trained else ()
+    quick = ("--epochs", 3) if MODELS[model].epochs else ()
     code, _, notes = run(
         "train", *tables, "--model", model, *quick, "--out", out, "--force"
     )

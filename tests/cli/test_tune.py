@@ -745,7 +745,7 @@ def test_one_model_is_shown_in_full(run: Run, name: str) -> None:
     spec = MODELS[name]
     assert code == 0
     assert said.startswith(f"{name}: {spec.summary}\npaper: {spec.paper}")
-    for option in spec.settings:
+    for option in spec.params:
         assert f"\n  {option} " in said
     assert "\\" not in said, "no TeX is left"
     assert "`" not in said

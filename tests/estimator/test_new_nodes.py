@@ -62,7 +62,7 @@ def random_graph(
 
 def fitted(model: str, graph: Graph, **more: Any) -> NodeClassifier:
     params: dict[str, Any] = {"random_state": 0}
-    if MODELS[model].trained:
+    if MODELS[model].epochs:
         params["epochs"] = 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -348,7 +348,7 @@ def test_tensors_of_a_checkpoint(data: st.DataObject) -> None:
 
 
 def run_record() -> dict[str, Any]:
-    config = PROTOCOLS["standard"].settings("texas", "gcn")[0]
+    config = PROTOCOLS["standard"].params("texas", "gcn")[0]
     run = Run("real", "texas", "gcn", config, 0)
     counts = [[1, 1, 60, 30], [2, 3, 60, 60]]
     found = {"key": run.key, **run.to_json(), "selected": True, "by_degree": counts}

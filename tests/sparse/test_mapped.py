@@ -184,7 +184,7 @@ def pair(folder: Path) -> tuple[Graph, Graph]:
     return graph, replace(graph, x=mapped(folder, graph.x))
 
 
-TRAINED = [name for name, spec in MODELS.items() if spec.trained]
+TRAINED = [name for name, spec in MODELS.items() if spec.epochs]
 WITHOUT_BATCHES = ("mixhop", "gmnn", "gam", "correct-and-smooth")
 
 

@@ -622,7 +622,7 @@ def test_a_tensor_that_does_not_fit_is_named(
     infinite = torch.full((2, 3), math.inf, dtype=torch.float64)
     cases: list[tuple[str, torch.Tensor | None, str]] = [
         ("optimizer.0.exp_avg", other, "has the shape [2], not [4, 4]"),
-        ("optimizer.0.exp_avg_sq", double, "has the type torch.float64, not"),
+        ("optimizer.0.exp_avg_sq", double, "has the type float64, not float32"),
         ("optimizer.1.exp_avg", None, "is missing"),
         ("optimizer.9.exp_avg", other, "is not one of its tensors"),
         ("optimizer.0.exp_avg_sq", -torch.ones(4, 4), "has squares below 0"),

@@ -7,9 +7,10 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.models.base import NodeModule, drop, uniform
+from h2gcn.models.base import drop, uniform
 from h2gcn.models.options import Dropout, Width, one_of
 from h2gcn.sparse import Operator, Propagation
+from h2gcn.training import NodeModule
 
 __all__ = ["ACMGCN"]
 

@@ -10,15 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.sparse import Operator, WeightedOperator, dropout
-from h2gcn.training.module import NodeModule, soft_cross_entropy, tensor_problem
 
 __all__ = [
     "ACTIVATIONS",
-    "NodeModule",
     "drop",
     "glorot",
-    "soft_cross_entropy",
-    "tensor_problem",
     "uniform",
 ]
 

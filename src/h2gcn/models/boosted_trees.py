@@ -18,8 +18,7 @@ from h2gcn.models.options import Table, at_least, between
 from h2gcn.models.table_net import TableModule, table_rows
 from h2gcn.models.tree_text import rebuild_trees
 from h2gcn.sparse import Propagation
-from h2gcn.training.loop import Trainer
-from h2gcn.training.seeding import draw_seed
+from h2gcn.training import Trainer, draw_seed
 
 PATIENCE = 20  # iterations
 MAX_LEAVES = 1_024  # explaining a tree takes memory by the square of its depth

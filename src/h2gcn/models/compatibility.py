@@ -12,10 +12,9 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from h2gcn.models.base import NodeModule
 from h2gcn.models.options import between
 from h2gcn.sparse import LinearMap
-from h2gcn.training.loop import Trainer
+from h2gcn.training import NodeModule, Trainer
 
 __all__ = [
     "ClassPrior",

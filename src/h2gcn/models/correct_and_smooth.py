@@ -14,7 +14,7 @@ from h2gcn.models.label_propagation import log_shares
 from h2gcn.models.options import Activation, Dropout, Steps, Width, between, one_of
 from h2gcn.models.table_net import TableModule, TableNet, multiply_table, table_rows
 from h2gcn.sparse import NO_GRAPH, Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import Trainer
 
 __all__ = ["CorrectAndSmooth", "LinearTable"]
 

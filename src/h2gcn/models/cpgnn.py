@@ -7,12 +7,11 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.models.base import NodeModule
 from h2gcn.models.compatibility import from_neighbors
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.models.options import Activation, Dropout, Steps, Width
 from h2gcn.sparse import Operator, Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import NodeModule, Trainer
 
 __all__ = ["CPGNN"]
 

@@ -15,12 +15,11 @@ from torch import Tensor
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
 from h2gcn.graph import CSR
-from h2gcn.models.base import NodeModule
 from h2gcn.models.decompose import Decomposition
 from h2gcn.models.label_propagation import decompose_shares, log_shares
 from h2gcn.models.options import Steps, between, one_of
 from h2gcn.sparse import Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import NodeModule, Trainer
 
 __all__ = ["DecoupledSmoothing"]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.base import ACTIVATIONS, glorot
 from h2gcn.models.options import (
     Activation,
     Dropout,
@@ -20,6 +20,7 @@ from h2gcn.models.options import (
     one_of,
 )
 from h2gcn.sparse import LinearMap, Operator, Propagation, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["DirGNN"]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.features import Input
-from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.base import ACTIVATIONS, glorot
 from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
 from h2gcn.models.options import (
@@ -26,8 +26,7 @@ from h2gcn.models.options import (
     one_of,
 )
 from h2gcn.sparse import LinearMap, Operator, Propagation
-from h2gcn.training.loop import Trainer
-from h2gcn.training.optim import node_loss
+from h2gcn.training import NodeModule, Trainer, node_loss
 
 __all__ = ["GAM", "Agreement", "pair_distances"]
 

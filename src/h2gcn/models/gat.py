@@ -7,9 +7,10 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, uniform
+from h2gcn.models.base import ACTIVATIONS, drop, uniform
 from h2gcn.models.options import MAX_WIDTH, Activation, Dropout, Width, at_least
 from h2gcn.sparse import Operator, Propagation, attend, attention_bytes
+from h2gcn.training import NodeModule
 
 __all__ = ["GAT"]
 

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn.features import Input
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot, uniform
+from h2gcn.models.base import ACTIVATIONS, drop, glorot, uniform
 from h2gcn.models.decompose import Decomposition, constant, decompose_paths, to_numpy
 from h2gcn.models.options import Activation, Dropout, Width, at_least
 from h2gcn.sparse import Operator, Propagation
+from h2gcn.training import NodeModule
 
 __all__ = ["GCN", "SGC", "ChebyGCN"]
 

@@ -14,11 +14,12 @@ from torch import Tensor
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot
+from h2gcn.models.base import ACTIVATIONS, drop, glorot
 from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.models.spec import MatrixMaker
 from h2gcn.rings import exact_rings
 from h2gcn.sparse import LinearMap, Operator, Propagation, available_memory, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["GeomGCN", "GeometricMatrices", "embed", "latent_pairs", "quadrants"]
 

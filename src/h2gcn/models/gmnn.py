@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, soft_cross_entropy, uniform
+from h2gcn.models.base import ACTIVATIONS, drop, uniform
 from h2gcn.models.options import (
     Activation,
     Dropout,
@@ -18,7 +18,7 @@ from h2gcn.models.options import (
     between,
 )
 from h2gcn.sparse import Operator, Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import NodeModule, Trainer, soft_cross_entropy
 
 __all__ = ["GMNN"]
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn.features import Input
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, uniform
+from h2gcn.models.base import ACTIVATIONS, drop, uniform
 from h2gcn.models.decompose import Decomposition, decompose_paths
 from h2gcn.models.options import Activation, Dropout, Width, at_least, between
 from h2gcn.sparse import Operator, Propagation, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["GPRGNN"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot
+from h2gcn.models.base import ACTIVATIONS, drop, glorot
 from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.sparse import Operator, Propagation, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["GraphSAGE"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn.features import FeatureTable, Input
-from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.base import ACTIVATIONS, glorot
 from h2gcn.models.decompose import Decomposition, decompose_paths, to_numpy
 from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.sparse import (
@@ -19,6 +19,7 @@ from h2gcn.sparse import (
     classify_first,
     dropout_linear,
 )
+from h2gcn.training import NodeModule
 
 __all__ = ["H2GCN"]
 

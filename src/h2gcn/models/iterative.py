@@ -20,7 +20,7 @@ from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.models.options import Check, at_least, one_of
 from h2gcn.models.table_net import TableModule
 from h2gcn.sparse import NO_GRAPH, Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import Trainer
 
 BASES: dict[str, Callable[..., TableModule]] = {
     # Beside a thousand words, the labels of neighbors would hardly count otherwise.

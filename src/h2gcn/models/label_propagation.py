@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.features import Input
-from h2gcn.models.base import NodeModule
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -20,7 +19,7 @@ from h2gcn.models.decompose import (
 )
 from h2gcn.models.options import Steps, between
 from h2gcn.sparse import LinearMap, Propagation
-from h2gcn.training.loop import Trainer
+from h2gcn.training import NodeModule, Trainer
 
 __all__ = [
     "FLOOR",

@@ -20,8 +20,7 @@ from h2gcn.models.decompose import Decomposition, constant, decompose_columns, t
 from h2gcn.models.options import Table, between
 from h2gcn.models.table_net import TableModule, multiply_table, table_rows
 from h2gcn.sparse import Propagation
-from h2gcn.training.loop import Trainer
-from h2gcn.training.seeding import draw_seed
+from h2gcn.training import Trainer, draw_seed
 
 Numbers = NDArray[np.float64]
 Matrix = Numbers | CSR

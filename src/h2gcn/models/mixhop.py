@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from h2gcn.exceptions import InputError
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot
+from h2gcn.models.base import ACTIVATIONS, drop, glorot
 from h2gcn.models.options import Activation, Check, Dropout, InputDropout, Width
 from h2gcn.sparse import Operator, Propagation, WeightedOperator, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["MixHop"]
 

@@ -35,7 +35,7 @@ from h2gcn.models.residual import ResidualGNN
 from h2gcn.models.spec import ModelSpec
 from h2gcn.models.table_net import TableModule, TableNet
 from h2gcn.rings import RowRule
-from h2gcn.training.module import NodeModule
+from h2gcn.training import NodeModule
 
 __all__ = ["ALIASES", "MODELS", "build_model", "find_model", "is_distributable"]
 

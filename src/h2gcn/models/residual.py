@@ -8,9 +8,10 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from h2gcn.models.base import ACTIVATIONS, NodeModule, glorot
+from h2gcn.models.base import ACTIVATIONS, glorot
 from h2gcn.models.options import Activation, Dropout, Width, at_least, one_of
 from h2gcn.sparse import Operator, Propagation, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["ResidualGNN"]
 

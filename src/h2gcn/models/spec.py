@@ -13,7 +13,7 @@ from h2gcn.features import TableSchema
 from h2gcn.graph import CSR, Graph
 from h2gcn.models.options import Option, options_of
 from h2gcn.rings import RowRule, build_matrices, exact_rings, is_weighted
-from h2gcn.training.module import NodeModule
+from h2gcn.training import NodeModule
 
 __all__ = ["MatrixMaker", "ModelSpec"]
 

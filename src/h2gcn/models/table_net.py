@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.features import FeatureTable, Input
-from h2gcn.models.base import ACTIVATIONS, NodeModule, drop, glorot
+from h2gcn.models.base import ACTIVATIONS, drop, glorot
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -31,6 +31,7 @@ from h2gcn.models.options import (
     one_of,
 )
 from h2gcn.sparse import NO_GRAPH, Propagation, dropout
+from h2gcn.training import NodeModule
 
 __all__ = ["TableModule", "TableNet", "multiply_table", "table_rows"]
 

@@ -73,8 +73,13 @@ from .module import (
     soft_cross_entropy as soft_cross_entropy,
     tensor_problem as tensor_problem,
 )
-from .optim import TrainConfig as TrainConfig, class_weights as class_weights
+from .optim import (
+    TrainConfig as TrainConfig,
+    class_weights as class_weights,
+    node_loss as node_loss,
+)
 from .seeding import (
+    draw_seed as draw_seed,
     random_problem as random_problem,
     random_state as random_state,
     seeded as seeded,

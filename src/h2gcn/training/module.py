@@ -11,7 +11,7 @@ from h2gcn.features import Input
 from h2gcn.sparse import Propagation
 
 if TYPE_CHECKING:
-    from h2gcn.models.decompose import Decomposition
+    from h2gcn.models import Decomposition
     from h2gcn.training.loop import Trainer
 
 __all__ = ["NodeModule", "soft_cross_entropy", "tensor_problem"]
@@ -126,7 +126,8 @@ def tensor_problem(
         if tensor.shape != like.shape:
             return f"{name} has the shape {[*tensor.shape]}, not {[*like.shape]}"
         if tensor.dtype != like.dtype:
-            return f"{name} has the type {tensor.dtype}, not {like.dtype}"
+            types = [str(t.dtype).removeprefix("torch.") for t in (tensor, like)]
+            return f"{name} has the type {types[0]}, not {types[1]}"
         if not bool(tensor.isfinite().all()):
             return f"{name} has numbers that are not finite"
     return None

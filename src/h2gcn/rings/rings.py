@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
-from h2gcn.sparse import first_of, reserve, run_in_threads
+from h2gcn.sparse import run_in_threads
 
 __all__ = [
     "exact_rings",
@@ -123,7 +123,7 @@ def ring_rows(
     index, graph = _check_nodes(adj, nodes), _kernel_arrays(adj)
     walks, sizes = _count_walks(adj, index), np.zeros(len(index), dtype=np.int64)
     starts = _offsets(_bound_sizes(adj, hop, index, walks, max_neighbors) + self_loops)
-    columns = reserve(int(starts[-1]), np.int32)
+    columns = np.empty(starts[-1], np.int32)
     written: dict[int, int] = {}
 
     def fill(part: slice) -> None:
@@ -142,9 +142,8 @@ def ring_rows(
     for first, count in sorted(written.items()):  # close the gaps between the parts
         to, start = indptr[first], starts[first]
         columns[to : to + count] = columns[start : start + count]
-    columns = first_of(columns, int(indptr[-1]))
-    values = reserve(len(columns), np.float32)
-    values[:] = 1
+    columns.resize(indptr[-1], refcheck=False)  # gives memory back
+    values = np.ones(len(columns), np.float32)
     rows = _sorted_csr(values, columns, indptr, (len(index), adj.shape[1]))
     if max_neighbors is not None:
         lengths = np.diff(indptr)

@@ -11,8 +11,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from h2gcn.sparse.memory import private_pages
-
 PIECE = 2**28
 """Bytes that are taken together."""
 
@@ -53,7 +51,7 @@ def take_and_free(size: int, threads: int) -> float:
     """
 
     def touch(_: int) -> mmap.mmap:
-        memory = private_pages(PIECE)
+        memory = mmap.mmap(-1, PIECE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         view = (ctypes.c_char * PIECE).from_buffer(memory)
         ctypes.memset(view, 1, PIECE)
         return memory

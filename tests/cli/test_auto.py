@@ -220,7 +220,7 @@ def test_what_only_auto_has(
 
 def test_auto_is_no_model_elsewhere(run: Run, folder: Path, tmp_path: Path) -> None:
     fails(run("tune", folder, "--model", "auto"), "--model auto has nothing to tune")
-    fails(run("models", "auto"), "auto is no model of its own: 'h2gcn train' fits")
+    fails(run("models", "auto"), "auto is not a model of its own: 'h2gcn train' fits")
     file = tmp_path / "best.json"
     for content in ('{"model": "auto"}', '{"l2": 0.1}'):
         file.write_text(content)

@@ -514,7 +514,7 @@ BAD_TENSORS: dict[str, tuple[str, torch.Tensor | None, str]] = {
     "more weights": (
         "module.more",
         ONES,
-        "does not hold the weights of H2GCN: module.more is none of its tensors",
+        "does not hold the weights of H2GCN: module.more is not one of its tensors",
     ),
     "a scaler of zero": (
         "scaler.deviation",

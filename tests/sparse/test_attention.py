@@ -55,22 +55,15 @@ def test_attention_is_the_dense_formula(heads: int, width: int) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-@each("p", [0.3, 0.5])
-def test_weights_and_what_is_summed_are_dropped(p: float) -> None:
+def test_weights_and_what_is_summed_are_dropped_without_bias() -> None:
     operator = pattern()
-    given = parts(operator, 8, 4)
-    with seeded(3):
-        dropped = attend(operator, *given, slope=SLOPE, p=p)
-    with seeded(3):
-        again = attend(operator, *given, slope=SLOPE, p=p)
-        other = attend(operator, *given, slope=SLOPE, p=p)
-    assert torch.equal(dropped, again)
-    assert not torch.equal(dropped, other)
+    given = tuple(part.detach() for part in parts(operator, 8, 4))
     expected = attend(operator, *given, slope=SLOPE)
-    with torch.no_grad(), seeded(0):
-        draws = [attend(operator, *given, slope=SLOPE, p=p) for _ in range(3000)]
+    with seeded(0):
+        draws = [attend(operator, *given, slope=SLOPE, p=0.5) for _ in range(3000)]
+    assert not torch.equal(draws[0], draws[1])
     mean = torch.stack(draws).mean(dim=0)
-    torch.testing.assert_close(mean, expected.detach(), rtol=0, atol=0.1)
+    torch.testing.assert_close(mean, expected, rtol=0, atol=0.1)
 
 
 @each("p", [0.0, 0.4])
@@ -101,9 +94,9 @@ def test_softmax_and_sums_of_empty_rows() -> None:
 @each("size", [1e4, -1e4])
 def test_scores_of_any_size_have_a_finite_softmax(size: float) -> None:
     operator = pattern()
-    source, neighbor, z = parts(operator, 2, 8)
-    given = (size * source.detach()).requires_grad_(), neighbor, z
-    for found in with_gradients(attend(operator, *given, slope=SLOPE), given):
+    given = parts(operator, 2, 8)
+    out = attend(operator, size * given[0], *given[1:], slope=SLOPE)
+    for found in with_gradients(out, given):
         assert found.isfinite().all()
 
 

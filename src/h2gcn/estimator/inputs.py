@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn._validation import check_choice
-from h2gcn.estimator.parameters import SCALINGS, Params, resolve_params, spec_of
+from h2gcn.estimator.parameters import SCALINGS, Params, spec_of
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.features import (
     FeatureBuilder,
@@ -655,7 +655,7 @@ def table_schema(
     spec = spec_of(params)
     if spec.inputs != "table":
         return None
-    recipe = spec.table or resolve_params(params)["options"]["table"]
+    recipe = spec.table(params["options"] or {})
     schema = feature_builder(graph, drawn).schema(recipe)
     limit = params["memory_limit"]
     allowed = available_memory() if limit is None else int(limit * 1e9)

@@ -326,7 +326,7 @@ def far_hops(params: Params) -> int:
     spec = spec_of(params)
     hops = farthest_hop(spec.rules)
     if spec.inputs == "table":
-        recipe = resolve_params(params)["options"].get("table", spec.table)
+        recipe = spec.table(_options(params))
         hops = max(hops, farthest_ring(parse_blocks(recipe)))
     return hops
 

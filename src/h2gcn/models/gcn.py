@@ -102,7 +102,13 @@ class ChebyGCN(GCN):
 
     T_k are the Chebyshev polynomials, and L̃ = 2/λ (I − D^-1/2 A D^-1/2) − I, which is
     −D^-1/2 A D^-1/2 for λ = 2: no eigenvalue of the Laplacian is larger. With
-    `jumping`, the filters stand where GCN has Â dropout(X) W.
+    `jumping`, the classifier reads the embedded node and both layers.
+
+        g_W(X) = Σ_k T_k(L̃) dropout(X) W_k        k from 0 to K
+        H₀ = σ(dropout(X) W_e)
+        H₁ = σ(g_W₁(H₀))
+        H₂ = σ(g_W₂(H₁))
+        logits = dropout(H₀ ‖ H₁ ‖ H₂) W_c
 
     As in Kipf and Welling's program, all terms of a layer read the same dropped input,
     each W_k is Glorot-uniform by itself, there are no biases (PyG's ChebConv has one),

@@ -20,8 +20,13 @@ class GraphSAGE(NodeModule):
         H₂ = σ((H₁ ‖ M H₁) W₂)
         logits = H₂ W_c
 
-    With `jumping`, logits = (H₁ ‖ H₂) W_c. A node and its neighbors see the same
-    dropped input of a layer.
+    With `jumping`, the classifier reads both layers.
+
+        H₁ = σ((X ‖ M X) W₁)                  M = D⁻¹ A
+        H₂ = σ((H₁ ‖ M H₁) W₂)
+        logits = (H₁ ‖ H₂) W_c
+
+    A node and its neighbors see the same dropped input of a layer.
 
     As in the authors' simple program: no biases, no dropout by default, no penalty (the
     one of this library is on all weights), and Glorot-uniform weights, drawn for

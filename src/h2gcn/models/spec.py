@@ -228,7 +228,6 @@ class ModelSpec:
         """Whether it sees nothing of a graph but rows of a table."""
         return self.inputs == "table" and not self.labels and self.rules == ()
 
-    @property
-    def table(self) -> str:
-        """The blocks of its table, if no option changes them."""
-        return str(self.fixed.get("table", self.options.get("table", "")))
+    def table(self, options: Mapping[str, Any]) -> str:
+        """Return the blocks of its table with some options."""
+        return str({**self.options, **options, **self.fixed}["table"])

@@ -133,7 +133,7 @@ def ring_rows(
     for first, count in sorted(written.items()):  # close the gaps between the parts
         to, start = indptr[first], starts[first]
         columns[to : to + count] = columns[start : start + count]
-    columns.resize(indptr[-1], refcheck=False)
+    columns.resize(indptr[-1], refcheck=False)  # gives memory back
     rows = _sorted_csr(columns, indptr, (len(index), adj.shape[1]))
     if max_neighbors is not None:
         lengths = np.diff(indptr)

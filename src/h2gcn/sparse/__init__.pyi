@@ -10,10 +10,8 @@ from .masks import (
 from .memory import (
     available_memory as available_memory,
     check_room as check_room,
-    first_of as first_of,
     gigabytes as gigabytes,
     keep_freed_memory as keep_freed_memory,
-    reserve as reserve,
     room_within as room_within,
     steady_memory as steady_memory,
 )
@@ -21,7 +19,6 @@ from .operator import (
     LinearMap as LinearMap,
     Operator as Operator,
     WeightedOperator as WeightedOperator,
-    product as product,
     spmm as spmm,
     to_tensor as to_tensor,
 )

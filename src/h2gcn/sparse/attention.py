@@ -33,19 +33,12 @@ def attend(
     ----------
     operator
         The pattern, [m, n]; its values are not used.
-    source, neighbor
-        s and t, [m, k] and [n, k].
-    z
-        What is summed, [n, k, d].
+    source, neighbor, z
+        s, [m, k], t, [n, k], and z, [n, k, d]. The result is [m, k, d].
     slope
         Of LeakyReLU where its argument is negative, in [0, 1].
     p
         The dropped fraction, in [0, 1).
-
-    Returns
-    -------
-    Tensor
-        [m, k, d].
     """
     scores: Tensor = _PairSums.apply(operator, source, neighbor)  # type: ignore[no-untyped-call]
     alpha = dropout(row_softmax(operator, leaky_relu(scores, slope)), p)
@@ -64,17 +57,7 @@ def row_softmax(operator: Operator, scores: Tensor) -> Tensor:
 
 
 def weighted_sums(operator: Operator, weights: Tensor, dense: Tensor) -> Tensor:
-    """Return Σ_j w_ij b_j over the entries of each row, head by head, [m, k, d].
-
-    Parameters
-    ----------
-    operator
-        The pattern, [m, n].
-    weights
-        Of each entry, [nnz, k].
-    dense
-        What is summed, [n, k, d].
-    """
+    """Return Σ_j w_ij b_j, [m, k, d], for weights [nnz, k] and b = dense, [n, k, d]."""
     result: Tensor = _WeightedSums.apply(operator, weights, dense)  # type: ignore[no-untyped-call]
     return result
 
@@ -90,8 +73,8 @@ class _PairSums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, Tensor]:
-        operator = ctx.operator
-        return None, _row_sums(operator, grads[0]), _column_sums(operator, grads[0])
+        operator, (grad,) = ctx.operator, grads
+        return None, _row_sums(operator, grad), _column_sums(operator, grad)
 
 
 class _RowSoftmax(torch.autograd.Function):
@@ -148,19 +131,19 @@ def _pair_products(operator: Operator, left: Tensor, right: Tensor) -> Tensor:
     )
 
 
-def _row_sums(operator: Operator, values: Tensor) -> Tensor:
-    """Return the sums of values, [nnz, k], over the entries of each row, [m, k]."""
-    return _reduce_rows(operator, values, "sum")
-
-
 def _column_sums(operator: Operator, values: Tensor) -> Tensor:
     """Return the sums of values, [nnz, k], over the entries of each column, [n, k]."""
     return _reduce_rows(operator.T, values, "sum", operator.transpose_order)
 
 
+def _row_sums(operator: Operator, values: Tensor) -> Tensor:
+    return _reduce_rows(operator, values, "sum")
+
+
 def _reduce_rows(
     operator: Operator, values: Tensor, mode: str, order: Tensor | None = None
 ) -> Tensor:
+    """Return the sums or maxima of values, [nnz, k], over each row, [m, k]."""
     indptr = operator.parts[0].long()
     if not len(values):
         return values.new_zeros(len(indptr) - 1, values.shape[1])

@@ -48,7 +48,7 @@ class Mask(NamedTuple):
         """Set columns from `first` on, [m, c], to zero in place where not kept."""
         from h2gcn.sparse.kernels import drop
 
-        bits = x.detach().numpy().view(f"i{x.element_size()}")[None]
+        bits = x.detach().numpy().view(f"i{x.element_size()}")
         drop(bits, self.nodes, first, np.uint64(self.key), self.keep)
         return x
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,6 @@ __all__ = [
     "LinearMap",
     "Operator",
     "WeightedOperator",
-    "product",
     "spmm",
     "to_tensor",
 ]
@@ -66,36 +66,6 @@ class LinearMap(Protocol):
         ...
 
 
-class Multiplier(Protocol):
-    """A matrix whose products, and those of its transpose, `product` differentiates."""
-
-    @property
-    def T(self) -> Multiplier:
-        """The transpose."""
-        ...
-
-    def multiply(self, dense: Tensor) -> Tensor:
-        """Return the product with a dense matrix, without its gradient."""
-        ...
-
-
-def product(matrix: Multiplier, dense: Tensor) -> Tensor:
-    """Return S·B; the gradient with respect to B is Sᵀ times that of the product."""
-    result: Tensor = _Product.apply(matrix, dense)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, matrix: Multiplier, dense: Tensor) -> Tensor:
-        ctx.matrix = matrix
-        return matrix.multiply(dense)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.matrix.T.multiply(grads[0])
-
-
 class _Sum(NamedTuple):
     """R + u vᵀ, for a sparse R, [m, n], and vectors u, [m], and v, [n]."""
 
@@ -119,7 +89,48 @@ class _Strips(NamedTuple):
         return products.view(-1, self.n_rows, dense.shape[1]).sum(dim=0)
 
 
-class Operator:
+class _SparseMatrix(ABC):
+    """A matrix whose product with B is differentiable in B."""
+
+    parts: tuple[Tensor, Tensor, Tensor]  # indptr, indices, values
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    @abstractmethod
+    def T(self) -> _SparseMatrix:
+        """The transpose."""
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        result: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        return result
+
+    def multiply(self, dense: Tensor) -> Tensor:
+        """Return the product without its gradient."""
+        return spmm(*self.parts, dense)
+
+    def row_norms(self) -> Tensor:
+        """Return the Euclidean length of each row, [m]."""
+        indptr, indices, values = self.parts
+        ones = values.new_ones(self.shape[1], 1)
+        return spmm(indptr, indices, values.square(), ones)[:, 0].sqrt()
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: _SparseMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.multiply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.T.multiply(grads[0])
+
+
+class Operator(_SparseMatrix):
     """A constant sparse matrix S, float32; `S @ B` is differentiable in B.
 
     The gradient with respect to B is a product with the transpose, which is built
@@ -144,11 +155,8 @@ class Operator:
     ) -> None:
         self.scipy = _normal_form(matrix)
         self.symmetric, self.device = symmetric, torch.device(device)
-        csr = self.scipy
-        indptr, indices, values = (
-            torch.from_numpy(array).to(self.device)
-            for array in (csr.indptr, csr.indices, csr.data)
-        )
+        arrays = self.scipy.indptr, self.scipy.indices, self.scipy.data
+        indptr, indices, values = (torch.from_numpy(a).to(device) for a in arrays)
         self.parts = indptr, indices, values
         self._faster: _Sum | _Strips | None = None
 
@@ -209,14 +217,11 @@ class Operator:
         rows = torch.arange(self.shape[0], device=self.device)
         return rows.repeat_interleave(indptr.diff()), indices.long()
 
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return product(self, dense)
-
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
         if self._faster is not None:
             return self._faster.multiply(dense)
-        return spmm(*self.parts, dense)
+        return super().multiply(dense)
 
     def take(self, index: NDArray[np.int64]) -> CSR:
         """Return the rows `index` as a matrix, [len(index), n]."""
@@ -238,41 +243,24 @@ class Operator:
         """Return the operator with each entry dropped at random, the rest scaled."""
         return self.with_values(dropout(self.values, p))
 
-    def row_norms(self) -> Tensor:
-        """Return the Euclidean length of each row, [m]."""
-        return _row_norms(self.parts, self.shape[1])
 
-
-class WeightedOperator:
+class WeightedOperator(_SparseMatrix):
     """The pattern of an operator with other values, for one training step."""
 
     def __init__(self, pattern: Operator, values: Tensor) -> None:
-        self._pattern, self.shape = pattern, pattern.shape
-        indptr, indices, _ = pattern.parts
-        self.parts = indptr, indices, values
+        self._pattern = pattern
+        self.parts = *pattern.parts[:2], values
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._pattern.shape
 
     @property
     def T(self) -> WeightedOperator:
         """The transpose."""
         values = self.parts[2].index_select(0, self._pattern.transpose_order)
         return WeightedOperator(self._pattern.T, values)
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        return product(self, dense)
-
-    def multiply(self, dense: Tensor) -> Tensor:
-        """Return the product without its gradient."""
-        return spmm(*self.parts, dense)
-
-    def row_norms(self) -> Tensor:
-        """Return the Euclidean length of each row, [m]."""
-        return _row_norms(self.parts, self.shape[1])
-
-
-def _row_norms(parts: tuple[Tensor, Tensor, Tensor], n_columns: int) -> Tensor:
-    indptr, indices, values = parts
-    ones = values.new_ones(n_columns, 1)
-    return spmm(indptr, indices, values.square(), ones)[:, 0].sqrt()
 
 
 def _normal_form(matrix: CSR) -> CSR:

@@ -19,6 +19,7 @@ from .operator import (
     LinearMap as LinearMap,
     Operator as Operator,
     WeightedOperator as WeightedOperator,
+    product as product,
     spmm as spmm,
     to_tensor as to_tensor,
 )

@@ -13,13 +13,14 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from h2gcn.graph import CSR, Features
-from h2gcn.sparse.forms import split_core, transposed_strips
+from h2gcn.sparse.core import split_core
 from h2gcn.sparse.masks import dropout
 
 __all__ = [
     "LinearMap",
     "Operator",
     "WeightedOperator",
+    "product",
     "spmm",
     "to_tensor",
 ]
@@ -78,15 +79,34 @@ class _Sum(NamedTuple):
         return self.rest.multiply(dense).addr_(u, v @ dense.detach())
 
 
-class _Strips(NamedTuple):
-    """Strips of columns below each other: what one reads of B stays in the cache."""
+class Multiplier(Protocol):
+    """A matrix whose products, and those of its transpose, `product` differentiates."""
 
-    parts: tuple[Tensor, Tensor, Tensor]
-    n_rows: int
+    @property
+    def T(self) -> Multiplier:
+        """The transpose."""
+        ...
 
     def multiply(self, dense: Tensor) -> Tensor:
-        products = spmm(*self.parts, dense)
-        return products.view(-1, self.n_rows, dense.shape[1]).sum(dim=0)
+        """Return the product with a dense matrix, without its gradient."""
+        ...
+
+
+def product(matrix: Multiplier, dense: Tensor) -> Tensor:
+    """Return S·B; the gradient with respect to B is Sᵀ times that of the product."""
+    result: Tensor = _Product.apply(matrix, dense)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: Multiplier, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return matrix.multiply(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.matrix.T.multiply(grads[0])
 
 
 class _SparseMatrix(ABC):
@@ -105,8 +125,7 @@ class _SparseMatrix(ABC):
         """The transpose."""
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        result: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
-        return result
+        return product(self, dense)
 
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
@@ -117,17 +136,6 @@ class _SparseMatrix(ABC):
         indptr, indices, values = self.parts
         ones = values.new_ones(self.shape[1], 1)
         return spmm(indptr, indices, values.square(), ones)[:, 0].sqrt()
-
-
-class _Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, matrix: _SparseMatrix, dense: Tensor) -> Tensor:
-        ctx.matrix = matrix
-        return matrix.multiply(dense)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.matrix.T.multiply(grads[0])
 
 
 class Operator(_SparseMatrix):
@@ -158,7 +166,7 @@ class Operator(_SparseMatrix):
         arrays = self.scipy.indptr, self.scipy.indices, self.scipy.data
         indptr, indices, values = (torch.from_numpy(a).to(device) for a in arrays)
         self.parts = indptr, indices, values
-        self._faster: _Sum | _Strips | None = None
+        self._faster: _Sum | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -166,25 +174,19 @@ class Operator(_SparseMatrix):
         return self.scipy.shape
 
     def for_many_products(self) -> Operator:
-        """Return the operator in a form that takes long to make and multiplies faster.
+        """Return the operator with its dense core split off, if it has one.
 
-        A symmetric matrix may have a dense core, see `split_core`, and the transpose of
-        a tall one long rows, see `transposed_strips`; else the form is the plain one.
+        See `split_core`: it takes long to find, and makes products faster.
         """
-        if self._faster is not None:
+        if self._faster is not None or not self.symmetric:
             return self
-        result = Operator(self.scipy, symmetric=self.symmetric, device=self.device)
-        if self.symmetric:
-            parts = split_core(self.scipy)
-            if parts is not None:
-                rest = Operator(parts[0], symmetric=True, device=self.device)
-                u = torch.from_numpy(parts[1]).to(self.device)
-                result._faster = _Sum(rest, u, u)
-            return result
-        strips = transposed_strips(self.scipy)
-        if strips is not None:
-            by_strip = Operator(strips, device=self.device)
-            result.T._faster = _Strips(by_strip.parts, self.shape[1])
+        parts = split_core(self.scipy)
+        if parts is None:
+            return self
+        result = Operator(self.scipy, symmetric=True, device=self.device)
+        rest = Operator(parts[0], symmetric=True, device=self.device)
+        u = torch.from_numpy(parts[1]).to(self.device)
+        result._faster = _Sum(rest, u, u)
         return result
 
     @property
@@ -198,7 +200,7 @@ class Operator(_SparseMatrix):
         if self.symmetric:
             return self
         result = Operator(CSR(self.scipy.T), device=self.device)
-        if isinstance(self._faster, _Sum):
+        if self._faster is not None:
             rest, u, v = self._faster
             result._faster = _Sum(rest.T, v, u)
         return result
@@ -230,7 +232,7 @@ class Operator(_SparseMatrix):
     def rows(self, index: NDArray[np.int64]) -> Operator:
         """Return the rows `index` as an operator of their own, [len(index), n]."""
         result = Operator(self.take(index), device=self.device)
-        if isinstance(self._faster, _Sum):
+        if self._faster is not None:
             rest, u, v = self._faster
             result._faster = _Sum(rest.rows(index), u[torch.from_numpy(index)], v)
         return result

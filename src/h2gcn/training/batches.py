@@ -191,7 +191,6 @@ class FullBatch:
         position = None
         if reordering_helps(x, matrices):
             x, matrices, position = reorder(x, matrices)
-        x = x.for_many_products() if isinstance(x, Operator) else x
         matrices = tuple(  # one object: the cache tells arguments by identity
             op.for_many_products() if isinstance(op, Operator) else op
             for op in matrices

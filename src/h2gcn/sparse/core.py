@@ -1,4 +1,4 @@
-"""Forms of a matrix that take long to make and multiply faster."""
+"""Rings that are nearly an outer product among some of their nodes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from numpy.typing import NDArray
 
 from h2gcn.graph import CSR
 
-__all__ = ["split_core", "transposed_strips"]
+__all__ = ["split_core"]
 
 MIN_ENTRIES = 2**17
 MIN_DENSITY = 1 / 16
 MIN_SAVED = 1 / 4  # of the entries
 TOLERANCE = 1e-6  # relative: a few roundings of a float32
 ROUNDS = 4
-
-STRIP = 2**11  # columns: as many rows of 64 floats are half of a core's cache
-MIN_IN_STRIP = 64  # entries of a row, on average
 
 
 def split_core(matrix: CSR) -> tuple[CSR, NDArray[np.float32]] | None:
@@ -60,22 +57,3 @@ def _core_nodes(matrix: CSR) -> NDArray[np.intp]:
     for _ in range(ROUNDS):
         core = 2 * (pattern @ core.astype(np.float32)) > core.sum()
     return np.flatnonzero(core)
-
-
-def transposed_strips(matrix: CSR) -> CSR | None:
-    """Return strips of the columns of Aᵀ below each other, [s n, m].
-
-    None where a row of Aᵀ has few entries in a strip.
-    """
-    m, n = matrix.shape
-    n_strips = -(-m // STRIP)
-    if n_strips == 1 or matrix.nnz < MIN_IN_STRIP * n * n_strips:
-        return None
-    transpose = CSR(matrix.T)
-    strips = transpose.indices // STRIP
-    rows = np.repeat(np.arange(n), np.diff(transpose.indptr))
-    counts = np.bincount(strips * n + rows, minlength=n_strips * n)
-    order = np.argsort(strips, kind="stable")
-    indptr = np.concatenate([[0], counts.cumsum()])
-    parts = transpose.data[order], transpose.indices[order], indptr
-    return CSR(parts, shape=(n_strips * n, m))

@@ -1,4 +1,4 @@
-"""Forms of a matrix for many products: the same products, faster."""
+"""A ring without its dense core has the same products."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from h2gcn.graph import CSR
-from h2gcn.sparse import Operator, forms
+from h2gcn.sparse import Operator, core
 from support.cases import each
 
 N, IN_CORE = 40, 24
@@ -14,7 +14,7 @@ N, IN_CORE = 40, 24
 
 @pytest.fixture(autouse=True)
 def _small_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forms, "MIN_ENTRIES", 0)
+    monkeypatch.setattr(core, "MIN_ENTRIES", 0)
 
 
 def ring(missing: float = 0.1, outside: float = 0.1, seed: int = 0) -> CSR:
@@ -36,7 +36,7 @@ def test_products_and_gradients_are_those_of_the_matrix(
     plain = ring(missing)
     operator = Operator(plain, symmetric=True).for_many_products()
     assert operator.for_many_products() is operator
-    rest, u = forms.split_core(plain)  # type: ignore[misc]
+    rest, u = core.split_core(plain)  # type: ignore[misc]
     assert rest.nnz < 3 / 4 * plain.nnz
     np.testing.assert_allclose(
         rest.toarray() + np.outer(u, u), plain.toarray(), atol=1e-7
@@ -70,22 +70,6 @@ def test_a_matrix_without_such_a_core_stays_as_it_is() -> None:
     }
     h = torch.randn(N, 3)
     for name, matrix in others.items():
-        assert forms.split_core(matrix) is None, name
+        assert core.split_core(matrix) is None, name
         operator = Operator(matrix, symmetric=True)
         assert torch.equal(operator.for_many_products() @ h, operator @ h), name
-
-
-def test_the_gradient_of_a_tall_matrix_is_summed_strip_by_strip(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    matrix = CSR(sp.random_array((N, 4), density=0.5, dtype=np.float32, rng=0))
-    weight = torch.randn(4, 3, requires_grad=True)
-    outer = torch.randn(N, 3)
-    expected = torch.from_numpy(matrix.toarray()).T @ outer
-    for strip, least, split in ((7, 1, True), (40, 1, False), (7, 4, False)):
-        monkeypatch.setattr(forms, "STRIP", strip)
-        monkeypatch.setattr(forms, "MIN_IN_STRIP", least)
-        assert (forms.transposed_strips(matrix) is not None) == split
-        operator = Operator(matrix).for_many_products()
-        (gradient,) = torch.autograd.grad(operator @ weight, weight, outer)
-        torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-5)

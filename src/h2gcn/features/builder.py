@@ -30,7 +30,7 @@ from h2gcn.features.reduce import reduce_rows
 from h2gcn.features.structure import log_degrees, log_pagerank
 from h2gcn.features.table import FeatureTable, LabelCounter, RowSource
 from h2gcn.graph import CSR, Features, Graph, row_slices
-from h2gcn.rings import NeighborIndex, RowRule, build_matrices
+from h2gcn.rings import NeighborIndex, RowRule
 from h2gcn.sparse import Operator, to_tensor
 
 MAX_NUMERIC = 300  # columns of which max, min and std are taken
@@ -307,19 +307,24 @@ class FeatureBuilder:
         if name in RINGS[1:]:
             return self._ring(name, nodes)
         if block.reduce in POWERS:
-            name = block.reduce
+            return self._normalized(block.reduce, nodes)
         weighted = self.graph.edge_weight is not None and block.kind == "features"
         key = name, weighted and block.reduce not in ("max", "min")
         if key not in self._matrices:
             self._matrices[key] = self._matrix(*key)
         return _take(self._matrices[key], nodes)
 
+    def _normalized(self, reduce: str, nodes: Index | None) -> CSR:
+        """Return D^-1/2 A D^-1/2, for "loops" with self-loops; that of all is kept."""
+        if reduce in self._matrices:
+            return _take(self._matrices[reduce], nodes)
+        matrix = RowRule(self_loops=reduce == "loops").rows(self.index, nodes)
+        if nodes is None:
+            self._matrices[reduce] = matrix
+        return matrix
+
     def _matrix(self, name: str, weighted: bool) -> CSR:
         graph = self.graph
-        if name in POWERS:
-            adj = graph.adj if graph.weights is None else graph.weights
-            rule = RowRule(self_loops=name == "loops")
-            return build_matrices((rule,), adj)[0]
         if not weighted:
             return self.index.matrix("ring" if name == "ring1" else name)
         weights = graph.weights if name == "ring1" else graph.directed_weights

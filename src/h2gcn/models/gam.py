@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from h2gcn.features import Input
+from h2gcn.features import FeatureTable, Input
 from h2gcn.models.base import ACTIVATIONS, glorot
 from h2gcn.models.gcn import GCN
 from h2gcn.models.h2gcn import H2GCN
@@ -25,7 +25,7 @@ from h2gcn.models.options import (
     between,
     one_of,
 )
-from h2gcn.sparse import LinearMap, Operator, Propagation
+from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import NodeModule, Trainer, node_loss
 
 __all__ = ["GAM", "Agreement", "pair_distances"]
@@ -63,7 +63,7 @@ class Agreement(nn.Module):
 
     def forward(self, x: Input, pairs: Tensor) -> Tensor:
         """Return z of some pairs of nodes, [2, m] gives [m]."""
-        assert isinstance(x, Tensor | Operator)
+        assert not isinstance(x, FeatureTable)
         hidden = ACTIVATIONS[self.activation](x @ self.embedding + self.embedding_bias)
         z = pair_distances(hidden, pairs) @ self.output + self.output_bias
         return z[:, 0]

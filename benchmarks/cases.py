@@ -30,7 +30,7 @@ from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse import StepCache
 from h2gcn.sparse.operator import to_tensor
 from h2gcn.training.batches import FullBatch, Subgraph
-from h2gcn.training.loop import OPTIMIZERS
+from h2gcn.training.optim import OPTIMIZERS
 from h2gcn.training.threads import threads_for
 
 GRAPHS = ("cora", "chameleon", "pubmed", "squirrel", "syn-products")
@@ -74,11 +74,8 @@ class Case:
             to_tensor(self.features),
             build_operators(plan_operators(graph, model, CPU)),
         )
-        renumber = module.renumbers
         self._cache: StepCache = {}
-        batches = FullBatch(
-            x, operators, self.split, CPU, renumber=renumber, cache=self._cache
-        )
+        batches = FullBatch(x, operators, self.split, CPU, cache=self._cache)
         self._train, self._val = next(batches.steps(1)), next(batches.validation())
         self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
         self._theirs = torch.optim.Adam(module.parameters(), fused=True)

@@ -24,6 +24,7 @@ from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Propagation
 from h2gcn.sparse.operator import to_tensor
+from h2gcn.training import TrainConfig, train as fit
 
 VARIANTS = "h2gcn-"
 CPU = torch.device("cpu")
@@ -173,26 +174,26 @@ def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     options = {"hidden_channels": 64} if "hidden_channels" in spec.options else {}
     if model == "gat":
         options = {"hidden_channels": 8}
-    width = graph.n_features if spec.trained else graph.n_classes
+    width = graph.n_features if spec.epochs else graph.n_classes
     torch.manual_seed(0)
     module = build_model(model, width, graph.n_classes, options)
     train, val = (
         Propagation(operators, torch.from_numpy(i)) for i in (split.train, split.val)
     )
     labels = torch.from_numpy(graph.y[split.train])
-    if not spec.trained:
+    if not spec.epochs:
         seeds = KnownLabels.of(graph, split.train, model).one_hot(graph, CPU)
-        module.initialise(seeds, train.whole, labels, train.index)
+        fit(module, seeds, operators, graph.y, split, TrainConfig())
         return lambda: module(seeds, val)
     scaler = fit_scaler(NodeClassifier().scaling, graph.x, split.train)
     x = to_tensor(scaler(graph.x))
-    optimiser = torch.optim.Adam(module.parameters(), fused=True)
+    optimizer = torch.optim.Adam(module.parameters(), fused=True)
 
     def epoch() -> None:
         module.train()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         functional.cross_entropy(module(x, train), labels).backward()
-        optimiser.step()
+        optimizer.step()
         module.eval()
         with torch.no_grad():
             module(x, val)
@@ -219,14 +220,14 @@ def pyg_epoch(graph: Graph, model: str) -> Callable[[], Any] | None:
     network = pyg_network(model, graph.n_features, graph.n_classes)
     if network is None:
         return None
-    optimiser = torch.optim.Adam(network.parameters(), fused=True)
+    optimizer = torch.optim.Adam(network.parameters(), fused=True)
 
     def epoch() -> None:
         network.train()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         logits = network(x) if model == "mlp" else network(x, edges)
         functional.cross_entropy(logits[mask], labels[mask]).backward()
-        optimiser.step()
+        optimizer.step()
         network.eval()
         with torch.no_grad():
             network(x) if model == "mlp" else network(x, edges)

@@ -21,9 +21,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.experiments import plain_scores
-from h2gcn.graph import EdgeColumns, stratified_split
+from h2gcn.graph import EdgeColumns, stratified_split, structural_features
 from h2gcn.io import adjacency_from_edges
-from h2gcn.io.graph_parts import structural_features
 from h2gcn.training import macro_f1
 from h2gcn.training.metrics import confusion_matrix
 

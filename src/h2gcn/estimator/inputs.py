@@ -50,7 +50,7 @@ from h2gcn.rings import MAX_NEIGHBORS, NeighborIndex, forecast_rings
 from h2gcn.sparse import (
     MappedFeatures,
     available_memory,
-    gigabytes,
+    format_bytes,
     run_in_threads,
     to_tensor,
 )
@@ -676,8 +676,8 @@ def table_schema(
             less = f"{sampled}; {less}"
         raise InputError(
             f"{graph.name}: the ring table of {params['model']} will not fit in "
-            f"memory: it takes about {gigabytes(need)}, the limit is "
-            f"{gigabytes(allowed)}; {less}"
+            f"memory: it takes about {format_bytes(need)}, the limit is "
+            f"{format_bytes(allowed)}; {less}"
         )
     return schema
 

@@ -25,7 +25,7 @@ from memory import peak_increase
 from traffic import epoch_bytes, machine_bandwidth
 
 from h2gcn import Graph
-from h2gcn.sparse import keep_freed_memory
+from h2gcn.sparse import tune_allocator
 
 TOLERANCE = 1e-5
 MESSAGE_BYTES = 6e9
@@ -48,7 +48,7 @@ def main() -> None:
     options.add_argument("--no-pyg", action="store_true", help="leave PyG out")
     chosen = options.parse_args()
     warnings.filterwarnings("ignore")
-    keep_freed_memory()  # as the command line does; it helps the references as well
+    tune_allocator()  # as the command line does; it helps the references as well
     bandwidth = {}
     for threads in chosen.threads:
         torch.set_num_threads(threads)

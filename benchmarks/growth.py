@@ -38,7 +38,7 @@ from memory import in_a_process, peak_gigabytes, reset_peak, take_and_free
 
 from h2gcn import Graph, NodeClassifier
 from h2gcn.rings import forecast_rings, ring_sizes
-from h2gcn.sparse import keep_freed_memory
+from h2gcn.sparse import tune_allocator
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 LITERAL_UP_TO = 100_000
@@ -93,7 +93,7 @@ def main() -> None:
 def measure(n: int, dropout: float, chosen: Any) -> dict[str, Any]:
     """Fit a graph of n nodes for some epochs; return its row."""
     warnings.filterwarnings("ignore")
-    keep_freed_memory()  # as the command line does
+    tune_allocator()  # as the command line does
     torch.set_num_threads(chosen.threads)
     settings: dict[str, Any] = {"dropout": dropout, "random_state": 0}
     NodeClassifier(chosen.model, epochs=2, **settings).fit(random_graph(10_000))

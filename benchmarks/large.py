@@ -20,7 +20,7 @@ from memory import in_a_process, peak_gigabytes, reset_peak
 from h2gcn import Graph, NodeClassifier
 from h2gcn.graph import stratified_split
 from h2gcn.rings import forecast_rings
-from h2gcn.sparse import keep_freed_memory
+from h2gcn.sparse import tune_allocator
 
 LABELLED = (0.01, 0.005, 0.005)
 """Shares of the nodes to train on, to choose by, to test on."""
@@ -78,7 +78,7 @@ def foretell(nodes: int, degree: int) -> Any:
 def measure(way: str, chosen: Any) -> dict[str, Any]:
     """Train and score one way; return its row."""
     warnings.filterwarnings("ignore")
-    keep_freed_memory()
+    tune_allocator()
     graph = large_graph(chosen.nodes, chosen.degree)
     params = {"epochs": chosen.epochs, "random_state": 0, "learning_rate": 0.05}
     params |= WAYS[way]

@@ -25,7 +25,7 @@ from h2gcn import Graph, NodeClassifier
 from h2gcn.features import walk_extent
 from h2gcn.models import find_model
 from h2gcn.rings import NeighborIndex
-from h2gcn.sparse import keep_freed_memory
+from h2gcn.sparse import tune_allocator
 
 MODELS = ("h2gcn-1", "h2gcn-2", "gcn", "ring-table", "logistic")
 EDGES = 3
@@ -104,7 +104,7 @@ def touched(graph: Graph, classifier: NodeClassifier, count: int) -> tuple[int, 
 def measure(model: str, chosen: Any) -> dict[str, Any]:
     """Train a model, and have it answer; return its row."""
     warnings.filterwarnings("ignore")
-    keep_freed_memory()
+    tune_allocator()
     params = {"epochs": chosen.epochs} if find_model(model).trained else {}
     classifier = NodeClassifier(model, random_state=0, **params)
     degree = chosen.degree

@@ -14,7 +14,7 @@ from common import medians_in_turns, publish
 from h2gcn import load_dataset
 from h2gcn.graph import CSR
 from h2gcn.rings import RowRule, build_matrices
-from h2gcn.sparse import Operator, keep_freed_memory
+from h2gcn.sparse import Operator, tune_allocator
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     options.add_argument("--repeats", type=int, default=15)
     chosen = options.parse_args()
-    keep_freed_memory()  # as the command line does
+    tune_allocator()  # as the command line does
     rows = []
     for name in chosen.graphs:
         for title, matrix in matrices(name).items():

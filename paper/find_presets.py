@@ -23,7 +23,7 @@ from h2gcn.exceptions import H2GCNWarning
 from h2gcn.experiments import Store, find_grid, read_records, tune
 from h2gcn.experiments.tuning import rank, sum_up
 from h2gcn.models import MODELS
-from h2gcn.sparse import keep_freed_memory
+from h2gcn.sparse import tune_allocator
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "results" / "tune"
@@ -46,7 +46,7 @@ def main() -> None:
         collect()
         return
     torch.set_num_threads(options.threads)
-    keep_freed_memory()  # as `h2gcn tune` does
+    tune_allocator()  # as `h2gcn tune` does
     warnings.simplefilter("ignore", H2GCNWarning)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for dataset, model in itertools.product(options.datasets, options.models):

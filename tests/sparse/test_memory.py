@@ -9,12 +9,12 @@ import pytest
 from h2gcn.exceptions import InputError
 from h2gcn.sparse import (
     available_memory,
-    check_room,
-    gigabytes,
-    keep_freed_memory,
+    check_memory,
+    format_bytes,
+    limit_memory,
     memory,
-    room_within,
     steady_memory,
+    tune_allocator,
 )
 from support.cases import each
 
@@ -59,7 +59,7 @@ def test_available_memory_respects_cgroup_limits(
     [(0, "0 bytes"), (999, "999 bytes"), (1640, "1.6 kB"), (2.5e12, "2,500.0 GB")],
 )
 def test_bytes_as_text(count: float, text: str) -> None:
-    assert gigabytes(count) == text
+    assert format_bytes(count) == text
 
 
 @each(
@@ -74,12 +74,12 @@ def test_more_than_is_free_or_allowed_is_refused(
     limit: float | None, allowed: float, bound: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * 10**9)
-    with room_within(limit):
-        check_room("it", allowed)
+    with limit_memory(limit):
+        check_memory("it", allowed)
         with pytest.raises(InputError) as caught:
-            check_room("it", 6e9)
+            check_memory("it", 6e9)
     assert caught.value.rule == f"it would take about 6.0 GB of memory, and {bound}."
-    check_room("it", 2e9)
+    check_memory("it", 2e9)
 
 
 def test_only_a_tuned_program_keeps_freed_memory(
@@ -88,12 +88,12 @@ def test_only_a_tuned_program_keeps_freed_memory(
     options: dict[int, int] = {}
     monkeypatch.setattr(memory, "_tuned", [])
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())  # not glibc
-    keep_freed_memory()
+    tune_allocator()
     with steady_memory():
         assert options == {}
     library = SimpleNamespace(mallopt=options.__setitem__)
     monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
-    keep_freed_memory()
+    tune_allocator()
     assert options[memory.M_TRIM_THRESHOLD] == memory.KEPT
     with steady_memory():
         assert options[memory.M_TRIM_THRESHOLD] == memory.KEPT_IN_TRAINING

@@ -52,7 +52,7 @@ def command(
     """
     from h2gcn.exceptions import InputError
     from h2gcn.io import convert
-    from h2gcn.sparse import gigabytes
+    from h2gcn.sparse import format_bytes
 
     graph: Any = source
     if source is not None and src.is_benchmark(source):
@@ -103,5 +103,5 @@ def command(
     tell(
         f"{out}: {built.nodes:,} nodes, {built.edges:,} edges, {built.features:,} "
         f"features, {built.labelled:,} labelled, {built.classes:,} classes; "
-        f"{gigabytes(built.bytes)} in {built.seconds:.1f} s"
+        f"{format_bytes(built.bytes)} in {built.seconds:.1f} s"
     )

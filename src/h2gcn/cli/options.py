@@ -901,7 +901,7 @@ def load_source(
     from h2gcn._validation import check_real, nearest
     from h2gcn.datasets import DATASETS, load_dataset
     from h2gcn.io import is_database, read_graph, recover_store, usable_path
-    from h2gcn.sparse import room_within
+    from h2gcn.sparse import limit_memory
 
     if memory_limit is not None:
         check_real("memory_limit", memory_limit, "(0, inf)")
@@ -935,7 +935,7 @@ def load_source(
         raise InputError(
             "--trust-data is for datasets: files of your own have no known checksums"
         )
-    with room_within(memory_limit):
+    with limit_memory(memory_limit):
         return read_graph(
             source,
             nodes=tables.nodes,

@@ -177,10 +177,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry_point() -> None:
     """Run the command line as a program."""
-    from h2gcn.sparse import keep_freed_memory
+    from h2gcn.sparse import tune_allocator
 
     open_streams()
-    keep_freed_memory()
+    tune_allocator()
     code = main()
     end_streams()
     sys.exit(code)

@@ -636,14 +636,14 @@ class Team:
 
 def _cluster_line(fit: DistributedFitResult) -> str:
     """Return how a training went over workers, beside what was forecast."""
-    from h2gcn.sparse import gigabytes
+    from h2gcn.sparse import format_bytes
 
     again = "" if fit.starts == 1 else f", started {fit.starts} times"
     return (
-        f"{fit.workers} workers{again}: each sent {gigabytes(fit.sent)} an epoch "
-        f"(forecast: {gigabytes(fit.forecast_sent)}) and took up to "
-        f"{gigabytes(fit.peak)} (forecast, without programs and mapped files: "
-        f"{gigabytes(fit.forecast_bytes)})"
+        f"{fit.workers} workers{again}: each sent {format_bytes(fit.sent)} an epoch "
+        f"(forecast: {format_bytes(fit.forecast_sent)}) and took up to "
+        f"{format_bytes(fit.peak)} (forecast, without programs and mapped files: "
+        f"{format_bytes(fit.forecast_bytes)})"
     )
 
 

@@ -20,7 +20,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
 from h2gcn.exceptions import H2GCNWarning, InputError, short_repr
-from h2gcn.sparse import gigabytes
+from h2gcn.sparse import format_bytes
 
 __all__ = [
     "ATTEMPTS",
@@ -325,9 +325,9 @@ def workers_that_fit(
         free.
     """
     machines = list(machines)
-    takes = f"{what} takes about {gigabytes(shared + each)} a worker"
+    takes = f"{what} takes about {format_bytes(shared + each)} a worker"
     if shared:
-        takes += f", {gigabytes(shared)} of it shared by those of a machine"
+        takes += f", {format_bytes(shared)} of it shared by those of a machine"
     if limit is not None and shared + each > limit * 1e9:
         raise InputError(f"{takes}; memory_limit={limit:g} allows less")
     fit = [
@@ -339,7 +339,7 @@ def workers_that_fit(
             if not sum(fit):
                 would = "none would fit: it takes machines with more memory"
             raise InputError(
-                f"{takes}; {one.address} has {gigabytes(one.free)} free for "
+                f"{takes}; {one.address} has {format_bytes(one.free)} free for "
                 f"{one.workers}: {would}"
             )
     return sum(fit)

@@ -157,10 +157,10 @@ def at_work() -> Iterator[None]:
     """Do a task in a process that is for nothing else: one thread, no warnings."""
     import torch
 
-    from h2gcn.sparse import keep_freed_memory
+    from h2gcn.sparse import tune_allocator
 
     torch.set_num_threads(1)
-    keep_freed_memory()
+    tune_allocator()
     try:
         with warnings.catch_warnings():
             # Whoever has the graph open to begin with has seen them.

@@ -34,7 +34,7 @@ from h2gcn.estimator import (
 from h2gcn.exceptions import InputError
 from h2gcn.graph import Graph, Split
 from h2gcn.io import open_store, write_store
-from h2gcn.sparse import gigabytes, keep_freed_memory
+from h2gcn.sparse import format_bytes, tune_allocator
 from h2gcn.training import (
     MINUTES,
     Checkpoint,
@@ -172,8 +172,8 @@ def _check_memory(
         hint = "a ring_cap, or machines with more memory, would help"
     raise InputError(
         f"to train {checked.params['model']} on {checked.graph.name} takes about "
-        f"{gigabytes(held)} a worker with {workers}, and there are "
-        f"{gigabytes(available)} for each",
+        f"{format_bytes(held)} a worker with {workers}, and there are "
+        f"{format_bytes(available)} for each",
         hint=hint,
     )
 
@@ -264,7 +264,7 @@ def _train(task: _Task, actor: Any, rank: int) -> None:
     import torch
 
     torch.set_num_threads(1)
-    keep_freed_memory()  # the process does nothing else
+    tune_allocator()  # the process does nothing else
     params = dict(task.params)
     if not isinstance(params["random_state"], Integral):
         params["random_state"] = task.seed

@@ -37,7 +37,7 @@ from h2gcn.io import (
     read_npz,
     worth_sparse,
 )
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -354,7 +354,7 @@ def _variables(path: Path, names: Sequence[str]) -> dict[str, Any]:
                     raise InputError(f"must hold numbers, got {kind}", param=name)
                 if kind != "sparse":
                     what = f"'{name}', of shape {shape},"
-                    check_room(what, 2 * 8 * math.prod(shape))
+                    check_memory(what, 2 * 8 * math.prod(shape))
             file.seek(0)
             found = loadmat(file, variable_names=list(names))
     except matlab.MatReadError as error:
@@ -511,7 +511,7 @@ def _table(
     for block in csv_blocks(path, kind, columns):
         if not done:
             shape = (n_rows, block.shape[1])
-            check_room(
+            check_memory(
                 f"{path}: a table of shape {shape}", block.itemsize * math.prod(shape)
             )
             table = np.empty(shape, dtype=block.dtype)
@@ -571,7 +571,7 @@ def _edges(
                 raise InputError(f"it must have {n_edges:,} edges, got more")
             if done > ends.shape[1]:  # at once where their number is known
                 held = max(done, 2 * first) if n_edges is None else n_edges
-                check_room(f"a list of {held:,} edges", 2 * ends.itemsize * held)
+                check_memory(f"a list of {held:,} edges", 2 * ends.itemsize * held)
                 longer = np.empty((2, held), dtype=kind)
                 longer[:, :first] = ends[:, :first]
                 ends = longer

@@ -21,7 +21,7 @@ from h2gcn.datasets.raw_files import reading
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features, Graph, stratified_split
 from h2gcn.io import atomic_write
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 __all__ = [
     "PRESETS",
@@ -335,7 +335,7 @@ def generate_graph(
     owner = "generate_graph"
     n_classes = check_integer("n_classes", n_classes, 2)
     homophily = check_real("homophily", homophily, "[0, 1]")
-    check_room(f"{owner}: a matrix of {n_classes:,} classes", 24 * n_classes**2)
+    check_memory(f"{owner}: a matrix of {n_classes:,} classes", 24 * n_classes**2)
     if compatibility is None:
         h = circular_compatibility(n_classes, homophily)
     else:
@@ -361,7 +361,7 @@ def generate_graph(
     # Features are drawn, shifted and copied; others are lent, and as many as there are.
     numbers = source.n_features if isinstance(source, GaussianFeatures) else 0
     need = (2 * EDGE * m + NODE + 12 * numbers) * n
-    check_room(f"{owner}: a graph of {n:,} nodes", need)
+    check_memory(f"{owner}: a graph of {n:,} nodes", need)
     # One stream for each purpose, so that none shifts when another draws more.
     seeds = np.random.SeedSequence(check_integer("seed", seed, 0)).spawn(5)
     y = np.random.default_rng(seeds[0]).permutation(np.arange(n) % n_classes)

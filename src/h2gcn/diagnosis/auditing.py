@@ -24,7 +24,7 @@ from h2gcn.graph import (
     row_slices,
 )
 from h2gcn.rings import CAPS, RingForecast, usual_bytes
-from h2gcn.sparse import available_memory, gigabytes
+from h2gcn.sparse import available_memory, format_bytes
 
 __all__ = [
     "LARGE_RINGS",
@@ -460,7 +460,7 @@ def large_rings(graph: Graph, forecast: RingForecast) -> list[Finding]:
     times = "" if far < 2 * near else f", {far / near:,.0f} times those of the graph"
     message = (
         f"{what} {about}{far:,} entries{times}, and training with it takes {about}"
-        f"{gigabytes(forecast.bytes)}: "
+        f"{format_bytes(forecast.bytes)}: "
         f"{_hubs(graph, forecast)}. "
         f"{_remedy(graph, forecast)}"
     )
@@ -490,6 +490,6 @@ def _remedy(graph: Graph, forecast: RingForecast) -> str:
         if needed <= LESS * forecast.bytes:
             return (
                 f"With ring_cap={cap}, which samples {cap} entries per node, it takes "
-                f"about {gigabytes(needed)}."
+                f"about {format_bytes(needed)}."
             )
     return "The model h2gcn-s1 leaves it out."

@@ -16,7 +16,7 @@ from h2gcn.diagnosis.advice import METRIC_WORDS, PLACES, QuickFit, QuickScore
 from h2gcn.diagnosis.diagnosing import MEASURES, Diagnosis
 from h2gcn.diagnosis.numbers import NONE, number, percent
 from h2gcn.rings import RingForecast
-from h2gcn.sparse import gigabytes
+from h2gcn.sparse import format_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -195,7 +195,7 @@ def _forecast(forecast: RingForecast) -> str:
     about = "" if forecast.exact else "about "
     return (
         f"{about}{sum(forecast.entries):,} entries up to {len(forecast.entries)} hops, "
-        f"{gigabytes(forecast.bytes)} to train on them"
+        f"{format_bytes(forecast.bytes)} to train on them"
     )
 
 

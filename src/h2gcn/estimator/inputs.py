@@ -49,7 +49,7 @@ from h2gcn.rings import MAX_NEIGHBORS, forecast_rings
 from h2gcn.sparse import (
     MappedFeatures,
     available_memory,
-    gigabytes,
+    format_bytes,
     run_in_threads,
     to_tensor,
 )
@@ -673,8 +673,8 @@ def table_schema(
             less = f"{sampled}; {less}"
         raise InputError(
             f"{graph.name}: the ring table of {params['model']} will not fit in "
-            f"memory: it takes about {gigabytes(need)}, the limit is "
-            f"{gigabytes(allowed)}; {less}"
+            f"memory: it takes about {format_bytes(need)}, the limit is "
+            f"{format_bytes(allowed)}; {less}"
         )
     return schema
 

@@ -48,7 +48,7 @@ from h2gcn.rings import (
     auto_max_neighbors,
     forecast_rings,
 )
-from h2gcn.sparse import gigabytes
+from h2gcn.sparse import format_bytes
 from h2gcn.training import OF_TWO_CLASSES, NodeModule, TrainConfig
 
 __all__ = [
@@ -798,7 +798,7 @@ def choose_cap(
         text = (
             f"the 2-hop ring would hold {'' if forecast.exact else 'about '}{far:,} "
             f"entries, {far / max(near, 1):,.0f} times those of the graph, and take "
-            f"{gigabytes(forecast.bytes)} in training: {chosen} of each node's ring "
+            f"{format_bytes(forecast.bytes)} in training: {chosen} of each node's ring "
             f"are sampled instead, weighted by its true size (ring_cap={chosen}); "
             "ring_cap='exact' takes all of them"
         )

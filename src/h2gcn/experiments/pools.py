@@ -72,10 +72,10 @@ def work(run: Run) -> Record:
     """Execute a run in a process that is for nothing else: one thread, no warnings."""
     import torch
 
-    from h2gcn.sparse import keep_freed_memory
+    from h2gcn.sparse import tune_allocator
 
     torch.set_num_threads(1)
-    keep_freed_memory()
+    tune_allocator()
     with warnings.catch_warnings():
         # The same ones for each split; whoever opens the graph to plan has seen them.
         warnings.simplefilter("ignore")

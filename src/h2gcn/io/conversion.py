@@ -20,7 +20,7 @@ from h2gcn.io.tables import (
     is_database,
     is_frame,
 )
-from h2gcn.sparse import room_within
+from h2gcn.sparse import limit_memory
 
 __all__ = ["convert"]
 
@@ -97,7 +97,7 @@ def convert(
     check_target(target, overwrite=False)
     if memory_limit is not None:
         check_real("memory_limit", memory_limit, "(0, inf)")
-    with room_within(memory_limit):
+    with limit_memory(memory_limit):
         graph = read_graph(
             source, nodes=nodes, edges=edges, options=options, features=features
         )

@@ -20,7 +20,7 @@ from h2gcn.io.graph_parts import (
 )
 from h2gcn.io.mistakes import excerpt, not_utf8, one_line
 from h2gcn.io.tables import END_NAMES, ID_NAMES, text_array, text_codes
-from h2gcn.sparse import check_room, gigabytes
+from h2gcn.sparse import check_memory, format_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,10 +130,10 @@ def _read_pairs(
     import pyarrow.csv as pacsv
 
     size = file.stat().st_size
-    check_room(f"{file}: this list", COPIES * size)
+    check_memory(f"{file}: this list", COPIES * size)
     if size > MANY_BYTES:
         warnings.warn(
-            f"{file}: {gigabytes(size)} are being read, which takes a while",
+            f"{file}: {format_bytes(size)} are being read, which takes a while",
             H2GCNWarning,
             stacklevel=3,
         )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR, Features, Graph, ReadRecord, Split
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 __all__ = [
     "WIDEST",
@@ -67,7 +67,7 @@ def check_features_room(shape: tuple[int, ...], n_stored: int | None = None) -> 
     if n_stored is not None:
         numbers = min(numbers, 8 * n + 16 * n_stored)
     what = f"features of {n:,} nodes in {n_features:,} columns"
-    check_room(what, 2 * numbers + COLUMN * n_features)
+    check_memory(what, 2 * numbers + COLUMN * n_features)
 
 
 def worth_sparse(n_nonzero: int, shape: tuple[int, ...]) -> bool:
@@ -338,7 +338,7 @@ def adjacency_from_edges(
     >>> adj.nnz, one_way.nnz, record.symmetrised
     (4, 3, 1)
     """
-    check_room(f"a graph of {np.size(sources):,} edges", EDGE * np.size(sources))
+    check_memory(f"a graph of {np.size(sources):,} edges", EDGE * np.size(sources))
     u = _endpoints("sources", sources, n_nodes)
     v = _endpoints("targets", targets, n_nodes)
     if u.size != v.size:

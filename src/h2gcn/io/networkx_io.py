@@ -26,7 +26,7 @@ from h2gcn.io.graph_parts import (
 )
 from h2gcn.io.mistakes import excerpt, one_line
 from h2gcn.io.tables import split_names
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -137,7 +137,7 @@ def read_graphml(
     """
     file = existing_file(path)
     nx = import_extra("networkx", f"{file}: to read GraphML")
-    check_room(f"{file}: this file", XML_COPIES * file.stat().st_size)
+    check_memory(f"{file}: this file", XML_COPIES * file.stat().st_size)
     content = file.read_bytes()
     _check_xml(file, content)
     try:

@@ -34,7 +34,7 @@ from h2gcn.io.graph_parts import (
     from_scipy,
 )
 from h2gcn.io.mistakes import check_parts, listed, one_line
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 __all__ = ["Archive", "read_npz", "write_npz"]
 
@@ -395,7 +395,7 @@ class Archive:
             raise InputError(f"'{key}' is missing.", where=str(self.path))
         shape, dtype = self._header(key)
         size = math.prod(shape) * dtype.itemsize
-        check_room(f"{self.path}: '{key}', of shape {shape},", COPIES * size)
+        check_memory(f"{self.path}: '{key}', of shape {shape},", COPIES * size)
         with self._member(key) as member:
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
         # scipy knows numbers of this machine's byte order, and none of 16 bits.

@@ -27,7 +27,7 @@ from h2gcn.io.graph_parts import (
     fit_layout,
 )
 from h2gcn.io.mistakes import check_parts, excerpt, one_line
-from h2gcn.sparse import available_memory, gigabytes
+from h2gcn.sparse import available_memory, format_bytes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -188,7 +188,7 @@ def _unusable(value: NDArray[Any], n_edges: int) -> str | None:
     if value.ndim not in (1, 2) or len(value) != n_edges:
         return f"its shape is {value.shape}, and there are {n_edges} edges"
     if 8 * value.size > available_memory():
-        return f"its shape is {value.shape}, which takes {gigabytes(8 * value.size)}"
+        return f"its shape is {value.shape}, which takes {format_bytes(8 * value.size)}"
     with np.errstate(over="ignore"):
         if not np.isfinite(value.astype(np.float32)).all():
             return "it holds numbers that are not finite, in 32 bits"
@@ -297,8 +297,8 @@ def _check_storage(loaded: Any) -> None:
         if size > max(LARGE, there):
             raise InputError(
                 f"'{key}' has shape {tuple(value.shape)} and would take "
-                f"{gigabytes(size)} of memory, but the file has {gigabytes(there)} "
-                "of it."
+                f"{format_bytes(size)} of memory, but the file has "
+                f"{format_bytes(there)} of it."
             )
 
 

@@ -17,7 +17,7 @@ from h2gcn.graph import CSR
 from h2gcn.rings.neighbors import NeighborIndex
 from h2gcn.rings.rings import ring_sizes
 from h2gcn.rings.rules import BLOCK_ENTRIES, ComputedOperator, RowRule
-from h2gcn.sparse import Operator, available_memory, gigabytes
+from h2gcn.sparse import Operator, available_memory, format_bytes
 
 __all__ = [
     "CAPS",
@@ -105,7 +105,7 @@ class RingForecast:
         about = "" if self.exact else "about "
         return (
             f"{about}{sum(self.entries):,} entries in the rings 1 to "
-            f"{len(self.entries)}, {about}{gigabytes(self.bytes)}"
+            f"{len(self.entries)}, {about}{format_bytes(self.bytes)}"
         )
 
 
@@ -142,7 +142,8 @@ class MemoryLimitError(InputError):
     def render(self, name: Callable[..., str] = python_name) -> str:
         """Return the message with the parameters that would fit."""
         ways = [
-            f"{' and '.join(name(*one) for one in change.items())}: {gigabytes(size)}"
+            f"{' and '.join(name(*one) for one in change.items())}: "
+            f"{format_bytes(size)}"
             for change, size in self.alternatives
         ]
         fits = f"what fits: {'; '.join(ways)}" if ways else "nothing fits"
@@ -302,12 +303,12 @@ def _check_memory(
     else:
         what = "the rings" if options.max_neighbors is None else "the capped rings"
     size = "" if forecast is None else f", with {str(forecast).rpartition(', ')[0]}"
-    free = f"{gigabytes(available)} are free"
+    free = f"{format_bytes(available)} are free"
     if options.limit is not None:
-        free = f"the limit is {gigabytes(available)}"
+        free = f"the limit is {format_bytes(available)}"
     raise MemoryLimitError(
-        f"{what} will not fit in memory: the {task} takes {gigabytes(needed)}{size}, "
-        f"but {free}",
+        f"{what} will not fit in memory: the {task} takes "
+        f"{format_bytes(needed)}{size}, but {free}",
         needed=needed,
         available=available,
         alternatives=_alternatives(n, rules, entries, options),

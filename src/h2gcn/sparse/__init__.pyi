@@ -9,11 +9,11 @@ from .masks import (
 )
 from .memory import (
     available_memory as available_memory,
-    check_room as check_room,
-    gigabytes as gigabytes,
-    keep_freed_memory as keep_freed_memory,
-    room_within as room_within,
+    check_memory as check_memory,
+    format_bytes as format_bytes,
+    limit_memory as limit_memory,
     steady_memory as steady_memory,
+    tune_allocator as tune_allocator,
 )
 from .operator import (
     LinearMap as LinearMap,

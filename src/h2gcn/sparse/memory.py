@@ -19,11 +19,11 @@ from h2gcn.exceptions import InputError
 
 __all__ = [
     "available_memory",
-    "check_room",
-    "gigabytes",
-    "keep_freed_memory",
-    "room_within",
+    "check_memory",
+    "format_bytes",
+    "limit_memory",
     "steady_memory",
+    "tune_allocator",
 ]
 
 _LIMIT: ContextVar[float] = ContextVar("_LIMIT", default=math.inf)  # bytes
@@ -70,21 +70,21 @@ def _page_cache(folder: Path) -> int:
     return 0
 
 
-def check_room(what: str, need: float) -> None:
+def check_memory(what: str, need: float) -> None:
     """Raise `InputError` if `what` needs more bytes than are available or allowed."""
     free, limit = available_memory(), _LIMIT.get()
     if need > min(free, limit):
-        bound = f"{gigabytes(free)} are free"
+        bound = f"{format_bytes(free)} are free"
         if limit < free:
-            bound = f"memory_limit={limit / 1e9:g} allows {gigabytes(limit)}"
+            bound = f"memory_limit={limit / 1e9:g} allows {format_bytes(limit)}"
         raise InputError(
-            f"{what} would take about {gigabytes(need)} of memory, and {bound}."
+            f"{what} would take about {format_bytes(need)} of memory, and {bound}."
         )
 
 
 @contextmanager
-def room_within(limit: float | None) -> Iterator[None]:
-    """Have `check_room` allow at most `limit` gigabytes; None is no limit."""
+def limit_memory(limit: float | None) -> Iterator[None]:
+    """Have `check_memory` allow at most `limit` gigabytes; None is no limit."""
     token = _LIMIT.set(math.inf if limit is None else limit * 1e9)
     try:
         yield
@@ -92,7 +92,7 @@ def room_within(limit: float | None) -> Iterator[None]:
         _LIMIT.reset(token)
 
 
-def gigabytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return bytes as text, such as "1.5 GB"; a smaller number in a smaller unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
@@ -108,7 +108,7 @@ DEFAULT_MMAP_MAX = 65_536
 _tuned: list[Callable[[int, int], int]] = []  # `mallopt`, once a program asked for it
 
 
-def keep_freed_memory() -> None:
+def tune_allocator() -> None:
     """Keep up to 256 MB of freed memory, and let torch use huge pages.
 
     For programs, before torch makes its first tensor: products with large dense
@@ -129,7 +129,7 @@ def keep_freed_memory() -> None:
 def steady_memory() -> Iterator[None]:
     """Keep more freed memory while equal steps follow each other.
 
-    Does nothing unless the program called `keep_freed_memory`.
+    Does nothing unless the program called `tune_allocator`.
     """
     for mallopt in _tuned:
         mallopt(M_MMAP_MAX, 0)

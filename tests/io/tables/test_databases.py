@@ -14,7 +14,7 @@ from h2gcn import Graph
 from h2gcn.exceptions import InputError
 from h2gcn.io import TableOptions, is_database, read_graph
 from h2gcn.io.tables import sources as room
-from h2gcn.sparse import room_within
+from h2gcn.sparse import limit_memory
 from support.commands import Run
 from support.postgres import PASSWORD, Server, find_programs, serving_postgres
 
@@ -246,7 +246,7 @@ def test_memory_is_not_exceeded(address: str) -> None:
     many = "SELECT a.id FROM people a" + "".join(
         f", people {name}" for name in "bcdefghijkl"
     )
-    with room_within(0.0005):
+    with limit_memory(0.0005):
         message = refusal(address, nodes=many)
     assert ": its first " in message
     assert "rows would take about" in message

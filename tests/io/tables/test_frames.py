@@ -15,7 +15,7 @@ import pytest
 from h2gcn import Graph, NodeClassifier
 from h2gcn.exceptions import InputError
 from h2gcn.io import TableOptions, read_graph, read_tables, write_tables
-from h2gcn.sparse import room_within
+from h2gcn.sparse import limit_memory
 from support.refusals import refused
 
 NODES: dict[str, list[Any]] = {
@@ -390,7 +390,7 @@ def test_a_stream_is_read_no_further_than_memory_goes() -> None:
 
     endless = pa.RecordBatchReader.from_batches(schema, rows())
     with (
-        room_within(0.002),
+        limit_memory(0.002),
         pytest.raises(InputError, match=r"frame: its first 18,000 rows would take abo"),
     ):
         read_graph(nodes=endless, edges=pa.table(EDGES))

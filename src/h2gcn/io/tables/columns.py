@@ -24,7 +24,7 @@ from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.io.files import existing_file
 from h2gcn.io.graph_parts import WIDEST
 from h2gcn.io.mistakes import Mistakes, excerpt, listed, not_utf8, one_line
-from h2gcn.sparse import check_room, gigabytes
+from h2gcn.sparse import check_memory, format_bytes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -216,7 +216,7 @@ class InputTable:
         self._check_rows(table.num_rows, COPIES * total)
 
     def _check_rows(self, n_rows: int, need: int) -> None:
-        check_room(f"{self.path}: its {n_rows:,} rows", need)
+        check_memory(f"{self.path}: its {n_rows:,} rows", need)
 
 
 class TableFile(InputTable):
@@ -360,7 +360,7 @@ class TableFile(InputTable):
 
         share = len(wanted) / len(self.columns)
         need = round(share * self.path.stat().st_size)
-        check_room(f"{self.path}: its {len(wanted):,} columns", need)
+        check_memory(f"{self.path}: its {len(wanted):,} columns", need)
         return pacsv.read_csv(
             self.path,
             # A row must fit into a block, and wide tables have long rows.
@@ -461,8 +461,8 @@ def _say_what_takes_long(file: Path, n_columns: int) -> None:
     size = file.stat().st_size
     if n_columns > MANY_COLUMNS or size > MANY_BYTES:
         warnings.warn(
-            f"{file}: {n_columns:,} columns, {gigabytes(size)}, are being read, which "
-            "takes a while",
+            f"{file}: {n_columns:,} columns, {format_bytes(size)}, are being read, "
+            "which takes a while",
             H2GCNWarning,
             stacklevel=4,
         )

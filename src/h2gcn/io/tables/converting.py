@@ -112,7 +112,7 @@ from h2gcn.io.tables.reading import (
     without_features,
 )
 from h2gcn.io.tables.times import Times, date_features, parse_times
-from h2gcn.sparse import available_memory, gigabytes, room_within
+from h2gcn.sparse import available_memory, format_bytes, limit_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,7 +245,7 @@ def convert_tables(
     if memory_limit is not None:
         check_real("memory_limit", memory_limit, "(0, inf)")
     limit = available_memory() / 2e9 if memory_limit is None else memory_limit
-    with room_within(limit):
+    with limit_memory(limit):
         plan = _Plan(nodes, edges, options, features)
         work = _Work(plan, target, scratch, limit, progress or (lambda *_: None))
         return work.run(begin)
@@ -440,7 +440,7 @@ class _Work:
             total = self.used + need / SHARE
             raise InputError(
                 f"memory_limit={self.limit:.3g} is too little for {n:,} nodes and "
-                f"{self.plan.n_edges:,} edges: about {gigabytes(total)} are needed."
+                f"{self.plan.n_edges:,} edges: about {format_bytes(total)} are needed."
             )
 
     def _check_space(self) -> None:
@@ -456,9 +456,10 @@ class _Work:
             free = shutil.disk_usage(where).free
             if need > free:
                 raise InputError(
-                    f"{where}: the store takes about {gigabytes(store)}, and meanwhile "
-                    f"{gigabytes(scratch)} of scratch space, and {gigabytes(free)} are "
-                    "free there; scratch=DIR puts the latter on another disk."
+                    f"{where}: the store takes about {format_bytes(store)}, and "
+                    f"meanwhile {format_bytes(scratch)} of scratch space, and "
+                    f"{format_bytes(free)} are free there; "
+                    "scratch=DIR puts the latter on another disk."
                 )
 
     def _read_state(self) -> dict[str, StageDone]:
@@ -790,8 +791,8 @@ class _Work:
             raise InputError(
                 f"column {excerpt(name)} has {count:,} "
                 f"different values: as categories of {n:,} nodes they take "
-                f"{gigabytes(need)} while they are written, and {gigabytes(free)} are "
-                "free.",
+                f"{format_bytes(need)} while they are written, and "
+                f"{format_bytes(free)} are free.",
                 where=str(self.plan.node_file.path),
             )
 
@@ -1008,8 +1009,8 @@ class _Work:
             if each * many > self.memory:
                 need = self.used + each * many / SHARE
                 raise InputError(
-                    f"what {counts.rows:,} edges carry takes about {gigabytes(need)} "
-                    "of memory",
+                    f"what {counts.rows:,} edges carry takes about "
+                    f"{format_bytes(need)} of memory",
                     where=str(file.path),
                     hint="raise memory_limit=…, or take fewer columns by "
                     "edge_features=…",

@@ -29,7 +29,7 @@ from h2gcn.io.tables.columns import (
     Origin,
     check_column_names,
 )
-from h2gcn.sparse import check_room
+from h2gcn.sparse import check_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,7 @@ def within_room(
         )
         size = sum(column.nbytes for column in cells)
         need += COPIES * size + ROW * batch.num_rows
-        check_room(f"{origin}: its first {rows:,} rows", need)
+        check_memory(f"{origin}: its first {rows:,} rows", need)
         yield batch
 
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from h2gcn.graph import CSR, Graph, grown_from, grown_matrix
 from h2gcn.rings.rings import exact_rings, ring_rows, ring_sizes
 
-__all__ = ["OPPOSITE", "Index", "NeighborIndex"]
-
 OPPOSITE = {"ring": "ring", "out": "in", "in": "out"}
 
 Index = NDArray[np.int64]
@@ -22,15 +20,13 @@ Index = NDArray[np.int64]
 class NeighborIndex:
     """The neighborhoods of one graph; the sizes of rings are computed once per node.
 
-    An extended graph takes them from its base, except for nodes so near to a new one
-    that their ring may have changed.
+    An extended graph takes them from its base, except near a new node, where rings may
+    have changed.
 
     Parameters
     ----------
     adj
         Symmetric, binary, without self-loops, [n, n].
-    directed
-        The directions of the edges, [n, n]; None if there are none.
     weights, directed_weights
         Edge weights in the pattern of `adj` and `directed`; None if all are one.
     """
@@ -104,10 +100,7 @@ class NeighborIndex:
     def sizes(
         self, direction: str, hop: int, nodes: NDArray[np.integer]
     ) -> NDArray[np.int32]:
-        """Return the size of each node's ring, [n]: of `nodes`, and of others -1.
-
-        Sizes of others that are known already are not -1.
-        """
+        """Return ring sizes, [n]: of `nodes`; of others -1 unless known."""
         sizes = self._known_sizes(direction, hop)
         if len(nodes) > self.n and (sizes >= 0).all():
             return sizes
@@ -134,7 +127,7 @@ class NeighborIndex:
     ) -> Index | None:
         """Return the nodes at most `steps` away along any direction, ascending.
 
-        It is None if there are more than `max_nodes` before the last step.
+        None if there are more than `max_nodes`.
         """
         inside = np.zeros(self.n, dtype=bool)
         inside[nodes] = True
@@ -153,7 +146,7 @@ class NeighborIndex:
         return None if count > max_nodes else np.flatnonzero(inside)
 
     def cost(self, direction: str, hop: int, nodes: Index | None) -> float:
-        """Return about what rows of a ring (default all) cost: their walks, and one."""
+        """Return about what rows of a ring (default all) cost: walks and rows."""
         matrix = self.matrix(direction)
         degrees = np.diff(matrix.indptr).astype(np.float64)
         if nodes is not None:
@@ -171,10 +164,7 @@ class NeighborIndex:
         return self._sizes[key]
 
     def _extend(self, base: NeighborIndex, touched: Index) -> None:
-        """Look up in the index of the base what did not change since.
-
-        The base is kept by whoever holds its graph.
-        """
+        """Take what did not change from the base's index, which its graph keeps."""
         if (self.directed is None) != (base.directed is None):
             return
         self._base, self._touched = ref(base), touched
@@ -192,8 +182,8 @@ class NeighborIndex:
     def _find_changed(self, direction: str, hop: int) -> NDArray[np.bool_]:
         """Return whose ring may differ from the one in the base, [n].
 
-        A ring changes only if a walk to it takes a new edge: it belongs to a node from
-        which an end of one can be reached in fewer steps.
+        A ring changes only if a walk to it takes a new edge: its node reaches an end of
+        a new edge in fewer steps.
         """
         key = direction, hop
         if key not in self._changed:

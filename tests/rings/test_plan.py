@@ -118,12 +118,12 @@ def test_rings_are_capped_by_their_entries_and_those_of_the_graph():
 
 
 def test_an_entry_is_a_value_and_a_column_in_each_copy():
-    entry, total, n_train = 1.2 * 8, sum(ENTRIES), WORK.n_train
+    entry, total = 1.2 * 8, sum(ENTRIES)
     for workload, copies in (
         (PREDICTION, 1),
         (Workload(n_train=N), 3),
         (Workload(n_val=N), 2),
-        (WORK, 1 + 2 * n_train / N + 200 / N),
+        (WORK, 1 + (2 * WORK.n_train + WORK.n_val) / N),
     ):
         assert needed(workload=workload) == round(entry * total * copies)
     transposed = needed(symmetric=False) - needed()
@@ -299,8 +299,8 @@ def test_operators_in_memory_sampled_and_on_demand_are_the_same_matrix(monkeypat
             monkeypatch.setattr(plan, "training_bytes", rings_too_large)
         for self_loops in (False, True):
             chosen = [RowRule(hop=hop, self_loops=self_loops) for hop in (1, 2)]
-            rings = plan_rings(index, chosen, RingOptions(**options))
-            rings = build_rings(index, rings)
+            made = plan_rings(index, chosen, RingOptions(**options))
+            rings = build_rings(index, made)
             assert [type(ring) for ring in rings] == [Operator, kind]
             for ring, matrix in zip(rings, build_matrices(chosen, adj), strict=True):
                 expected = torch.from_numpy(matrix.toarray()) @ b

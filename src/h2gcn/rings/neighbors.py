@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Graph, grown_from, grown_matrix
+from h2gcn.graph import CSR, Graph, grown_from
 from h2gcn.rings.rings import exact_rings, ring_rows, ring_sizes
 
 OPPOSITE = {"ring": "ring", "out": "in", "in": "out"}
@@ -58,8 +58,10 @@ class NeighborIndex:
                 directed_weights=graph.directed_weights,
             )
             growth = grown_from(graph)
-            if growth is not None:
-                index._extend(cls.from_graph(growth.base), growth.touched)
+            if growth and (graph.directed is None) == (growth.base.directed is None):
+                # Weak: an extended graph does not keep its base alive.
+                index._base = ref(cls.from_graph(growth.base))
+                index._touched = growth.touched
             _INDEXES[graph] = index
         return _INDEXES[graph]
 
@@ -162,22 +164,6 @@ class NeighborIndex:
             if hop == 1:
                 self._sizes[key][:] = np.diff(self.matrix(direction).indptr)
         return self._sizes[key]
-
-    def _extend(self, base: NeighborIndex, touched: Index) -> None:
-        """Take what did not change from the base's index, which its graph keeps."""
-        if (self.directed is None) != (base.directed is None):
-            return
-        self._base, self._touched = ref(base), touched
-        if self.directed is None:
-            return
-        new = CSR(self.directed[touched])
-        rows = touched[np.repeat(np.arange(len(touched)), np.diff(new.indptr))]
-        kept = (rows != new.indices) & (new.data != 0)
-        ends = rows[kept], new.indices[kept].astype(np.int64)
-        for direction in base._matrices.keys() & {"out", "in"}:
-            there = ends if direction == "out" else ends[::-1]
-            matrix = grown_matrix(base._matrices[direction], *there, self.n)
-            self._matrices[direction] = matrix
 
     def _find_changed(self, direction: str, hop: int) -> NDArray[np.bool_]:
         """Return whose ring may differ from the one in the base, [n].

@@ -14,9 +14,9 @@ from torch import Tensor
 from h2gcn.graph import CSR
 from h2gcn.rings.neighbors import OPPOSITE, Index, NeighborIndex
 from h2gcn.rings.rings import exact_rings, is_weighted, ring_rows, row_blocks
-from h2gcn.sparse import Operator, product, run_in_threads
+from h2gcn.sparse import Operator, product
 
-SCALED_ENTRIES = 2**20  # that a thread scales together
+SCALED_ENTRIES = 2**20  # that are scaled at a time, so that factors take no memory
 BLOCK_ENTRIES = 2**23  # of computed rows that are multiplied together
 
 
@@ -191,14 +191,9 @@ def _scale(
     """Multiply each entry, in place, by factors of its row [m] and its column [n]."""
     row_factors = row_factors.astype(np.float32)
     lengths = np.diff(matrix.indptr)
-    blocks = row_blocks(lengths, SCALED_ENTRIES)
-
-    def scale(part: slice) -> None:
-        for first, last in blocks[part]:
-            entries = slice(matrix.indptr[first], matrix.indptr[last])
-            factors = np.repeat(row_factors[first:last], lengths[first:last])
-            if column_factors is not None:
-                factors *= column_factors[matrix.indices[entries]]
-            matrix.data[entries] *= factors
-
-    run_in_threads(scale, np.full(len(blocks), SCALED_ENTRIES))
+    for first, last in row_blocks(lengths, SCALED_ENTRIES):
+        entries = slice(matrix.indptr[first], matrix.indptr[last])
+        factors = np.repeat(row_factors[first:last], lengths[first:last])
+        if column_factors is not None:
+            factors *= column_factors[matrix.indices[entries]]
+        matrix.data[entries] *= factors

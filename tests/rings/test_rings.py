@@ -1,8 +1,6 @@
 """Rings against breadth-first search, whole and row by row; their normalization."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,27 +15,23 @@ from h2gcn.rings import (
     rings,
     row_blocks,
 )
-from support.cases import each
 from support.graphs import NAMED, adjacency, one_way, random_adjacency
 from support.refusals import refused
 
 HOPS = 4
 
 
-def distances(adj: sp.csr_array) -> np.ndarray:
+def distances(adj):
     """Return all shortest distances by breadth-first search; -1 is unreachable."""
     dense = adj.toarray()
-    neighbors = [
-        [v for v in range(len(dense)) if v != u and dense[u, v]]
-        for u in range(len(dense))
-    ]
+    np.fill_diagonal(dense, 0)
     result = np.full(dense.shape, -1)
     for source in range(len(dense)):
         result[source, source] = 0
         queue = deque([source])
         while queue:
             u = queue.popleft()
-            for v in neighbors[u]:
+            for v in np.flatnonzero(dense[u]):
                 if result[source, v] < 0:
                     result[source, v] = result[source, u] + 1
                     queue.append(v)
@@ -45,36 +39,39 @@ def distances(adj: sp.csr_array) -> np.ndarray:
 
 
 @st.composite
-def adjacencies(draw: st.DrawFn) -> sp.csr_array:
+def adjacencies(draw):
     n = draw(st.integers(1, 9))
     pairs = [(u, v) for u in range(n) for v in range(u)]
     edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     return adjacency(n, edges)
 
 
-def share_rows_among_threads(patch: pytest.MonkeyPatch, threads: int) -> None:
+def share_rows_among_threads(patch, threads):
     patch.setattr("h2gcn.sparse.threads.MIN_COST", 0)
     patch.setattr("h2gcn.sparse.threads.count_threads", lambda: threads)
 
 
-# --------------------------------------------------------------------------- all rows
-
-
-def test_rings_are_shortest_distances() -> None:
+def test_rings_are_shortest_distances():
     random = [random_adjacency(seed) for seed in range(200)]
     directed = [one_way(random_adjacency(seed), seed) for seed in range(20)]
-    for adj in (*NAMED.values(), *random, *directed):
+    path = NAMED["path"]
+    indices = path.indices.astype(np.int64), path.indptr.astype(np.int64)
+    wide = sp.csr_array((path.data, *indices), shape=path.shape)
+    for adj in (*NAMED.values(), *random, *directed, wide):
         distance, found = distances(adj), exact_rings(adj, hops=HOPS)
         assert len(found) == HOPS
         for hop, ring in enumerate(found, start=1):
             assert np.array_equal(ring.toarray(), distance == hop), f"ring {hop}"
+            assert isinstance(ring, sp.csr_array)
+            assert ring.dtype == np.float32
+            assert (ring.indices.dtype, ring.indptr.dtype) == (np.int32, np.int32)
+            for row in np.split(ring.indices, ring.indptr[1:-1]):
+                assert (np.diff(row) > 0).all()
 
 
-def test_rings_by_hand() -> None:
+def test_rings_by_hand():
     for hop, ring in enumerate(exact_rings(NAMED["path"], hops=4), start=1):
-        pairs = {(v, v + hop) for v in range(5 - hop)}
-        pairs |= {(v, u) for u, v in pairs}
-        assert set(zip(*map(list, ring.nonzero()), strict=True)) == pairs
+        assert np.array_equal(ring.toarray(), np.eye(5, k=hop) + np.eye(5, k=-hop))
     first, second = exact_rings(NAMED["K4"])
     assert (first.nnz, second.nnz, second.shape) == (12, 0, (4, 4))
     leaves = np.ones((5, 5)) - np.eye(5)
@@ -82,33 +79,7 @@ def test_rings_by_hand() -> None:
     assert np.array_equal(exact_rings(NAMED["star"])[1].toarray(), leaves)
 
 
-@settings(max_examples=60, deadline=None)
-@given(adjacencies())
-def test_rings_partition_the_connected_pairs(adj: sp.csr_array) -> None:
-    dense = [ring.toarray() for ring in exact_rings(adj, hops=max(adj.shape[0], 2))]
-    for ring in dense:
-        assert not np.diag(ring).any()
-        assert np.array_equal(ring, ring.T)
-        assert set(np.unique(ring)) <= {0, 1}
-    # Disjoint: no pair is counted twice; complete: none that has a path is missing.
-    assert np.array_equal(np.sum(dense, axis=0), distances(adj) > 0)
-
-
-def test_rings_are_stored_as_sorted_float32_ones_with_int32_indices() -> None:
-    path = NAMED["path"]
-    indices = path.indices.astype(np.int64), path.indptr.astype(np.int64)
-    wide = sp.csr_array((path.data, *indices), shape=path.shape)
-    for adj in (*NAMED.values(), wide):
-        for ring in exact_rings(adj, hops=3):
-            assert isinstance(ring, sp.csr_array)
-            assert ring.dtype == np.float32
-            assert (ring.indices.dtype, ring.indptr.dtype) == (np.int32, np.int32)
-            assert (ring.data == 1).all()
-            for row in np.split(ring.indices, ring.indptr[1:-1]):
-                assert (np.diff(row) > 0).all()
-
-
-def test_loops_zeros_weights_and_repeated_edges_of_the_input_do_not_count() -> None:
+def test_loops_zeros_weights_and_repeated_edges_of_the_input_do_not_count():
     dirty = NAMED["path"].toarray() * 7
     np.fill_diagonal(dirty, 1)
     stored = sp.csr_array(dirty)
@@ -123,22 +94,14 @@ def test_loops_zeros_weights_and_repeated_edges_of_the_input_do_not_count() -> N
     np.testing.assert_array_equal(ring.toarray(), [[0, 1], [1, 0]])
 
 
-def test_the_input_is_left_as_it_was():
-    adj = NAMED["triangle with tail"].copy()
-    for ring in (*exact_rings(adj, hops=2), ring_rows(adj, 1)[0]):
-        ring.data[:] = 5
-    assert np.array_equal(adj.toarray(), NAMED["triangle with tail"].toarray())
-
-
-def test_arguments_out_of_range_are_refused() -> None:
+def test_arguments_out_of_range_are_refused():
     path = NAMED["path"]
     for hops in (0, -1, 1.5, "2", True, None, 1001):
         with refused(param="hops", value=hops):
-            exact_rings(path, hops=hops)  # type: ignore[arg-type]
+            exact_rings(path, hops=hops)
     with refused(param="adj"):
         exact_rings(sp.csr_array(np.ones((2, 3))))
-    of_a_hop: tuple[Callable[..., Any], ...] = (ring_rows, ring_sizes)
-    for function in of_a_hop:
+    for function in (ring_rows, ring_sizes):
         for hop in (0, -1, 1.5):
             with refused(param="hop", value=hop):
                 function(path, hop)
@@ -147,10 +110,10 @@ def test_arguments_out_of_range_are_refused() -> None:
                 function(path, 2, np.array(nodes))
     for k in (0, -1, 2.5, True):
         with refused(param="max_neighbors", value=k):
-            ring_rows(path, max_neighbors=k)  # type: ignore[arg-type]
+            ring_rows(path, max_neighbors=k)
 
 
-def test_ring_2_is_neither_of_two_published_mistakes() -> None:
+def test_ring_2_is_neither_of_two_published_mistakes():
     """I[A² − A − I > 0] over the integers, and I[A² > 0] with the diagonal left in."""
     triangle = adjacency(3, [(0, 1), (1, 2), (0, 2)])
     for adj, left in ((triangle, np.eye(3)), (NAMED["K4"], np.ones((4, 4)))):
@@ -164,14 +127,9 @@ def test_ring_2_is_neither_of_two_published_mistakes() -> None:
     assert np.array_equal(walks - exact_rings(path)[1].toarray(), np.eye(4))
 
 
-# -------------------------------------------------------------------------- some rows
-
-
 @settings(max_examples=100, deadline=None)
 @given(adjacencies(), st.integers(1, 4), st.integers(1, 3), st.booleans(), st.data())
-def test_rows_of_any_nodes(
-    adj: sp.csr_array, hop: int, threads: int, self_loops: bool, data: st.DataObject
-) -> None:
+def test_rows_of_any_nodes(adj, hop, threads, self_loops, data):
     nodes = np.array(
         data.draw(st.lists(st.integers(0, adj.shape[0] - 1), max_size=12)), dtype=int
     )
@@ -188,7 +146,7 @@ def test_rows_of_any_nodes(
         assert rows.indices.tolist() == np.nonzero(expected + loops)[1].tolist()
 
 
-def test_a_graph_that_cannot_be_written_to() -> None:
+def test_a_graph_that_cannot_be_written_to():
     adj = random_adjacency(2)
     expected = [ring_rows(adj, hop)[0] for hop in (2, 3)]
     adj.indices.flags.writeable = adj.indptr.flags.writeable = False
@@ -196,7 +154,7 @@ def test_a_graph_that_cannot_be_written_to() -> None:
         assert (ring_rows(adj, hop)[0] != ring).nnz == 0
 
 
-def test_bitmaps_of_many_words() -> None:
+def test_bitmaps_of_many_words():
     """Nodes far apart: several words of the bitmap, and of the words above it."""
     n, hubs = 10_000, [0, 5000, 9_999]
     adj = adjacency(n, [(hubs[v % 3], v) for v in range(1, n - 1) if v != 5000])
@@ -212,19 +170,18 @@ def test_bitmaps_of_many_words() -> None:
     assert rows.indices.reshape(-1, 7).tolist() == [ends] * 9_001
 
 
-@each("hop", [1, 2, 3])
-def test_blocks_of_rows_are_the_ring(hop: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rings, "ITER_ENTRIES", 4)
-    adj = adjacency(8, [(v, v + 1) for v in range(7)])
-    parts = list(iter_ring(adj, hop))
-    assert len(parts) > 1
-    whole = np.concatenate([block.toarray() for _, block in parts])
-    assert np.array_equal(whole, exact_rings(adj, hops=hop)[-1].toarray())
-    assert [r.start for r, _ in parts[1:]] == [r.stop for r, _ in parts[:-1]]
+def test_blocks_of_rows_are_the_ring(monkeypatch):
+    monkeypatch.setattr(rings, "ITER_ENTRIES", 3)
+    for hop, ring in enumerate(exact_rings(NAMED["path"], hops=3), start=1):
+        parts = list(iter_ring(NAMED["path"], hop))
+        assert len(parts) > 1
+        whole = np.concatenate([block.toarray() for _, block in parts])
+        assert np.array_equal(whole, ring.toarray())
+        assert [r.start for r, _ in parts[1:]] == [r.stop for r, _ in parts[:-1]]
 
 
 @given(st.lists(st.integers(0, 20), max_size=30), st.integers(1, 50))
-def test_row_blocks_cover_the_rows_in_order(sizes: list[int], entries: int) -> None:
+def test_row_blocks_cover_the_rows_in_order(sizes, entries):
     blocks = row_blocks(np.array(sizes, dtype=np.int64), entries)
     covered = [row for first, last in blocks for row in range(first, last)]
     assert covered == list(range(len(sizes)))

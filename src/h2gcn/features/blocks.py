@@ -43,11 +43,6 @@ class Block:
     reduce: str = "mean"
 
     @property
-    def after_first_step(self) -> Block:
-        """The rest of the walk."""
-        return replace(self, steps=self.steps[1:])
-
-    @property
     def numeric(self) -> bool:
         """Whether it reduces the numeric columns alone."""
         return self.reduce in EXTREMES
@@ -67,7 +62,6 @@ class Block:
 def _all_blocks() -> Iterator[Block]:
     yield Block("ego", "ego")
     yield Block("degrees", "degrees", ("ring2",))
-    yield Block("pagerank", "pagerank", ("ring1",) * MAX_STEPS)
     yield Block("edges", "edges", ("ring1",))
     for place in (*RINGS, *DIRECTIONS):
         steps = tuple(place.split("_"))
@@ -98,8 +92,8 @@ def parse_blocks(blocks: str) -> tuple[str, ...]:
         `ring1.max`, `.min`, `.sum`, `.std` another reduction; max, min and std take at
         most 300 numeric columns. `power2` is Â²x, `loops2` the same with self-loops.
         `labels.PLACE` are shares of the training labels, `adjacency.PLACE` one column
-        per node; `degrees`, `pagerank` and `edges` (edge features) stand alone. Groups:
-        rings, directions, labels, adjacency, numeric.
+        per node; `degrees` and `edges` (edge features) stand alone. Groups: rings,
+        directions, labels, adjacency, numeric.
 
     Examples
     --------
@@ -119,7 +113,7 @@ def parse_blocks(blocks: str) -> tuple[str, ...]:
 
 def _unknown_block(name: str) -> InputError:
     places = (*RINGS, *DIRECTIONS)
-    known = ("ego", "degrees", "pagerank", "edges", *places, *GROUPS)
+    known = ("ego", "degrees", "edges", *places, *GROUPS)
     return InputError(
         f"there is no feature block {short_repr(name)}."
         f"{nearest(name, [*known, *BLOCKS])} Blocks: {', '.join(known)}; "
@@ -135,9 +129,8 @@ def farthest_ring(blocks: Iterable[str]) -> int:
     >>> farthest_ring(["ego"]), farthest_ring(["ring1", "labels.ring2", "degrees"])
     (0, 2)
     """
-    walks = [BLOCKS[name] for name in blocks]
-    sizes = ("degrees", "pagerank", "edges")  # they list no members
-    return max((walk.hop for walk in walks if walk.kind not in sizes), default=0)
+    listed = set(blocks) - {"degrees", "edges"}  # these list no members
+    return max((BLOCKS[name].hop for name in listed), default=0)
 
 
 @dataclass(frozen=True)
@@ -165,7 +158,15 @@ class TableSchema:
     @property
     def widths(self) -> tuple[int, ...]:
         """Number of columns of each block."""
-        return tuple(map(self._width, self.parsed))
+        widths = {
+            "degrees": 4 if self.directed else 2,
+            "edges": len(self.edge_columns),
+            "labels": len(self.classes) + 1,
+            "adjacency": self.n_nodes,
+        }
+        return tuple(
+            widths.get(block.kind, len(self._features(block))) for block in self.parsed
+        )
 
     @property
     def width(self) -> int:
@@ -182,7 +183,7 @@ class TableSchema:
         return replace(self, blocks=tuple(n for n in self.blocks if n in names))
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `from_json` reads, without features and classes."""
+        """Return what `from_json` reads: all but features and classes."""
         content = asdict(self)
         del content["features"], content["classes"]
         return content
@@ -206,32 +207,8 @@ class TableSchema:
             raise InputError(damaged)
         return schema
 
-    def _width(self, block: Block) -> int:
-        widths = {
-            "degrees": len(self._sized),
-            "pagerank": 1,
-            "edges": len(self.edge_columns),
-            "labels": len(self.classes) + 1,
-            "adjacency": self.n_nodes,
-        }
-        return widths.get(block.kind, len(self._features(block)))
-
-    @property
-    def _sized(self) -> tuple[str, ...]:
-        """The places whose sizes block `degrees` has."""
-        return ("ring1", "ring2", "out", "in") if self.directed else ("ring1", "ring2")
-
-    def _features(self, block: Block) -> tuple[str, ...]:
-        return self.numeric if block.numeric else self.features
-
     def column_names(self, node_ids: Sequence[Any] = ()) -> list[str]:
-        """Return the name of each column.
-
-        Parameters
-        ----------
-        node_ids
-            Of the graph, for tables with its adjacency.
-        """
+        """Return the name of each column; blocks of adjacency have those of nodes."""
         names: list[str] = []
         for block in self.parsed:
             if block.kind == "adjacency":
@@ -247,16 +224,18 @@ class TableSchema:
             return self.features
         if block.kind == "edges":
             return self.edge_columns
-        if block.kind == "pagerank":
-            return ["PageRank (log)"]
         if block.kind == "degrees":
-            return [f"number of nodes {_where(place)} (log)" for place in self._sized]
+            places = ["ring1", "ring2"] + self.directed * ["out", "in"]
+            return [f"number of nodes {_where(place)} (log)" for place in places]
         if block.kind == "labels":
             end = f"among training nodes {_where(*block.steps)}"
             shares = [f"share of {label} {end}" for label in self.classes]
             return [*shares, end.replace("among", "number of") + " (log)"]
         value, over = REDUCTIONS[block.reduce], _over(block)
         return [f"{value} of {name} {over}" for name in self._features(block)]
+
+    def _features(self, block: Block) -> tuple[str, ...]:
+        return self.numeric if block.numeric else self.features
 
 
 REDUCTIONS = {
@@ -268,7 +247,7 @@ REDUCTIONS = {
     "power": "smoothed value",
     "loops": "value smoothed with own",
 }
-KINDS = {"ego": "own features", "edges": "edge features", "pagerank": "PageRank"}
+KINDS = {"ego": "own features", "edges": "edge features"}
 
 
 def describe_block(name: str) -> str:
@@ -328,9 +307,6 @@ def _from_or_to(block: Block) -> str:
 
 
 def walk_extent(schema: TableSchema) -> tuple[int, int]:
-    """Return the number of steps of the longest walk, and the farthest ring of a step.
-
-    Both are 0 if no block looks beyond the node itself.
-    """
+    """Return the steps of the longest walk and the farthest ring of a step, or 0, 0."""
     steps = max(len(block.steps) for block in schema.parsed)
     return steps, max(block.hop for block in schema.parsed)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,6 @@ from h2gcn.features.blocks import (
 )
 from h2gcn.features.edges import edge_feature_names, edge_features
 from h2gcn.features.reduce import reduce_rows
-from h2gcn.features.structure import log_degrees, log_pagerank
 from h2gcn.features.table import FeatureTable, LabelCounter, RowSource
 from h2gcn.graph import CSR, Features, Graph, row_slices
 from h2gcn.rings import NeighborIndex, RowRule
@@ -57,10 +56,9 @@ class FeatureBuilder:
     ----------
     graph
         Its labels are not read: known ones are passed to `table`. The builder holds a
-        copy, so that it can be kept as long as the graph is in use and no longer.
+        copy, so that a cache of builders does not keep the graph alive.
     max_neighbors, seed
-        Of rings beyond the first, at most so many members are sampled per node; each
-        stands for as many as there are. Default all.
+        How to sample rings beyond the first, see `ring_rows`; default not.
     """
 
     def __init__(
@@ -75,16 +73,10 @@ class FeatureBuilder:
     # -------------------------------------------------------------------------- schema
 
     def schema(self, blocks: str, *, labels: bool = True) -> TableSchema:
-        """Return those of some blocks that this graph can fill.
+        """Return the blocks of a description (`parse_blocks`) that this graph can fill.
 
-        `adjacency.ring1` gives way to the two directions if they are among them.
-
-        Parameters
-        ----------
-        blocks
-            See `parse_blocks`.
-        labels
-            Whether any labels are known.
+        `adjacency.ring1` gives way to the two directions if they are among them; blocks
+        of labels need known `labels`.
         """
         graph = self.graph
         filled = [BLOCKS[name] for name in parse_blocks(blocks)]
@@ -171,17 +163,16 @@ class FeatureBuilder:
         Parameters
         ----------
         x
-            Features in the schema's order, scaled, [n, F]; of other nodes than those
-            that are needed no row is taken.
+            Features in the schema's order, scaled, [n, F]; only needed rows are taken.
         labels
             The class of each node whose label may be seen, else -1, [n]; default none.
         nodes
             Whose rows, [m]; default all.
         key
-            What tells these features from others of the graph: blocks of all nodes are
-            kept for the next table with an equal key. None keeps no block of features.
+            Identifies these features: blocks of all nodes are cached for the next table
+            with an equal key. None caches no block of features.
         recount
-            Whether the model counts labels anew, see `FeatureTable.with_labels`.
+            Whether the model counts other labels, see `FeatureTable.with_labels`.
         """
         self.check(schema)
         n = self.graph.n_nodes
@@ -214,9 +205,7 @@ class FeatureBuilder:
             return edge_features(self.graph, schema.edge_columns, nodes)
         if block.kind == "degrees":
             everyone = np.arange(self.graph.n_nodes) if nodes is None else nodes
-            return log_degrees(self.index, schema.directed, everyone)
-        if block.kind == "pagerank":
-            return _take(self._pagerank, nodes)
+            return self._log_degrees(schema.directed, everyone)
         if block.kind == "adjacency":
             return self._step(block, nodes)
         numeric = schema.numeric if block.numeric else None
@@ -229,9 +218,11 @@ class FeatureBuilder:
             self._blocks[name] = values
         return values
 
-    @cached_property
-    def _pagerank(self) -> NDArray[np.float32]:
-        return log_pagerank(self.index.matrix("out"))
+    def _log_degrees(self, directed: bool, nodes: Index) -> NDArray[np.float32]:
+        """Return log(1 + size) of rings 1 and 2, if directed also of out and in."""
+        places = [("ring", 1), ("ring", 2)] + directed * [("out", 1), ("in", 1)]
+        sizes = [self.index.sizes(*place, nodes)[nodes] for place in places]
+        return np.log1p(np.stack(sizes, axis=1, dtype=np.float64)).astype(np.float32)
 
     def values(
         self,
@@ -250,9 +241,12 @@ class FeatureBuilder:
             return rows if columns is None else rows[:, columns]
         matrix, members = self._step(block, nodes), None
         if nodes is not None:  # leave out the columns that are empty
-            members = _distinct(matrix.indices, matrix.shape[1])
+            inside = np.zeros(matrix.shape[1], dtype=bool)
+            inside[matrix.indices] = True
+            members = np.flatnonzero(inside)
             matrix = CSR(matrix[:, members])
-        inner = self.values(block.after_first_step, x, members, columns)
+        rest = replace(block, steps=block.steps[1:])
+        inner = self.values(rest, x, members, columns)
         return reduce_rows(matrix, inner, block.reduce)
 
     def label_shares(
@@ -356,15 +350,6 @@ class FeatureBuilder:
 def _take(values: T, nodes: Index | None) -> T:
     """Return the rows of some nodes; of all, the values as they are."""
     return values if nodes is None else values[nodes]  # type: ignore[index]
-
-
-def _distinct(nodes: NDArray[np.integer[Any]], n: int) -> Index:
-    """Return some of n nodes, each once and ascending; sorting is for few."""
-    if len(nodes) < n // 32:
-        return np.unique(nodes).astype(np.int64, copy=False)
-    inside = np.zeros(n, dtype=bool)
-    inside[nodes] = True
-    return np.flatnonzero(inside)
 
 
 def _nodes_checksum(graph: Graph) -> str:

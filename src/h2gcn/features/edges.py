@@ -21,18 +21,10 @@ def edge_feature_names(graph: Graph) -> tuple[str, ...]:
 def edge_features(
     graph: Graph, names: Sequence[str], nodes: Index | None = None
 ) -> NDArray[np.float32]:
-    """Return the named aggregates of the nodes' edges, [m, len(names)].
+    """Return the named aggregates of the nodes' edges, [m, len(names)]; default all.
 
-    A category that no edge of this graph has is zero.
-
-    Parameters
-    ----------
-    graph
-        The graph.
-    names
-        Of `edge_feature_names`, of this graph or that of training.
-    nodes
-        Any nodes; default all.
+    The names are `edge_feature_names` of this graph or the training graph. A category
+    that no edge of this graph has is zero.
     """
     if graph.edge_columns is None:
         raise InputError(

@@ -58,15 +58,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
-        """Learn which labels are known.
-
-        Parameters
-        ----------
-        X
-            The training nodes.
-        y
-            Their labels, [m]; default none are known.
-        """
+        """Learn the labels `y` of the training nodes `X`, [m]; without y none."""
         if not isinstance(self.graph, Graph):
             raise InputError("must be a Graph", param="graph", value=self.graph)
         nodes = self._node_numbers(X, reset=True)

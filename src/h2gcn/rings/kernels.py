@@ -13,8 +13,6 @@ from numba.extending import intrinsic
 
 from h2gcn.sparse import jit
 
-__all__ = ["count_rings", "fill_rings"]
-
 ONE, LOW, SIX = np.uint64(1), np.uint64(63), np.uint64(6)
 TWELVE, EIGHTEEN = np.uint64(12), np.uint64(18)
 THIRTY_TWO = np.uint64(32)

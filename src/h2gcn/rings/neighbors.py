@@ -9,10 +9,8 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from h2gcn.graph import CSR, Graph, grown_from, grown_matrix
+from h2gcn.graph import CSR, Graph, grown_from
 from h2gcn.rings.rings import exact_rings, ring_rows, ring_sizes
-
-__all__ = ["OPPOSITE", "Index", "NeighborIndex"]
 
 OPPOSITE = {"ring": "ring", "out": "in", "in": "out"}
 
@@ -22,15 +20,13 @@ Index = NDArray[np.int64]
 class NeighborIndex:
     """The neighborhoods of one graph; the sizes of rings are computed once per node.
 
-    An extended graph takes them from its base, except for nodes so near to a new one
-    that their ring may have changed.
+    An extended graph takes them from its base, except near a new node, where rings may
+    have changed.
 
     Parameters
     ----------
     adj
         Symmetric, binary, without self-loops, [n, n].
-    directed
-        The directions of the edges, [n, n]; None if there are none.
     weights, directed_weights
         Edge weights in the pattern of `adj` and `directed`; None if all are one.
     """
@@ -62,8 +58,10 @@ class NeighborIndex:
                 directed_weights=graph.directed_weights,
             )
             growth = grown_from(graph)
-            if growth is not None:
-                index._extend(cls.from_graph(growth.base), growth.touched)
+            if growth and (graph.directed is None) == (growth.base.directed is None):
+                # Weak: an extended graph does not keep its base alive.
+                index._base = ref(cls.from_graph(growth.base))
+                index._touched = growth.touched
             _INDEXES[graph] = index
         return _INDEXES[graph]
 
@@ -104,10 +102,7 @@ class NeighborIndex:
     def sizes(
         self, direction: str, hop: int, nodes: NDArray[np.integer]
     ) -> NDArray[np.int32]:
-        """Return the size of each node's ring, [n]: of `nodes`, and of others -1.
-
-        Sizes of others that are known already are not -1.
-        """
+        """Return ring sizes, [n]: of `nodes`; of others -1 unless known."""
         sizes = self._known_sizes(direction, hop)
         if len(nodes) > self.n and (sizes >= 0).all():
             return sizes
@@ -134,7 +129,7 @@ class NeighborIndex:
     ) -> Index | None:
         """Return the nodes at most `steps` away along any direction, ascending.
 
-        It is None if there are more than `max_nodes` before the last step.
+        None if there are more than `max_nodes`.
         """
         inside = np.zeros(self.n, dtype=bool)
         inside[nodes] = True
@@ -153,7 +148,7 @@ class NeighborIndex:
         return None if count > max_nodes else np.flatnonzero(inside)
 
     def cost(self, direction: str, hop: int, nodes: Index | None) -> float:
-        """Return about what rows of a ring (default all) cost: their walks, and one."""
+        """Return about what rows of a ring (default all) cost: walks and rows."""
         matrix = self.matrix(direction)
         degrees = np.diff(matrix.indptr).astype(np.float64)
         if nodes is not None:
@@ -170,30 +165,11 @@ class NeighborIndex:
                 self._sizes[key][:] = np.diff(self.matrix(direction).indptr)
         return self._sizes[key]
 
-    def _extend(self, base: NeighborIndex, touched: Index) -> None:
-        """Look up in the index of the base what did not change since.
-
-        The base is kept by whoever holds its graph.
-        """
-        if (self.directed is None) != (base.directed is None):
-            return
-        self._base, self._touched = ref(base), touched
-        if self.directed is None:
-            return
-        new = CSR(self.directed[touched])
-        rows = touched[np.repeat(np.arange(len(touched)), np.diff(new.indptr))]
-        kept = (rows != new.indices) & (new.data != 0)
-        ends = rows[kept], new.indices[kept].astype(np.int64)
-        for direction in base._matrices.keys() & {"out", "in"}:
-            there = ends if direction == "out" else ends[::-1]
-            matrix = grown_matrix(base._matrices[direction], *there, self.n)
-            self._matrices[direction] = matrix
-
     def _find_changed(self, direction: str, hop: int) -> NDArray[np.bool_]:
         """Return whose ring may differ from the one in the base, [n].
 
-        A ring changes only if a walk to it takes a new edge: it belongs to a node from
-        which an end of one can be reached in fewer steps.
+        A ring changes only if a walk to it takes a new edge: its node reaches an end of
+        a new edge in fewer steps.
         """
         key = direction, hop
         if key not in self._changed:

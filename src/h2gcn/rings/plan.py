@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,31 +19,16 @@ from h2gcn.rings.rings import ring_sizes
 from h2gcn.rings.rules import BLOCK_ENTRIES, ComputedOperator, RowRule
 from h2gcn.sparse import Operator, available_memory, format_bytes
 
-__all__ = [
-    "CAPS",
-    "LARGE_BYTES",
-    "MAX_NEIGHBORS",
-    "MemoryLimitError",
-    "RingForecast",
-    "RingOptions",
-    "RingPlan",
-    "Workload",
-    "auto_max_neighbors",
-    "build_rings",
-    "check_memory",
-    "forecast_rings",
-    "plan_rings",
-    "training_bytes",
-    "usual_bytes",
-]
-
 SLACK = 1.2  # what the allocator takes, measured on trainings
-ENTRY_BYTES = 8  # a value and a column
+ENTRY_BYTES, WIDE_ENTRY_BYTES = (
+    8,
+    12,
+)  # a value and a column, from 2^31 entries in int64
 BLOCK_BYTES = 28  # per entry of a block of rows that is multiplied and dropped
 BATCH_BYTES = 36  # per entry that a batch takes, stacks and renumbers
 TRAIN_FRACTION, VAL_FRACTION = 0.6, 0.2  # of the nodes, if data bring no split
 SAMPLE_ROWS = 1024
-LARGE_BYTES = 1e9  # the user hears of exact rings that take more
+LARGE_BYTES = 1e9  # exact rings that take more cause a warning
 
 # Accuracy does not suffer from 64 sampled neighbors on the benchmarks. Rings are capped
 # from a number of entries on if a cap leaves at most half of them: from 50 million if
@@ -59,27 +44,14 @@ CAPS, BATCH_SIZES = (MAX_NEIGHBORS, 16), (1024, 256, 64)  # that a refusal tries
 
 @dataclass(frozen=True)
 class Workload:
-    """What is done with the matrices; by default nothing.
+    """What is done with the matrices; by default nothing."""
 
-    Parameters
-    ----------
-    features
-        Bytes of the features as they are multiplied.
-    step
-        Bytes that a step holds beside the matrices, given how many nodes it sees, how
-        many of them are trained on, and how many entries of matrices it sees.
-    n_train, n_val
-        How many nodes are trained and validated on; none in a prediction.
-    receptive_field
-        How many products with matrices follow one another; None if each logit
-        depends on the whole graph.
-    """
-
-    features: int = 0
+    features: int = 0  # bytes, as they are multiplied
+    # Bytes of a step beside the matrices, given its nodes, targets, and entries.
     step: Callable[[int, int, int], int] = lambda *_: 0
-    n_train: int = 0
+    n_train: int = 0  # none in a prediction
     n_val: int = 0
-    receptive_field: int | None = 1
+    receptive_field: int | None = 1  # products in a row; None: the whole graph
 
 
 @dataclass(frozen=True)
@@ -156,9 +128,9 @@ class MemoryLimitError(InputError):
 def forecast_rings(adj: CSR, *, hops: int = 2, rows: int = SAMPLE_ROWS) -> RingForecast:
     """Forecast the sizes of the rings 1 to `hops` without building them.
 
-    So many rows are counted one by one: all of them in a small graph, else a sample
-    that is even over the rows' upper bounds (the number of walks). The sample's
-    fraction of its bound is then applied to all rows.
+    Up to `rows` rows are counted: all in a small graph, else a sample that is even over
+    the rows' upper bounds, the numbers of walks. The sample's fraction of its bound
+    applies to all rows.
     """
     check_integer("hops", hops, 1)
     check_integer("rows", rows, 1)
@@ -181,7 +153,7 @@ def forecast_rings(adj: CSR, *, hops: int = 2, rows: int = SAMPLE_ROWS) -> RingF
 def auto_max_neighbors(forecast: RingForecast, n: int) -> int | None:
     """Return how many neighbors to sample if rings are much larger than their graph.
 
-    The rule looks at numbers of entries alone, so that it is the same on every machine.
+    The rule depends on numbers of entries alone: it is the same on every machine.
     """
     near, *beyond = forecast.entries
     far = sum(beyond)
@@ -194,7 +166,7 @@ def auto_max_neighbors(forecast: RingForecast, n: int) -> int | None:
 def usual_bytes(
     n: int, entries: Sequence[int], max_neighbors: int | None = None
 ) -> int:
-    """Return the memory of training on rings 1, 2, … with so many entries."""
+    """Return the memory of training on rings 1, 2, … of a graph without a split."""
     n_train, n_val = round(TRAIN_FRACTION * n), round(VAL_FRACTION * n)
     work = Workload(n_train=n_train, n_val=n_val)
     rules = [RowRule(hop=hop) for hop in range(1, len(entries) + 1)]
@@ -226,27 +198,27 @@ def training_bytes(
         Whether rows beyond the first ring are computed when they are needed.
     """
     work, k, batch_size = options.workload, options.max_neighbors, options.batch_size
-    near = far = 0
-    for rule, size in zip(rules, entries, strict=True):
+    total = computed = stored = 0  # entries, entries, bytes
+    for rule, whole in zip(rules, entries, strict=True):
         symmetric &= rule.symmetric
-        if rule.hop == 1:
-            near += size + n * rule.self_loops
+        size = whole if k is None or rule.hop == 1 else min(whole, k * n)
+        size += n * rule.self_loops
+        total += size
+        if on_demand and rule.hop > 1:
+            computed += size
         else:
-            far += (size if k is None else min(size, k * n)) + n * rule.self_loops
+            stored += size * (ENTRY_BYTES if size < 2**31 else WIDE_ENTRY_BYTES)
     symmetric &= k is None or work.receptive_field == 1
-    total, stored = near + far, near if on_demand else near + far
     if batch_size is None or work.receptive_field is None:
         copies = (2 * work.n_train + work.n_val) / max(n, 1) + (1 if symmetric else 2)
-        matrices = ENTRY_BYTES * stored * copies
-        if on_demand:
-            matrices += BLOCK_BYTES * min(far, BLOCK_ENTRIES)
+        matrices = stored * copies + BLOCK_BYTES * min(computed, BLOCK_ENTRIES)
         step = work.step(n, work.n_train, total)
     else:
         rows = nodes = targets = min(batch_size, n)
         for _ in range(work.receptive_field):
             rows, nodes = nodes, min(n, round(nodes * (1 + total / max(n, 1))))
         in_batch = rows * total // max(n, 1)
-        matrices = ENTRY_BYTES * stored + BATCH_BYTES * in_batch
+        matrices = stored + BATCH_BYTES * in_batch
         step = work.step(nodes, targets, in_batch)
         step += work.features * nodes // max(n, 1)
     # Features are scaled beside themselves, before the first step.
@@ -256,119 +228,116 @@ def training_bytes(
 # ------------------------------------------------------------------------------- plans
 
 
+class _Demand(NamedTuple):
+    """The arguments of `training_bytes`."""
+
+    n: int
+    rules: Sequence[RowRule]
+    entries: Sequence[int]
+    options: RingOptions
+
+    @property
+    def has_rings(self) -> bool:
+        return any(rule.hop > 1 for rule in self.rules)
+
+    @property
+    def available(self) -> float:
+        limit = self.options.limit
+        return available_memory() if limit is None else limit
+
+    def least_bytes(self) -> tuple[int, bool]:
+        """Return what the matrices take, and whether that is with rows on demand.
+
+        Rows are computed only where they would not fit, and never for all nodes in
+        each epoch of a training.
+        """
+        needed, options = training_bytes(*self), self.options
+        full_batch = options.workload.n_train > 0 and options.batch_size is None
+        exact_rings = self.has_rings and options.max_neighbors is None
+        if needed <= self.available or full_batch or not exact_rings:
+            return needed, False
+        computed = training_bytes(*self, on_demand=True)
+        return min(needed, computed), computed < needed
+
+    def changed(self, change: Mapping[str, Any]) -> _Demand:
+        if "model" in change:  # one without rings beyond the first
+            near = [rule.hop == 1 for rule in self.rules]
+            rules, entries = compress(self.rules, near), compress(self.entries, near)
+            return self._replace(rules=tuple(rules), entries=tuple(entries))
+        names = {"ring_cap": "max_neighbors", "batch_size": "batch_size"}
+        options = {names[name]: value for name, value in change.items()}
+        return self._replace(options=replace(self.options, **options))
+
+
 def plan_rings(
     index: NeighborIndex, rules: Iterable[RowRule], options: RingOptions
 ) -> RingPlan:
     """Choose where the matrices of some rules are, or raise a `MemoryLimitError`."""
-    n, rules = index.n, tuple(rules)
+    rules = tuple(rules)
     hops = max((rule.hop for rule in rules), default=1)
     forecast = forecast_rings(index.adj, hops=hops) if hops > 1 else None
-    sizes = () if forecast is None else forecast.entries
     entries = [
-        sizes[rule.hop - 1] if rule.hop > 1 else int(index.matrix(rule.direction).nnz)
+        int(index.matrix(rule.direction).nnz)
+        if forecast is None or rule.hop == 1
+        else forecast.entries[rule.hop - 1]
         for rule in rules
     ]
+    demand = _Demand(index.n, rules, entries, options)
     if forecast is not None:
-        stored = training_bytes(n, rules, entries, options)
-        forecast = replace(forecast, bytes=stored)
-    on_demand = _check_memory(n, rules, entries, options, forecast)
-    return RingPlan(rules, options, on_demand, forecast)
+        forecast = replace(forecast, bytes=training_bytes(*demand))
+    return RingPlan(rules, options, _check(demand, forecast), forecast)
 
 
 def check_memory(
     n: int, entries: Sequence[int], options: RingOptions, *, symmetric: bool = True
 ) -> None:
-    """Raise a `MemoryLimitError` if matrices of so many entries do not fit."""
+    """Raise a `MemoryLimitError` if matrices of this many entries do not fit."""
     rule = RowRule(norm="sym" if symmetric else "row")
-    _check_memory(n, [rule] * len(entries), entries, options, None)
+    _check(_Demand(n, [rule] * len(entries), entries, options), None)
 
 
-def _check_memory(
-    n: int,
-    rules: Sequence[RowRule],
-    entries: Sequence[int],
-    options: RingOptions,
-    forecast: RingForecast | None,
-) -> bool:
+def _check(demand: _Demand, forecast: RingForecast | None) -> bool:
     """Return whether rows are computed on demand, or raise a `MemoryLimitError`."""
-    needed, on_demand = _least_bytes(n, rules, entries, options)
-    available = _available(options)
+    needed, on_demand = demand.least_bytes()
+    available, options = demand.available, demand.options
     if needed <= available:
         return on_demand
     task = "training" if options.workload.n_train else "prediction"
+    what, size = f"the {task}", ""
+    if forecast is not None:
+        what = "the rings" if options.max_neighbors is None else "the capped rings"
+        size = f", with {str(forecast).rpartition(', ')[0]}"
     if options.batch_size is not None:
         what = f"a batch of {options.batch_size:,} nodes"
-    elif forecast is None:
-        what = f"the {task}"
-    else:
-        what = "the rings" if options.max_neighbors is None else "the capped rings"
-    size = "" if forecast is None else f", with {str(forecast).rpartition(', ')[0]}"
-    free = f"{format_bytes(available)} are free"
-    if options.limit is not None:
-        free = f"the limit is {format_bytes(available)}"
+    free = "{} are free" if options.limit is None else "the limit is {}"
     raise MemoryLimitError(
         f"{what} will not fit in memory: the {task} takes "
-        f"{format_bytes(needed)}{size}, but {free}",
+        f"{format_bytes(needed)}{size}, but {free.format(format_bytes(available))}",
         needed=needed,
         available=available,
-        alternatives=_alternatives(n, rules, entries, options),
+        alternatives=_alternatives(demand),
     )
 
 
-def _least_bytes(
-    n: int, rules: Sequence[RowRule], entries: Sequence[int], options: RingOptions
-) -> tuple[int, bool]:
-    """Return what the matrices take, and whether that is with rows on demand.
-
-    Rows are computed only where they would not fit, and never for all nodes in each
-    epoch of a training.
-    """
-    needed = training_bytes(n, rules, entries, options)
-    exact_rings = _has_rings(rules) and options.max_neighbors is None
-    full_batch = options.workload.n_train > 0 and options.batch_size is None
-    if needed <= _available(options) or full_batch or not exact_rings:
-        return needed, False
-    computed = training_bytes(n, rules, entries, options, on_demand=True)
-    return min(needed, computed), computed < needed
-
-
-def _alternatives(
-    n: int, rules: Sequence[RowRule], entries: Sequence[int], options: RingOptions
-) -> list[tuple[Mapping[str, Any], int]]:
+def _alternatives(demand: _Demand) -> list[tuple[Mapping[str, Any], int]]:
     """Return a cap and a batch size that fit, else both together; and a model."""
-    cap, batch_size, work = options.max_neighbors, options.batch_size, options.workload
-    sampled = _has_rings(rules) and work.n_train > 0
-    caps = [{"ring_cap": k} for k in CAPS if sampled and k < (cap or n)]
-    batches = [{"batch_size": b} for b in BATCH_SIZES if b < (batch_size or n)]
-    if work.receptive_field is None:
-        batches = []
+    n, options, work = demand.n, demand.options, demand.options.workload
+    sampled = demand.has_rings and work.n_train > 0
+    batched = work.receptive_field is not None
+    most, largest = options.max_neighbors or n, options.batch_size or n
+    caps = [{"ring_cap": k} for k in CAPS if sampled and k < most]
+    batches = [{"batch_size": b} for b in BATCH_SIZES if batched and b < largest]
+    changes: list[Mapping[str, Any]] = [*caps, *batches]
+    changes += [cap | batch for cap, batch in product(caps, batches)]
+    changes += [{"model": "h2gcn-s1"}] * sampled
     found: list[tuple[Mapping[str, Any], int]] = []
-    for change in [*caps, *batches, *(a | b for a, b in product(caps, batches))]:
-        if any(known.keys() <= change.keys() for known, _ in found):
-            continue  # a smaller change is enough
-        trial = replace(
-            options,
-            max_neighbors=change.get("ring_cap", cap),
-            batch_size=change.get("batch_size", batch_size),
-        )
-        needed, _ = _least_bytes(n, rules, entries, trial)
-        if needed <= _available(options):
+    for change in changes:
+        if any(smaller.keys() <= change.keys() for smaller, _ in found):
+            continue
+        needed, _ = demand.changed(change).least_bytes()
+        if needed <= demand.available:
             found.append((change, needed))
-    near = [rule.hop == 1 for rule in rules]
-    needed = training_bytes(
-        n, [*compress(rules, near)], [*compress(entries, near)], options
-    )
-    if sampled and needed <= _available(options):
-        found.append(({"model": "h2gcn-s1"}, needed))
     return found
-
-
-def _available(options: RingOptions) -> float:
-    return available_memory() if options.limit is None else options.limit
-
-
-def _has_rings(rules: Sequence[RowRule]) -> bool:
-    return any(rule.hop > 1 for rule in rules)
 
 
 def build_rings(
@@ -389,20 +358,20 @@ def build_rings(
 
 
 def _warn_of_size(plan: RingPlan) -> None:
-    """Say that exact rings are large, or are not kept."""
+    """Warn that exact rings are large, or are not kept."""
     forecast = plan.forecast
     if forecast is None or plan.options.max_neighbors is not None:
         return
     if plan.on_demand:
         text = (
             f"the rings would not fit in memory ({forecast}); their rows are computed "
-            "when they are needed"
         )
+        text += "when they are needed"
     elif forecast.bytes >= LARGE_BYTES:
         text = (
             f"the rings are large: {forecast}; ring_cap={MAX_NEIGHBORS} takes a sample "
-            "of each node's"
         )
+        text += "of each node's"
     else:
         return
     warnings.warn(text, H2GCNWarning, stacklevel=3)

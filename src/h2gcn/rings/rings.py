@@ -15,15 +15,6 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import CSR
 from h2gcn.sparse import run_in_threads
 
-__all__ = [
-    "exact_rings",
-    "is_weighted",
-    "iter_ring",
-    "ring_rows",
-    "ring_sizes",
-    "row_blocks",
-]
-
 MAX_HOPS = 1000
 SINGLE_PASS_ENTRIES = 2**30  # a larger bound on the size of a ring: count it first
 ITER_ENTRIES = 2**24  # per block of `iter_ring`
@@ -32,9 +23,9 @@ ITER_ENTRIES = 2**24  # per block of `iter_ring`
 def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
     """Return the rings 1 to `hops` of a graph.
 
-    Ring i is the binary matrix of the pairs at shortest distance exactly i: no
-    diagonal, symmetric, disjoint from the other rings. If the matrix is not symmetric,
-    distances are along the edges, and rings need not be symmetric.
+    Ring i is the binary matrix of the pairs at shortest distance exactly i, [n, n]:
+    float32 ones with sorted indices, no diagonal. Distances are along the edges, so
+    rings are symmetric if the matrix is.
 
     Parameters
     ----------
@@ -42,11 +33,6 @@ def exact_rings(adj: CSR, *, hops: int = 2) -> list[CSR]:
         Adjacency matrix, [n, n]. Self-loops and weights do not count.
     hops
         The largest distance, at least 1 and at most 1000.
-
-    Returns
-    -------
-    list of csr_array
-        `hops` matrices, [n, n], float32 ones, sorted int32 indices.
 
     Examples
     --------

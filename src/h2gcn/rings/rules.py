@@ -14,11 +14,9 @@ from torch import Tensor
 from h2gcn.graph import CSR
 from h2gcn.rings.neighbors import OPPOSITE, Index, NeighborIndex
 from h2gcn.rings.rings import exact_rings, is_weighted, ring_rows, row_blocks
-from h2gcn.sparse import Operator, product, run_in_threads
+from h2gcn.sparse import Operator, product
 
-__all__ = ["ComputedOperator", "RowRule", "build_matrices"]
-
-SCALED_ENTRIES = 2**20  # that a thread scales together
+SCALED_ENTRIES = 2**20  # that are scaled at a time, so that factors take no memory
 BLOCK_ENTRIES = 2**23  # of computed rows that are multiplied together
 
 
@@ -26,29 +24,18 @@ BLOCK_ENTRIES = 2**23  # of computed rows that are multiplied together
 class RowRule:
     """A propagation matrix: how each row is made of a graph, without the other rows.
 
-    Parameters
-    ----------
-    direction
-        "ring" for distances, "out" and "in" for those along the edges and against them.
-    hop
-        The distance.
-    norm
-        "sym" for D^-1/2 A D^-1/2, with the sizes of both nodes' rings; "row" for
-        D^-1 A; "none" for A.
-    self_loops
-        Whether the identity is added to A first (Kipf's Â, the paper's NS variants).
-    sign
-        What everything is multiplied by.
-    weighted
-        Whether edge weights, if any, are the entries of A in the first ring.
+    The norm is "sym" for D^-1/2 A D^-1/2, with the sizes of both nodes' rings; "row"
+    for D^-1 A; or "none" for A.
     """
 
-    direction: str = "ring"
-    hop: int = 1
+    direction: str = (
+        "ring"  # "out" and "in": distances along the edges and against them
+    )
+    hop: int = 1  # the distance
     norm: str = "sym"
-    self_loops: bool = False
-    sign: float = 1.0
-    weighted: bool = True
+    self_loops: bool = False  # add I to A first: Kipf's Â, the paper's NS variants
+    sign: float = 1.0  # a factor of all entries
+    weighted: bool = True  # take edge weights, if any, as the entries of the first ring
 
     @property
     def symmetric(self) -> bool:
@@ -71,12 +58,10 @@ class RowRule:
 
         Parameters
         ----------
-        index
-            Of the graph.
         nodes
-            Of which nodes, [m], in any order, also repeatedly; default all.
+            [m], in any order, also repeatedly; default all.
         max_neighbors, seed
-            How rings beyond the first are sampled, see `ring_rows`; default not.
+            How to sample rings beyond the first, see `ring_rows`; default not.
         """
         first = self.hop == 1
         weights = index.weights(self.direction) if first and self.weighted else None
@@ -120,8 +105,6 @@ def build_matrices(rules: Sequence[RowRule], adj: CSR) -> tuple[CSR, ...]:
 
     Parameters
     ----------
-    rules
-        What they are.
     adj
         Adjacency matrix, [n, n]: ones, or edge weights. For rings it is symmetric; for
         directions, row i has the nodes that i points to. Self-loops do not count.
@@ -136,23 +119,13 @@ def build_matrices(rules: Sequence[RowRule], adj: CSR) -> tuple[CSR, ...]:
 
 @dataclass(frozen=True, eq=False)
 class ComputedOperator:
-    """An operator of a graph whose rows are computed each time they are needed.
-
-    Parameters
-    ----------
-    index
-        Of the graph.
-    rule, max_neighbors, seed
-        What a row is, see `RowRule.rows`.
-    nodes
-        Which of the graph's rows it has, [m]; default all.
-    """
+    """An operator whose rows are computed each time, by `RowRule.rows`."""
 
     index: NeighborIndex
     rule: RowRule
     max_neighbors: int | None = None
     seed: int = 0
-    nodes: Index | None = None
+    nodes: Index | None = None  # the graph's rows that it has, [m]; None for all
 
     device: ClassVar[torch.device] = torch.device("cpu")
 
@@ -218,14 +191,9 @@ def _scale(
     """Multiply each entry, in place, by factors of its row [m] and its column [n]."""
     row_factors = row_factors.astype(np.float32)
     lengths = np.diff(matrix.indptr)
-    blocks = row_blocks(lengths, SCALED_ENTRIES)
-
-    def scale(part: slice) -> None:
-        for first, last in blocks[part]:
-            entries = slice(matrix.indptr[first], matrix.indptr[last])
-            factors = np.repeat(row_factors[first:last], lengths[first:last])
-            if column_factors is not None:
-                factors *= column_factors[matrix.indices[entries]]
-            matrix.data[entries] *= factors
-
-    run_in_threads(scale, np.full(len(blocks), SCALED_ENTRIES))
+    for first, last in row_blocks(lengths, SCALED_ENTRIES):
+        entries = slice(matrix.indptr[first], matrix.indptr[last])
+        factors = np.repeat(row_factors[first:last], lengths[first:last])
+        if column_factors is not None:
+            factors *= column_factors[matrix.indices[entries]]
+        matrix.data[entries] *= factors

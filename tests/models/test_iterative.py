@@ -92,7 +92,7 @@ def test_equals_the_plain_loop(base):
                 columns = columns_by_loops(GRAPH, labels, hops)[:, -sum(widths) :]
                 parts = torch.from_numpy(columns).split(widths, dim=1)
                 rows = FeatureTable(dict(zip(x.blocks, parts, strict=True)))
-                logits = module.base(rows, NO_GRAPH).numpy()
+                logits = module.base(rows, NO_GRAPH).log_softmax(dim=1).numpy()
                 guessed = logits.argmax(axis=1)
                 before, labels = labels, np.where(known >= 0, known, guessed)
                 turns += 1
@@ -170,10 +170,11 @@ def test_labels_that_swap_for_ever_end_with_the_rounds():
 
 def test_logits_that_are_equal_up_to_rounding_are_equal():
     x = table_of(GRAPH, SPLIT)
-    logits = torch.tensor([[3.0, 3.000001, 1.0]]).repeat(150, 1)
-    found = with_base(GRAPH, x, lambda *_: logits, rounds=1)(x, NO_GRAPH)
-    assert float(found[0, 0]) == float(found[0, 1]) > float(found[0, 2])
-    assert (found.argmax(dim=1) == 0).all()
+    for first in (3.0, 0.0, 1e-7, -2.0):  # whatever the best logit is
+        logits = torch.tensor([[first, first + 1e-6, first - 2]]).repeat(150, 1)
+        found = with_base(GRAPH, x, lambda *_, z=logits: z, rounds=1)(x, NO_GRAPH)
+        assert float(found[0, 0]) == float(found[0, 1]) > float(found[0, 2])
+        assert (found.argmax(dim=1) == 0).all()
 
 
 def test_a_small_block_counts_as_much_as_a_large_one():

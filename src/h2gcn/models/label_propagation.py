@@ -39,7 +39,9 @@ Alpha = Annotated[float, between("(0, 1)"), "Weight α of the neighbors"]
 def level_ties(scores: Tensor) -> Tensor:
     """Return scores, [m, C], with those equal that differ by rounding from the best.
 
-    The first of several best classes is predicted, on any processor the same.
+    The first of several best classes is predicted, on any processor the same. Rounding
+    is relative to the best score: logits near zero go through a log-softmax first, in
+    which tied classes are at most log ½.
     """
     best = scores.amax(dim=1, keepdim=True)
     return torch.where(scores >= best - ROUNDING * best.abs(), best, scores)

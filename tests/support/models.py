@@ -84,7 +84,7 @@ def model_input(name, graph, known=None, **options):
         dense = isinstance(graph.x, np.ndarray)
         return torch.from_numpy(graph.x) if dense else Operator(graph.x)
     maker = FeatureBuilder(graph)
-    schema = maker.schema(settings(name, options).get("table", spec.table))
+    schema = maker.schema(spec.table(settings(name, options)))
     seen, classes = (part.numpy() for part in known.max(dim=1))
     labels = np.where(seen > 0, classes, -1)
     return maker.table(schema, graph.x, labels, recount=spec.labels)

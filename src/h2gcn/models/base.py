@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.sparse import Operator, WeightedOperator, dropout
+from h2gcn.training import NodeModule, Trainer
 
 __all__ = [
     "ACTIVATIONS",
+    "LabelModule",
     "drop",
     "glorot",
     "uniform",
@@ -29,6 +31,16 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": partial(functional.elu, inplace=True),
     "none": _identity,
 }
+
+
+class LabelModule(NodeModule):
+    """A module whose `x` are the known labels, and that has no weights to train."""
+
+    inputs = "labels"
+    epochs = False
+
+    def fit(self, trainer: Trainer) -> None:
+        """Do nothing."""
 
 
 def glorot(in_channels: int, *out_channels: int) -> nn.Parameter:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.features import Input
+from h2gcn.models.base import LabelModule
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -19,7 +20,6 @@ from h2gcn.models.decompose import (
 )
 from h2gcn.models.options import Steps, between
 from h2gcn.sparse import LinearMap, Propagation
-from h2gcn.training import NodeModule, Trainer
 
 __all__ = [
     "FLOOR",
@@ -57,7 +57,7 @@ def log_shares(scores: Tensor) -> Tensor:
     return level_ties(shares.clamp(min=FLOOR).log())
 
 
-class LabelPropagation(NodeModule):
+class LabelPropagation(LabelModule):
     """Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
 
         F⁽⁰⁾ = Y
@@ -95,9 +95,6 @@ class LabelPropagation(NodeModule):
     ) -> None:
         super().__init__(in_channels, out_channels)
         self.alpha, self.steps, self.power = alpha, steps, power
-
-    def fit(self, trainer: Trainer) -> None:
-        """Do nothing: there are no weights."""
 
     def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return the log-probabilities of the target nodes, [m, C]."""

@@ -48,6 +48,7 @@ class TableModule(NodeModule):
     """
 
     receptive_field: int | None = 0
+    inputs = "table"
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
         super().__init__(sum(in_channels), out_channels)

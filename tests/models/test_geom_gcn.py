@@ -16,9 +16,8 @@ from h2gcn.models.geom_gcn import (
 )
 from h2gcn.sparse import dropout
 from models.oracles import relu
-from models.test_all_models import assert_close
 from support.graphs import NAMED, adjacency, make_graph, random_adjacency
-from support.models import logits, make, weights_of
+from support.models import assert_close, logits, make, weights_of
 from support.refusals import refused
 
 UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT, LOWER_RIGHT = range(4)

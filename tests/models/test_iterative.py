@@ -13,7 +13,6 @@ from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.sparse import NO_GRAPH
 from h2gcn.training import TrainConfig, train
 from support.graphs import adjacency
-from support.refusals import refused
 
 NOTHING = np.zeros(0, dtype=np.int64)
 GRAPH = generate_graph(
@@ -193,9 +192,3 @@ def test_a_small_block_counts_as_much_as_a_large_one():
         found = module(x, NO_GRAPH).argmax(dim=1).numpy()[80:]
         scores.append((found == y[80:]).mean())
     assert scores[1] > scores[0] + 0.03
-
-
-def test_a_table_of_other_blocks_than_features_and_labels_is_refused():
-    for table in ("ego", "labels.ring1+degrees"):
-        with refused(param="table", value=table):
-            build_model("ica", (2, 4), 3, {"table": table})

@@ -12,14 +12,6 @@ from torch.nn import functional
 from h2gcn.sparse import Operator, WeightedOperator, dropout
 from h2gcn.training import NodeModule, Trainer
 
-__all__ = [
-    "ACTIVATIONS",
-    "LabelModule",
-    "drop",
-    "glorot",
-    "uniform",
-]
-
 
 def _identity(r: Tensor) -> Tensor:
     return r

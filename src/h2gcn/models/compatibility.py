@@ -17,14 +17,6 @@ from h2gcn.models.options import between
 from h2gcn.sparse import LinearMap
 from h2gcn.training import Trainer
 
-__all__ = [
-    "ClassPrior",
-    "CompatibilityModule",
-    "from_edges",
-    "from_neighbors",
-    "project",
-]
-
 SINKHORN_TOLERANCE = 1e-12  # summed change of all entries
 SINKHORN_STEPS = 3000
 SMOOTHING = 0.01  # weight of the evenly spread edges that `from_edges` adds

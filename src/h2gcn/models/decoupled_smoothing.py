@@ -21,8 +21,6 @@ from h2gcn.models.label_propagation import decompose_shares, log_shares
 from h2gcn.models.options import Steps, between, one_of
 from h2gcn.sparse import Propagation
 
-__all__ = ["DecoupledSmoothing"]
-
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Map = Callable[[Numbers], Numbers]

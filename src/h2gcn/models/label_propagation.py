@@ -21,15 +21,6 @@ from h2gcn.models.decompose import (
 from h2gcn.models.options import Steps, between
 from h2gcn.sparse import LinearMap, Propagation
 
-__all__ = [
-    "FLOOR",
-    "LabelPropagation",
-    "decompose_labels",
-    "decompose_shares",
-    "level_ties",
-    "log_shares",
-]
-
 FLOOR = 1e-12  # the smallest probability, so that its logarithm is finite
 ROUNDING = 1e-5  # relative difference of float32 sums in another order
 

@@ -15,22 +15,6 @@ from typing import Annotated, Any, get_type_hints
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.features import parse_blocks
 
-__all__ = [
-    "Activation",
-    "Check",
-    "Dropout",
-    "Flag",
-    "InputDropout",
-    "Option",
-    "Steps",
-    "Table",
-    "Width",
-    "at_least",
-    "between",
-    "one_of",
-    "options_of",
-]
-
 MAX_WIDTH = 65_536  # of a hidden layer; more is a typing error
 MAX_STEPS = 10_000  # of what is repeated; more is a typing error
 

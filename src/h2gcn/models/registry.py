@@ -32,8 +32,6 @@ from h2gcn.models.table_net import TableNet
 from h2gcn.rings import RowRule
 from h2gcn.training import NodeModule
 
-__all__ = ["ALIASES", "MODELS", "build_model", "find_model", "is_distributable"]
-
 
 def _h2gcn(
     summary: str, designs: str, hops: tuple[int, ...] = (1, 2), **changes: Any

@@ -15,8 +15,6 @@ from h2gcn.models.options import Option, options_of
 from h2gcn.rings import RowRule, build_matrices, exact_rings, is_weighted
 from h2gcn.training import NodeModule
 
-__all__ = ["MatrixMaker", "ModelSpec"]
-
 
 @dataclass(frozen=True)
 class MatrixMaker(ABC):

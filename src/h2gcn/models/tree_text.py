@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["rebuild_trees"]
-
 LEAVES: dict[str, type[int | float]] = {"leaf_value": float, "leaf_count": int}
 SPLITS: dict[str, type[int | float]] = {
     "split_feature": int,

@@ -186,9 +186,6 @@ def test_tied_classes_and_those_of_uninformed_nodes_are_equal():
     found = logits(build(alike), x, operators)
     assert float(found[2, 0]) == float(found[2, 1]) > float(found[2, 2])
     x, operators = one_hot(6, {0: 1}), operators_of(SIX)
-    found = logits(build(MIXED), x, operators)
-    assert len(set(found[5].tolist())) == 1
-    assert (found[:5].std(dim=1) > 1e-3).all()
     # A uniform H passes nothing on.
     found = logits(build(np.full((3, 3), 1 / 3)), x, operators)
     assert (found[1:] == found[1:].amax(dim=1, keepdim=True)).all()
@@ -208,10 +205,3 @@ def test_where_edges_say_nothing_the_frequent_class_is_predicted():
                 module.compatibility.fill_(1 / 3)
             found = logits(module, x, operators)[200:].argmax(dim=1)
             assert low <= float((found == 1).float().mean()) <= high
-
-
-def test_neighbors_that_differ_are_predicted():
-    y, known = np.arange(40) % 2, [0, 1, 10, 11, 20, 21, 31, 32]
-    x, module = one_hot(40, {v: y[v] for v in known}, 2), BeliefPropagation(2, 2)
-    result = train_module(module, x, operators_of(cycle(40)), y, known)
-    assert result.val_score == 1

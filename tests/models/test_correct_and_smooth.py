@@ -12,17 +12,7 @@ from h2gcn.models import MODELS
 from h2gcn.models.correct_and_smooth import CorrectAndSmooth, LinearTable
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
 from h2gcn.training import NodeModule, TrainConfig, train
-from support.graphs import NAMED, adjacency, random_adjacency
-
-SIX = adjacency(6, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 4)])
-"""A square with a chord, a tail, and a node of its own."""
-
-
-def one_hot(n, labels, c=3):
-    x = torch.zeros(n, c)
-    for node, label in labels.items():
-        x[node, label] = 1
-    return x
+from support.graphs import NAMED, SIX, adjacency, one_hot, random_adjacency
 
 
 def matrices(adj):

@@ -6,11 +6,10 @@ import torch
 
 from h2gcn.models import build_model
 from models.oracles import ORACLES, mlp, part, softmax
-from models.test_all_models import dense
 from support.dropout import mask_of
 from support.fits import rehearse, train_module
 from support.graphs import GRAPHS, SIX, adjacency, make_graph
-from support.models import logits, make, propagation, settings, weights_of
+from support.models import dense, logits, make, propagation, settings, weights_of
 
 GRAPH = make_graph(SIX)
 Y = np.array([0, 1, 2, 2, 0, 1])

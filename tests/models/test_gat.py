@@ -7,9 +7,15 @@ import torch
 
 from h2gcn.sparse import Operator
 from models.oracles import ORACLES
-from models.test_all_models import assert_close, dense
 from support.graphs import GRAPHS, adjacency, make_graph
-from support.models import logits, make, settings, weights_of
+from support.models import (
+    assert_close,
+    dense,
+    logits,
+    make,
+    settings,
+    weights_of,
+)
 
 
 def test_a_score_of_any_size_has_a_finite_softmax():
@@ -39,7 +45,3 @@ def test_inputs_attention_and_sums_are_dropped_in_both_layers():
             kept = found != 0
             assert_close(found[kept], 2**6 * np.asarray(plain[kept]))
             assert kept.float().mean().item() == pytest.approx(2**-6, abs=0.005)
-
-
-def test_no_node_gives_no_logits():
-    assert logits(*make("gat", GRAPHS["random"]), []).shape == (0, 3)

@@ -5,9 +5,15 @@ import torch
 
 from h2gcn.sparse import dropout
 from models.oracles import ORACLES
-from models.test_all_models import assert_close, dense
 from support.graphs import GRAPHS
-from support.models import logits, make, settings, weights_of
+from support.models import (
+    assert_close,
+    dense,
+    logits,
+    make,
+    settings,
+    weights_of,
+)
 
 
 def test_the_joined_layers_are_dropped_for_the_targets_rows_alone():

@@ -1,8 +1,9 @@
 """Geom-GCN: the layout by Isomap, the nine divisions, and the two layers on them."""
 
+from itertools import product
+
 import networkx as nx
 import numpy as np
-import pytest
 import scipy.sparse as sp
 import torch
 
@@ -15,10 +16,9 @@ from h2gcn.models.geom_gcn import (
     quadrants,
 )
 from h2gcn.sparse import dropout
-from models.oracles import relu
-from models.test_all_models import assert_close
+from models.oracles import ACTIVATIONS
 from support.graphs import NAMED, adjacency, make_graph, random_adjacency
-from support.models import logits, make, weights_of
+from support.models import assert_close, logits, make, weights_of
 from support.refusals import refused
 
 UPPER_LEFT, UPPER_RIGHT, LOWER_LEFT, LOWER_RIGHT = range(4)
@@ -240,7 +240,7 @@ def test_the_matrices_take_the_memory_of_the_distances():
     assert 0.7 * needed < peak < 1.1 * needed
 
 
-def formula(w, x, matrices, act, masks=(1.0, 1.0)):
+def formula(w, x, matrices, act, masks):
     """Return the logits: one map per division, then one sum per node."""
     first, second = (np.split(w[key], DIVISIONS, axis=1) for key in ("first", "second"))
     parts = [m @ (x * masks[0]) @ v for m, v in zip(matrices, first, strict=True)]
@@ -249,29 +249,22 @@ def formula(w, x, matrices, act, masks=(1.0, 1.0)):
     return np.mean(parts, axis=0)
 
 
-def test_logits_are_those_of_the_formula():
+def test_logits_are_those_of_the_formula_with_one_dropout_per_layer():
     for title, adj in GRAPHS.items():
-        for name, act in (("relu", relu), ("none", lambda h: h)):
-            graph = make_graph(adj)
-            module, x, operators = make("geom-gcn", graph, activation=name, dropout=0)
-            matrices = [op.scipy.toarray().astype(float) for op in operators]
-            expected = formula(weights_of(module), graph.x, matrices, act)
-            nodes = [adj.shape[0] - 1, 0, 0]
-            for training in (False, True):
-                module.train(training)
-                assert_close(logits(module, x, operators), expected, title)
-                found = logits(module, x, operators, nodes)
-                assert_close(found, expected[nodes], title)
-
-
-@pytest.mark.parametrize("nodes", [None, [5, 2]])
-def test_one_dropout_acts_on_the_input_of_each_layer(nodes):
-    graph = make_graph(SIX)
-    module, x, operators = make("geom-gcn", graph, dropout=0.5)
-    torch.manual_seed(4)
-    masks = [dropout(torch.ones(6, width), 0.5).numpy() for width in (5, 8 * DIVISIONS)]
-    matrices = [op.scipy.toarray().astype(float) for op in operators]
-    expected = formula(weights_of(module), graph.x, matrices, relu, masks)
-    torch.manual_seed(4)
-    found = logits(module.train(), x, operators, nodes)
-    assert_close(found, expected if nodes is None else expected[nodes])
+        n = adj.shape[0]
+        for act, share in (("relu", 0.0), ("none", 0.0), ("relu", 0.5)):
+            options = {"activation": act, "dropout": share}
+            module, x, operators = make("geom-gcn", make_graph(adj), **options)
+            arguments = (
+                weights_of(module),
+                x.numpy(),
+                [op.scipy.toarray().astype(float) for op in operators],
+            )
+            for training, nodes in product((False, True), (range(n), [n - 1, 0, 0])):
+                torch.manual_seed(4)
+                widths = (5, 8 * DIVISIONS) if training else ()
+                masks = [dropout(torch.ones(n, w), share).numpy() for w in widths]
+                expected = formula(*arguments, ACTIVATIONS[act], masks or (1.0, 1.0))
+                torch.manual_seed(4)
+                found = logits(module.train(training), x, operators, list(nodes))
+                assert_close(found, expected[list(nodes)], title, options)

@@ -1,5 +1,7 @@
 """H2GCN: its variants, what the paper says of them, and dropout of some nodes."""
 
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sp
 import torch
@@ -8,16 +10,18 @@ from h2gcn.models import H2GCN, MODELS
 from h2gcn.rings import RowRule, build_matrices
 from h2gcn.sparse import Operator
 from models.oracles import ORACLES, h2gcn
-from models.test_all_models import assert_close, dense, some_nodes
 from support.cases import each
 from support.dropout import mask_of
 from support.graphs import GRAPHS, make_graph, random_adjacency
 from support.models import (
+    assert_close,
     batch_logits,
+    dense,
     logits,
     make,
     propagation,
     settings,
+    some_nodes,
     weights_of,
 )
 
@@ -67,55 +71,30 @@ def test_three_rounds_over_three_rings():
         assert_close(logits(module, x, operators, nodes), expected[nodes])
 
 
-def test_rings_are_used_in_the_order_of_hops():
-    adj = GRAPHS["random"].adj
-    one, two = build_matrices([RowRule(hop=1), RowRule(hop=2)], adj)
-    second, first = build_matrices([RowRule(hop=2), RowRule(hop=1)], adj)
-    assert (one != first).nnz == (two != second).nnz == 0
-    assert (one != two).nnz > 0
-
-
-def test_dropout_of_some_nodes_is_by_their_numbers():
-    graph, nodes = GRAPHS["random"], [11, 0, 6]
-    for name in WIDTHS:
-        for share in (0.5, 0.3):
-            module, x, operators = make(name, graph, dropout=share)
-            torch.manual_seed(9)
-            width = module.classifier.shape[0]
-            mask = mask_of(torch.tensor(nodes), width, share).numpy()
-            assert len(np.unique(mask)) == 2  # else nothing would be tested
-            torch.manual_seed(9)
-            found = logits(module.train(), x, operators, nodes)
-            expected = ORACLES[name](
-                weights_of(module),
-                dense(graph),
-                settings(name, {}),
-                lambda h, p, by_node, mask=mask: h[nodes] * mask,  # noqa: ARG005
-            )
-            assert_close(found, expected, name)
-
-
-def test_gradients_with_dropout_are_complex_differences():
+def test_dropout_of_some_nodes_is_by_their_numbers_and_so_are_gradients():
     graph, nodes, step = GRAPHS["random"], [11, 0, 6], 1e-30
     rng = np.random.default_rng(0)
-    for name in WIDTHS:
-        module, x, operators = make(name, graph, dropout=0.5)
-        weights, given = weights_of(module), settings(name, {})
-        width = module.classifier.shape[0]
+    for name, share in product(WIDTHS, (0.5, 0.3)):
+        module, x, operators = make(name, graph, dropout=share)
+        weights, width = weights_of(module), module.classifier.shape[0]
         torch.manual_seed(9)
-        mask = mask_of(torch.tensor(nodes), width, 0.5).numpy()
+        mask = mask_of(torch.tensor(nodes), width, share).numpy()
+        assert len(np.unique(mask)) == 2  # else nothing would be tested
+
+        def drop(h, p, by_node, mask=mask):  # noqa: ARG001
+            return h[nodes] * mask
+
+        arguments = dense(graph), settings(name, {}), drop
         torch.manual_seed(9)
-        logits(module.train(), x, operators, nodes).sum().backward()
+        found = logits(module.train(), x, operators, nodes)
+        assert_close(found, ORACLES[name](weights, *arguments), name)
+        found.sum().backward()
         for key, weight in module.named_parameters():
             direction = rng.choice([-1.0, 1.0], size=tuple(weight.shape))
-            there = ORACLES[name](
-                weights | {key: weights[key] + 1j * step * direction},
-                dense(graph),
-                given,
-                lambda h, p, by_node, mask=mask: h[nodes] * mask,  # noqa: ARG005
-            )
+            moved = weights | {key: weights[key] + 1j * step * direction}
+            there = ORACLES[name](moved, *arguments).imag / step
             ours = weight.grad.double().numpy()
-            error = abs((ours * direction).sum() - (there.imag / step).sum())
+            error = abs((ours * direction).sum() - there.sum())
             assert error <= 1e-4 * np.abs(ours).sum(), (name, key)
 
 

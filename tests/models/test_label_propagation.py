@@ -1,18 +1,23 @@
-"""Label propagation: its closed form, hubs, ties, and nodes without labels nearby."""
+"""Label propagation: its closed form, hubs and ties; what all models of labels do."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from h2gcn.models import MODELS, build_model
 from h2gcn.models.label_propagation import LabelPropagation
 from h2gcn.sparse import Operator
 from models.oracles import log_shares, sym
-from support.graphs import GRAPHS, NAMED, SIX, adjacency, make_graph, one_hot
+from support.fits import train_module
+from support.graphs import GRAPHS, NAMED, SIX, adjacency, cycle, make_graph, one_hot
 from support.models import known_labels, logits, propagation
 
+RING = cycle(40)
+LABEL_MODELS = [name for name, spec in MODELS.items() if spec.inputs == "labels"]
 
-def operators_of(adj):
-    return propagation("label-propagation", make_graph(adj))
+
+def operators_of(adj, name="label-propagation"):
+    return propagation(name, make_graph(adj))
 
 
 def test_many_steps_give_the_closed_form():
@@ -33,11 +38,26 @@ def test_a_hub_still_distinguishes_classes_that_both_exceed_one():
     assert found[0, 1] - found[0, 0] == pytest.approx(np.log(35 / 25), rel=1e-4)
 
 
-def test_nodes_in_a_component_without_labels_have_equal_scores():
-    found = logits(LabelPropagation(3, 3), one_hot(6, {1: 2}), operators_of(SIX))
-    np.testing.assert_allclose(found[5], np.log(1 / 3), rtol=1e-6)
-    assert found[:5].argmax(dim=1).tolist() == [2] * 5
-    assert found.min() == pytest.approx(np.log(1e-12))
+@pytest.mark.parametrize("name", LABEL_MODELS)
+def test_nodes_that_no_label_reaches_have_equal_scores(name):
+    uniform = {"class_prior": 0.0} if "class_prior" in MODELS[name].options else {}
+    module, operators = build_model(name, 3, 3, uniform), operators_of(SIX, name)
+    x = one_hot(6, {0: 1, 2: 0, 3: 1})
+    train_module(module, x, operators, [1, 2, 0] * 2, [0, 2, 3])
+    found = logits(module, x, operators)
+    assert len(set(found[5].tolist())) == 1
+    assert (found[[0, 2, 4]].std(dim=1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("name", LABEL_MODELS)
+def test_neighbors_that_differ_are_predicted_but_by_label_propagation(name):
+    y, known = np.arange(40) % 2, [0, 1, 10, 11, 20, 21, 31, 32]
+    x, operators = (
+        one_hot(40, {v: y[v] for v in known}, 2),
+        operators_of(cycle(40), name),
+    )
+    result = train_module(build_model(name, 2, 2, {}), x, operators, y, known)
+    assert (result.val_score == 1) == (name != "label-propagation")
 
 
 def test_two_hops_pass_labels_over_neighbors_that_differ():

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from models.test_all_models import assert_close
 from support.graphs import GRAPHS, make_graph, random_adjacency
-from support.models import logits, make
+from support.models import assert_close, logits, make
 
 PLAIN = {name: graph for name, graph in GRAPHS.items() if "weighted" not in name}
 LARGER = make_graph(random_adjacency(3, 20, 0.2))

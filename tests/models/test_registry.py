@@ -6,6 +6,7 @@ import math
 import pytest
 import torch
 
+from h2gcn.features import FeatureBuilder
 from h2gcn.models import ALIASES, MODELS, build_model, find_model
 from support.graphs import GRAPHS
 from support.refusals import refused
@@ -67,6 +68,13 @@ def test_dir_gnn_and_tables_follow_directions_where_there_are_any():
             assert spec.matrix_of(graph) is expected, name
 
 
+def test_without_columns_of_edges_the_default_table_has_all_but_those():
+    blocks = MODELS["ring-table"].options["table"]
+    for title in ("random", "directed"):
+        builder = FeatureBuilder(GRAPHS[title])
+        assert builder.schema(blocks) == builder.schema(blocks.replace("+edges", ""))
+
+
 # ----------------------------------------------------------------------------- options
 
 
@@ -114,6 +122,7 @@ OWN_REFUSED = {
     "cpgnn": {"rounds": (0,)},
     "gmnn": {"iterations": (0,), "label_steps": (0,), "temperature": (0,)},
     "label-propagation": {"alpha": (1.0, 0)},
+    "ica": {"table": ("ego", "labels.ring1+degrees")},
     "ring-table": {"layers": (17,), "norm": ("batch",), "join": ("max",)},
 }
 
@@ -122,12 +131,14 @@ OWN_REFUSED = {
 def test_values_that_an_option_does_not_take_are_refused_by_its_name(name):
     for option, default in MODELS[name].options.items():
         values = [*NEVER, *REFUSED.get(option, ())]
-        values += OWN_REFUSED.get(name, {}).get(option, ())
+        own = OWN_REFUSED.get(name, {}).get(option, ())
+        values += own
         values += ["false", 0, 1] if isinstance(default, bool) else []
         values += [None] if default is not None else []
         for value in values:
             fields = {"param": option, "value": value}
-            with refused(**({} if option == "table" else fields)):  # it names a block
+            names_block = option == "table" and value not in own
+            with refused(**({} if names_block else fields)):
                 build(name, {option: value})
 
 

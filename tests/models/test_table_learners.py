@@ -272,6 +272,9 @@ DAMAGED = (
     ("leaf_value", "1 1 1 1 1 inf", "finite"),
     ("leaf_value", "", "lengths"),
     ("leaf_count", "1 1 1 1 1 x", "invalid literal"),
+    ("leaf_count", "1 1 1 1 1 1", "counts"),
+    ("leaf_count", "-1 1 1 1 1 1", "counts"),
+    ("internal_count", "9 8 7 6 5", "counts"),
     ("Tree", "0\nleaf_value=1", "number of trees"),
 )
 

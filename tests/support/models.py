@@ -22,26 +22,7 @@ from h2gcn.graph import Split
 from h2gcn.models import MODELS, build_model, find_model
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import TrainConfig, receptive_field as subgraph_of, train
-
-__all__ = [
-    "DROPOUTS",
-    "batch_logits",
-    "copy_of_saved",
-    "decayed_weights",
-    "decompose",
-    "fitted",
-    "known_labels",
-    "life_graph",
-    "logits",
-    "make",
-    "model_input",
-    "propagation",
-    "receptive_field",
-    "settings",
-    "step_bytes",
-    "unfitted",
-    "weights_of",
-]
+from models.oracles import Dense
 
 DROPOUTS = ("dropout", "input_dropout", "propagation_dropout")
 SMALL = {"hidden_channels": 8, "heads": 2, "out_heads": 2}
@@ -84,7 +65,7 @@ def model_input(name, graph, known=None, **options):
         dense = isinstance(graph.x, np.ndarray)
         return torch.from_numpy(graph.x) if dense else Operator(graph.x)
     maker = FeatureBuilder(graph)
-    schema = maker.schema(spec.table(options))
+    schema = maker.schema(spec.table(settings(name, options)))
     seen, classes = (part.numpy() for part in known.max(dim=1))
     labels = np.where(seen > 0, classes, -1)
     return maker.table(schema, graph.x, labels, recount=spec.labels)
@@ -163,6 +144,36 @@ def decayed_weights(module):
     """Return the names of the weights that the L2 penalty acts on."""
     names = {id(weight): name for name, weight in module.named_parameters()}
     return {names[id(weight)] for weight in module.decayed_parameters()}
+
+
+# ---------------------------------------------------------------------- comparisons
+
+
+def dense(graph):
+    """Return a graph as the formulas take it."""
+    adj = graph.adj if graph.weights is None else graph.weights
+    directed = graph.directed_weights if graph.weights is not None else graph.directed
+    if graph.directed is None:
+        directed = None
+    x = graph.x if isinstance(graph.x, np.ndarray) else graph.x.toarray()
+    return Dense(
+        x.astype(float),
+        adj.toarray().astype(float),
+        None if directed is None else directed.toarray().astype(float),
+        known_labels(graph).double().numpy(),
+    )
+
+
+def assert_close(found, expected, *where, rtol=1e-5):
+    found = found.detach().numpy() if isinstance(found, torch.Tensor) else found
+    atol = rtol * max(1.0, np.abs(expected).max(initial=0))
+    message = ", ".join(map(str, where))
+    np.testing.assert_allclose(found, expected, rtol, atol, err_msg=message)
+
+
+def some_nodes(n):
+    """Return nodes in another order than theirs, one of them twice."""
+    return [n - 1, 0, 0, n // 2]
 
 
 # ---------------------------------------------------------------------- fitted models

@@ -12,8 +12,6 @@ from h2gcn.models.options import Dropout, Width, one_of
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import NodeModule
 
-__all__ = ["ACMGCN"]
-
 TEMPERATURE = 3.0  # divides the scores of the channels
 
 

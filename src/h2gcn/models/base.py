@@ -10,13 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from h2gcn.sparse import Operator, WeightedOperator, dropout
-
-__all__ = [
-    "ACTIVATIONS",
-    "drop",
-    "glorot",
-    "uniform",
-]
+from h2gcn.training import NodeModule, Trainer
 
 
 def _identity(r: Tensor) -> Tensor:
@@ -29,6 +23,16 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "elu": partial(functional.elu, inplace=True),
     "none": _identity,
 }
+
+
+class LabelModule(NodeModule):
+    """A module whose `x` are the known labels, and that has no weights to train."""
+
+    inputs = "labels"
+    epochs = False
+
+    def fit(self, trainer: Trainer) -> None:
+        """Do nothing."""
 
 
 def glorot(in_channels: int, *out_channels: int) -> nn.Parameter:

@@ -17,8 +17,6 @@ from h2gcn.models.label_propagation import FLOOR, level_ties
 from h2gcn.models.options import Steps, between
 from h2gcn.sparse import Propagation
 
-__all__ = ["BeliefPropagation"]
-
 Coupling = Annotated[
     float, between("(0, 1]"), "Weight of the estimated compatibility over a uniform one"
 ]

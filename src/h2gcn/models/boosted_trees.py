@@ -38,6 +38,8 @@ class BoostedTrees(TableModule):
     of the columns, 1,000 at most. Of two classes, the first has logits of zero.
     """
 
+    epochs = False
+
     def __init__(
         self,
         in_channels: Sequence[int],

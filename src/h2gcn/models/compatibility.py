@@ -12,17 +12,10 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
+from h2gcn.models.base import LabelModule
 from h2gcn.models.options import between
 from h2gcn.sparse import LinearMap
-from h2gcn.training import NodeModule, Trainer
-
-__all__ = [
-    "ClassPrior",
-    "CompatibilityModule",
-    "from_edges",
-    "from_neighbors",
-    "project",
-]
+from h2gcn.training import Trainer
 
 SINKHORN_TOLERANCE = 1e-12  # summed change of all entries
 SINKHORN_STEPS = 3000
@@ -119,7 +112,7 @@ def from_neighbors(adj: LinearMap, beliefs: Tensor, known: Tensor) -> Tensor:
     return project(h)
 
 
-class CompatibilityModule(NodeModule):
+class CompatibilityModule(LabelModule):
     """A module without weights that propagates labels by an estimated compatibility.
 
     H is doubly stochastic and does not know which classes are frequent; the prior of

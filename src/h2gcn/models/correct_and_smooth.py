@@ -16,8 +16,6 @@ from h2gcn.models.table_net import TableModule, TableNet, multiply_table, table_
 from h2gcn.sparse import NO_GRAPH, Propagation
 from h2gcn.training import Trainer
 
-__all__ = ["CorrectAndSmooth", "LinearTable"]
-
 MAX_GAMMA = 1000  # an error that would be scaled by more is not scaled, as published
 
 

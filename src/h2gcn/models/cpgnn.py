@@ -13,8 +13,6 @@ from h2gcn.models.options import Activation, Dropout, Steps, Width
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import NodeModule, Trainer
 
-__all__ = ["CPGNN"]
-
 PRIOR_EPOCHS = 400
 
 

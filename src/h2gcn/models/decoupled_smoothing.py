@@ -15,20 +15,18 @@ from torch import Tensor
 from h2gcn.exceptions import H2GCNWarning
 from h2gcn.features import Input
 from h2gcn.graph import CSR
+from h2gcn.models.base import LabelModule
 from h2gcn.models.decompose import Decomposition
 from h2gcn.models.label_propagation import decompose_shares, log_shares
 from h2gcn.models.options import Steps, between, one_of
 from h2gcn.sparse import Propagation
-from h2gcn.training import NodeModule, Trainer
-
-__all__ = ["DecoupledSmoothing"]
 
 Numbers = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Map = Callable[[Numbers], Numbers]
 
 
-class DecoupledSmoothing(NodeModule):
+class DecoupledSmoothing(LabelModule):
     """Decoupled smoothing (Chin, Chen, Altenburger and Ugander, WWW 2019).
 
         W = A Σ⁻¹,   Ã = W Z⁻¹ Wᵀ
@@ -74,9 +72,6 @@ class DecoupledSmoothing(NodeModule):
     ) -> None:
         super().__init__(in_channels, out_channels)
         self.variance, self.steps, self.tolerance = variance, steps, tolerance
-
-    def fit(self, trainer: Trainer) -> None:
-        """Do nothing: there are no weights."""
 
     def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return the log-shares of the target nodes, [m, C]."""

@@ -22,8 +22,6 @@ from h2gcn.models.options import (
 from h2gcn.sparse import LinearMap, Operator, Propagation, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["DirGNN"]
-
 MAX_LAYERS = 128  # more is a typing error
 LENGTH_FLOOR = 1e-12  # shorter rows are not scaled: their gradient would be unbounded
 

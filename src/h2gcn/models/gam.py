@@ -28,8 +28,6 @@ from h2gcn.models.options import (
 from h2gcn.sparse import LinearMap, Propagation
 from h2gcn.training import NodeModule, Trainer, node_loss
 
-__all__ = ["GAM", "Agreement", "pair_distances"]
-
 Base = Annotated[str, one_of(("mlp", "gcn")), "Classifier: mlp or gcn"]
 Added = Annotated[int, at_least(1), "Most nodes that are labeled after a round"]
 Confidence = Annotated[

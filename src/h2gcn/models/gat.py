@@ -12,8 +12,6 @@ from h2gcn.models.options import MAX_WIDTH, Activation, Dropout, Width, at_least
 from h2gcn.sparse import Operator, Propagation, attend, attention_bytes
 from h2gcn.training import NodeModule
 
-__all__ = ["GAT"]
-
 SLOPE = 0.2  # of LeakyReLU where its argument is negative
 
 

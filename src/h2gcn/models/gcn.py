@@ -14,8 +14,6 @@ from h2gcn.models.options import Activation, Dropout, Width, at_least
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import NodeModule
 
-__all__ = ["GCN", "SGC", "ChebyGCN"]
-
 MAX_POWER = 128  # of Â; by then every component is uniform
 MAX_DEGREE = 32  # each degree is one product with the graph per layer
 

@@ -14,8 +14,6 @@ from h2gcn.graph import CSR, slices
 from h2gcn.models.options import at_least, between, one_of
 from h2gcn.models.spec import MatrixMaker
 
-__all__ = ["Diffusion"]
-
 MAX_TIME = 100  # by then every component is uniform
 MAX_TOP = 2**31 - 1
 EXACT_NODES = 4096  # a dense matrix of all pairs is then 130 MB

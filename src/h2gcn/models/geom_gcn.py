@@ -21,8 +21,6 @@ from h2gcn.rings import exact_rings
 from h2gcn.sparse import LinearMap, Operator, Propagation, available_memory, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["GeomGCN", "GeometricMatrices", "embed", "latent_pairs", "quadrants"]
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 

@@ -20,8 +20,6 @@ from h2gcn.models.options import (
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import NodeModule, Trainer, soft_cross_entropy
 
-__all__ = ["GMNN"]
-
 Temperature = Annotated[
     float, between("(0, inf)"), "Divides q's logits before labels are sampled"
 ]

@@ -15,8 +15,6 @@ from h2gcn.models.options import Activation, Dropout, Width, at_least, between
 from h2gcn.sparse import Operator, Propagation, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["GPRGNN"]
-
 MAX_POWER = 128  # of Â; by then every component is uniform
 
 

@@ -10,8 +10,6 @@ from h2gcn.models.options import Activation, Dropout, Width
 from h2gcn.sparse import Operator, Propagation, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["GraphSAGE"]
-
 
 class GraphSAGE(NodeModule):
     """Two-layer GraphSAGE with means (Hamilton et al., NeurIPS 2017).

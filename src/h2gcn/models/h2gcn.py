@@ -21,8 +21,6 @@ from h2gcn.sparse import (
 )
 from h2gcn.training import NodeModule
 
-__all__ = ["H2GCN"]
-
 
 class H2GCN(NodeModule):
     """H2GCN: a node, its rings and all rounds stay apart until the classifier.

@@ -46,7 +46,7 @@ class IterativeClassification(TableModule):
 
         z_v⁽ᵗ⁾   = x_v ‖ shares of y⁽ᵗ⁾ among the neighbors of v
         y_v⁽ᵗ⁺¹⁾ = argmax f(z_v⁽ᵗ⁾)
-        logits   = f(z⁽ᵀ⁾)
+        logits   = log softmax f(z⁽ᵀ⁾)
 
     f is fitted on the training nodes with the labels of training nodes around them.
     It predicts once with these labels alone (the bootstrap), and then with the labels
@@ -62,6 +62,7 @@ class IterativeClassification(TableModule):
     """
 
     receptive_field = None
+    epochs = False
 
     def __init__(
         self,
@@ -102,7 +103,8 @@ class IterativeClassification(TableModule):
         return graph.pick(logits)
 
     def _predict(self, x: FeatureTable, labels: Tensor) -> Tensor:
-        return level_ties(self.base(_with_labels(x, labels), NO_GRAPH))
+        logits = self.base(_with_labels(x, labels), NO_GRAPH)
+        return level_ties(logits.log_softmax(dim=1))
 
 
 def _with_labels(x: FeatureTable, labels: Tensor) -> FeatureTable:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.features import Input
+from h2gcn.models.base import LabelModule
 from h2gcn.models.decompose import (
     Contribution,
     Decomposition,
@@ -19,16 +20,6 @@ from h2gcn.models.decompose import (
 )
 from h2gcn.models.options import Steps, between
 from h2gcn.sparse import LinearMap, Propagation
-from h2gcn.training import NodeModule, Trainer
-
-__all__ = [
-    "FLOOR",
-    "LabelPropagation",
-    "decompose_labels",
-    "decompose_shares",
-    "level_ties",
-    "log_shares",
-]
 
 FLOOR = 1e-12  # the smallest probability, so that its logarithm is finite
 ROUNDING = 1e-5  # relative difference of float32 sums in another order
@@ -39,7 +30,9 @@ Alpha = Annotated[float, between("(0, 1)"), "Weight α of the neighbors"]
 def level_ties(scores: Tensor) -> Tensor:
     """Return scores, [m, C], with those equal that differ by rounding from the best.
 
-    The first of several best classes is predicted, on any processor the same.
+    The first of several best classes is predicted, on any processor the same. Rounding
+    is relative to the best score: logits near zero go through a log-softmax first, in
+    which tied classes are at most log ½.
     """
     best = scores.amax(dim=1, keepdim=True)
     return torch.where(scores >= best - ROUNDING * best.abs(), best, scores)
@@ -55,7 +48,7 @@ def log_shares(scores: Tensor) -> Tensor:
     return level_ties(shares.clamp(min=FLOOR).log())
 
 
-class LabelPropagation(NodeModule):
+class LabelPropagation(LabelModule):
     """Label propagation (Zhou et al., NeurIPS 2003), over one hop or two.
 
         F⁽⁰⁾ = Y
@@ -93,9 +86,6 @@ class LabelPropagation(NodeModule):
     ) -> None:
         super().__init__(in_channels, out_channels)
         self.alpha, self.steps, self.power = alpha, steps, power
-
-    def fit(self, trainer: Trainer) -> None:
-        """Do nothing: there are no weights."""
 
     def forward(self, x: Tensor, graph: Propagation) -> Tensor:
         """Return the log-probabilities of the target nodes, [m, C]."""

@@ -21,8 +21,6 @@ from h2gcn.models.options import Steps, between
 from h2gcn.models.spec import MatrixMaker
 from h2gcn.sparse import Propagation
 
-__all__ = ["BeliefMatrices", "LinBP", "spectral_radius"]
-
 DENSE_NODES = 256  # ARPACK is for larger matrices
 UNIFORM = 1e-6  # H is uniform, up to rounding, if it is closer to 1/C
 

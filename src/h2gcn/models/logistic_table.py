@@ -50,6 +50,8 @@ class LogisticTable(TableModule):
         much as one of many.
     """
 
+    epochs = False
+
     weight: Tensor
     bias: Tensor
     mean: Tensor

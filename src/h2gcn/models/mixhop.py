@@ -14,8 +14,6 @@ from h2gcn.models.options import Activation, Check, Dropout, InputDropout, Width
 from h2gcn.sparse import Operator, Propagation, WeightedOperator, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["MixHop"]
-
 VARIANCE_FLOOR = 1e-3  # added to the variances in the batch normalization
 LENGTH_FLOOR = 1e-6  # rows of features are divided by at least this length
 PENALTY = 1e-3  # weight of the penalty on the scores of the powers

@@ -8,28 +8,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
 
 from h2gcn._validation import check_bool, check_choice, check_integer, check_real
 from h2gcn.features import parse_blocks
-
-__all__ = [
-    "Activation",
-    "Check",
-    "Dropout",
-    "Flag",
-    "InputDropout",
-    "Option",
-    "Steps",
-    "Table",
-    "Width",
-    "at_least",
-    "between",
-    "one_of",
-    "options_of",
-]
 
 MAX_WIDTH = 65_536  # of a hidden layer; more is a typing error
 MAX_STEPS = 10_000  # of what is repeated; more is a typing error
@@ -95,20 +79,13 @@ def options_of(owner: type) -> dict[str, Option]:
     They are the annotated parameters of its constructor. Of nested annotations, the
     outermost help counts.
     """
-    hints = get_type_hints(
-        owner if is_dataclass(owner) else owner.__init__,  # type: ignore[misc]
-        include_extras=True,
-    )
-    if is_dataclass(owner):
-        defaults = {part.name: part.default for part in fields(owner)}
-    else:
-        parameters = signature(owner).parameters.values()
-        defaults = {p.name: p.default for p in parameters}
+    hints = get_type_hints(owner.__init__, include_extras=True)  # type: ignore[misc]
     options = {}
-    for name, default in defaults.items():
+    for name, parameter in signature(owner).parameters.items():
         metadata = getattr(hints.get(name), "__metadata__", ())
         checks = [one.check for one in metadata if isinstance(one, Check)]
         texts = [one for one in metadata if isinstance(one, str)]
-        if checks and default is not Parameter.empty:
-            options[name] = Option(default, checks[-1], texts[-1] if texts else "")
+        if checks and parameter.default is not Parameter.empty:
+            help_text = texts[-1] if texts else ""
+            options[name] = Option(parameter.default, checks[-1], help_text)
     return options

@@ -13,8 +13,6 @@ from h2gcn.models.options import Activation, Dropout, Width, at_least, one_of
 from h2gcn.sparse import Operator, Propagation, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["ResidualGNN"]
-
 MAX_LAYERS = 128  # more is a typing error
 
 

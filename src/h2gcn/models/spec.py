@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from h2gcn._validation import nearest
 from h2gcn.exceptions import InputError
@@ -14,10 +14,6 @@ from h2gcn.graph import CSR, Graph
 from h2gcn.models.options import Option, options_of
 from h2gcn.rings import RowRule, build_matrices, exact_rings, is_weighted
 from h2gcn.training import NodeModule
-
-__all__ = ["MatrixMaker", "ModelSpec"]
-
-LEARNING_RATE, L2 = 0.01, 5e-4  # H2GCN's
 
 
 @dataclass(frozen=True)
@@ -47,38 +43,44 @@ class ModelSpec:
     ----------
     module
         Built with (in_channels, out_channels, **options).
-    matrices
-        A rule for each matrix, where every row can be made without the others, or a
-        `MatrixMaker`.
     summary, paper
         For a list of models.
     designs
         The paper's designs D1, D2, D3 that it follows.
-    inputs
-        What `forward` takes as `x`: the "features" of the nodes, a "table" of feature
-        blocks, which the option `table` names, or the "labels" of the training nodes
-        (one-hot, zero elsewhere).
+    matrices
+        A rule for each matrix, where every row can be made without the others, or a
+        `MatrixMaker`.
     labels
         A model on a table also reads the training labels themselves
         (`FeatureTable.labels`): it spreads them, or counts them anew.
     fixed
         The arguments that make this model out of its module.
     defaults
-        Options whose default differs from the module's; `learning_rate` and `l2` too.
-    epochs
-        Whether it is trained in epochs. If not, parameters of training do not apply.
+        Options whose default differs from the module's.
+    learning_rate, l2
+        Defaults of the optimizer's rate and of the weight of the L2 penalty.
     """
 
     module: type[NodeModule]
-    matrices: tuple[RowRule, ...] | MatrixMaker
     summary: str
     designs: str = ""
     paper: str = "Zhu et al. 2020"
-    inputs: Literal["features", "table", "labels"] = "features"
+    matrices: tuple[RowRule, ...] | MatrixMaker = ()
     labels: bool = False
     fixed: Mapping[str, Any] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    epochs: bool = True
+    learning_rate: float = 0.01  # H2GCN's
+    l2: float = 5e-4
+
+    @property
+    def inputs(self) -> str:
+        """What the module takes as `x`, see `NodeModule`."""
+        return self.module.inputs
+
+    @property
+    def epochs(self) -> bool:
+        """Whether the module is trained in epochs."""
+        return self.module.epochs
 
     # ------------------------------------------------------------------------- options
 
@@ -99,16 +101,6 @@ class ModelSpec:
         """The defaults of what a user may set, by name."""
         described = self.described_options
         return {name: option.default for name, option in described.items()}
-
-    @property
-    def learning_rate(self) -> float:
-        """The default of the optimizer's learning rate."""
-        return float(self.defaults.get("learning_rate", LEARNING_RATE))
-
-    @property
-    def l2(self) -> float:
-        """The default weight of the L2 penalty."""
-        return float(self.defaults.get("l2", L2))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -135,22 +127,10 @@ class ModelSpec:
         out_channels: int,
         options: Mapping[str, Any],
     ) -> NodeModule:
-        """Return a new module with checked options.
-
-        Parameters
-        ----------
-        in_channels
-            Number of input columns, of each block where the input is a table.
-        """
+        """Return a new module; `in_channels` are of each block of a table."""
         own = options_of(self.module).keys()
-        given = {**self.defaults, **options}
-        arguments = {name: given[name] for name in given if name in own}
-        return self.module(
-            in_channels,  # type: ignore[arg-type]
-            out_channels,
-            **arguments,
-            **self.fixed,
-        )
+        given = {k: v for k, v in {**self.defaults, **options}.items() if k in own}
+        return self.module(in_channels, out_channels, **given, **self.fixed)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------------ matrices
 

@@ -33,8 +33,6 @@ from h2gcn.models.options import (
 from h2gcn.sparse import NO_GRAPH, Propagation, dropout
 from h2gcn.training import NodeModule
 
-__all__ = ["TableModule", "TableNet", "multiply_table", "table_rows"]
-
 
 class TableModule(NodeModule):
     """A module whose `x` is a feature table: it sees a node's row, and no graph.
@@ -48,6 +46,7 @@ class TableModule(NodeModule):
     """
 
     receptive_field: int | None = 0
+    inputs = "table"
 
     def __init__(self, in_channels: Sequence[int], out_channels: int) -> None:
         super().__init__(sum(in_channels), out_channels)

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["rebuild_trees"]
-
 LEAVES: dict[str, type[int | float]] = {"leaf_value": float, "leaf_count": int}
 SPLITS: dict[str, type[int | float]] = {
     "split_feature": int,
@@ -102,3 +100,8 @@ def _check(tree: Tree, n_columns: int, max_leaves: int) -> None:
     all_children = [*range(-n, 0), *range(1, n - 1)] if n > 1 else []
     if sorted(children.tolist()) != all_children or (before & (children >= 0)).any():
         raise ValueError("children before their parents")
+    # Shapley values divide by counts. As an index, leaf -1 is the last.
+    counts = np.concatenate([tree["internal_count"], tree["leaf_count"][::-1]])
+    of_children = counts[tree["left_child"]] + counts[tree["right_child"]]
+    if (counts < (n > 1)).any() or (of_children != tree["internal_count"]).any():
+        raise ValueError("counts that do not add up")

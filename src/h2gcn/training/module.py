@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -36,9 +36,17 @@ class NodeModule(nn.Module):
         How many products with propagation matrices follow one another: what a logit
         depends on is at most this many hops away. None if every logit needs the whole
         graph; such a model takes no batches.
+    inputs
+        What `forward` takes as `x`: the "features" of the nodes, a "table" of feature
+        blocks, which the option `table` names, or the "labels" of the training nodes
+        (one-hot, zero elsewhere).
+    epochs
+        Whether it is trained in epochs. If not, parameters of training do not apply.
     """
 
     receptive_field: int | None = None
+    inputs: ClassVar[Literal["features", "table", "labels"]] = "features"
+    epochs: ClassVar[bool] = True
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()

@@ -15,13 +15,7 @@ from h2gcn.models import MODELS
 from support.cases import each
 
 PLACES = (*RINGS, *DIRECTIONS)
-RECIPES = sorted(
-    {
-        spec.table or spec.options["table"]
-        for spec in MODELS.values()
-        if spec.inputs == "table"
-    }
-)
+RECIPES = sorted({spec.table({}) for spec in MODELS.values() if spec.inputs == "table"})
 C = 3
 Ints = NDArray[np.int64]
 

@@ -55,7 +55,7 @@ EXCEPTIONS = {
         **dict.fromkeys(("ica", "logistic", "boosted-trees"), OWN_FILE),
         "geom-gcn": "its matrices are of an Isomap embedding: test_geom_gcn.py",
     },
-    "dropout": {"gat": "attention has draws of its own: test_gat.py"},
+    "dropout": {"gat": "attention has draws of its own: test_convolutions.py"},
     "renumbering": {
         "linkx": "each node is a column with weights of its own",
         "geom-gcn": "an axis of a symmetric component has no sign: test_geom_gcn.py",

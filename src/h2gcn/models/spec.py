@@ -163,9 +163,11 @@ class ModelSpec:
 
     @property
     def weighted(self) -> bool:
-        """Whether edge weights, if any, count."""
+        """Whether edge weights, if any, count; labels are counted without them."""
         if isinstance(self.matrices, MatrixMaker):
             return self.matrices.weighted
+        if self.labels and not self.matrices:
+            return False
         return all(rule.weighted for rule in self.matrices)
 
     def matrix_of(self, graph: Graph) -> CSR:

@@ -20,7 +20,6 @@ from h2gcn.training import NodeModule, receptive_field
 from h2gcn.training.batches import (
     FullBatch,
     MiniBatches,
-    make_batches,
     reorder,
     reordering_helps,
 )
@@ -169,7 +168,11 @@ def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole() -> None:
         gradients = []
         for size in (None, 12, 25):
             model.zero_grad()
-            (part,) = make_batches(model, x, operators, split, size, 7).steps(1)
+            batches = FullBatch(x, operators, split)
+            if size is not None:
+                hops = model.receptive_field
+                batches = MiniBatches(x, operators, split, size, hops, 7)
+            (part,) = batches.steps(1)
             logits = model(part.x, part.graph)
             functional.cross_entropy(logits, y[part.nodes]).backward()
             gradients.append([w.grad for w in model.parameters() if w.grad is not None])
@@ -185,7 +188,7 @@ SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 def batches(size: int, seed: int = 0) -> MiniBatches:
     operators = [Operator(random_adjacency(40, 0.1, 0))]
-    return MiniBatches(features(40), operators, SPLIT, size, 1, CPU, seed)
+    return MiniBatches(features(40), operators, SPLIT, size, 1, seed)
 
 
 def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch() -> None:
@@ -211,11 +214,11 @@ def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch() -
 def test_training_takes_only_the_rows_that_it_needs() -> None:
     spy = Spy(NAMED["disconnected"])  # 0 – 1 – 2 and 3 – 4 – 5
     split = Split(np.array([0]), np.array([3]), np.array([]))
-    feed = MiniBatches(torch.eye(6), [spy], split, 1, 2, CPU, 0)
+    feed = MiniBatches(torch.eye(6), [spy], split, 1, 2, 0)
     parts = [*feed.steps(1), *feed.validation()]
     assert spy.taken == [[0], [1], [3], [4]]
     assert [part.x.shape for part in parts] == [(3, 6), (3, 6)]
-    whole = FullBatch(torch.eye(5), [Operator(NAMED["path"])], split, CPU)
+    whole = FullBatch(torch.eye(5), [Operator(NAMED["path"])], split)
     (one,), (other,) = whole.steps(1), whole.steps(2)
     assert one is other
     assert one.nodes.tolist() == [0]

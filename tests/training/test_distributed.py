@@ -23,10 +23,10 @@ from h2gcn.training import (
     RowParallelOperator,
     TorchGroup,
     TrainConfig,
+    Trainer,
     predict_rows,
     row_bounds,
     seeded,
-    train,
 )
 
 GRAPH = generate_graph(n_nodes=120, homophily=0.3, seed=3)
@@ -113,7 +113,9 @@ def train_all(group: TorchGroup) -> dict[str, Any]:
     for case, (rings, options) in CASES.items():
         model, operators = make_model(**options), own_rows(rings, group)
         x = features(case, group.own)
-        result = train(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5, comm=group)
+        result = Trainer(
+            model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5, comm=group
+        ).run()
         logits = predict_rows(model, x, operators, ALL, group)
         results[case] = result, logits, model.state_dict()
     return results
@@ -129,7 +131,7 @@ def test_processes_train_the_model_of_one_process(
     for case, (rings, options) in CASES.items():
         model, operators = make_model(**options), [Operator(ring) for ring in rings]
         x = features(case)
-        one = train(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5)
+        one = Trainer(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5).run()
         with torch.no_grad():
             expected = model(x, Propagation(operators))
         for results in by_rank:
@@ -234,17 +236,8 @@ def test_rank_zero_decides_where_a_training_goes_on(tmp_path: Path) -> None:
                 )
                 tmp_path.joinpath("state").mkdir(exist_ok=True)
             config = TrainConfig(epochs=epochs, learning_rate=0.05)
-            result = train(
-                model,
-                x,
-                operators,
-                GRAPH.y,
-                SPLIT,
-                config,
-                seed=5,
-                checkpoint=checkpoint,
-                comm=group,
-            )
+            data = model, x, operators, GRAPH.y, SPLIT, config
+            result = Trainer(*data, seed=5, checkpoint=checkpoint, comm=group).run()
             results.append((result.history, model.state_dict()))
         return results
 

@@ -22,7 +22,6 @@ from h2gcn.training import (
     TrainResult,
     class_weights,
     seeded,
-    train,
 )
 from h2gcn.training.metrics import accuracy
 from h2gcn.training.optim import node_loss
@@ -73,7 +72,9 @@ def fit_script(
     **config: Any,
 ) -> TrainResult:
     x = torch.zeros(6, 1)
-    return train(model, x, (), Y, split, TrainConfig(**config), on_epoch=on_epoch)
+    return Trainer(
+        model, x, (), Y, split, TrainConfig(**config), on_epoch=on_epoch
+    ).run()
 
 
 def test_training_keeps_the_best_epoch_and_the_latest_on_a_tie() -> None:
@@ -200,13 +201,13 @@ def fit(
     with seeded(1):
         module = build_model(name, 4, 2, options)
     x, matrices = inputs(name, graph)
-    result = train(
+    trainer = Trainer(
         *(module, x, matrices, graph.y if y is None else y, split),
         TrainConfig(**({"epochs": 8, "learning_rate": 0.05} | config)),
         seed=seed,
         on_epoch=lambda _: on_epoch(module),
     )
-    return result, module
+    return trainer.run(), module
 
 
 def inputs(name: str, graph: Graph) -> tuple[Tensor, tuple[Operator, ...]]:
@@ -426,7 +427,7 @@ def run_staged(
     given = {"optimizer": "sgd", "learning_rate": 0.5, "l2": 0.0, "epochs": 6} | config
     operators = (Operator(NAMED["disconnected"]),)
     x = torch.ones(6, 1)
-    result = train(module, x, operators, Y, SCRIPT_SPLIT, TrainConfig(**given))
+    result = Trainer(module, x, operators, Y, SCRIPT_SPLIT, TrainConfig(**given)).run()
     return result, module
 
 
@@ -498,10 +499,11 @@ def test_a_part_is_pretrained_alone_and_is_not_in_the_history(
         prior = build_model("cpgnn", 4, 2, options).prior
     config = TrainConfig(epochs=20, learning_rate=0.05)
     epochs: list[int] = []
-    result = train(
+    trainer = Trainer(
         *(module, x, matrices, small_graph.y, SPLIT, replace(config, epochs=3)),
         on_epoch=lambda epoch: epochs.append(epoch.number),
     )
+    result = trainer.run()
     assert epochs == [1, 2, 3] == [epoch.number for epoch in result.history]
     before = weights_of(prior)
     with torch.no_grad():
@@ -540,7 +542,7 @@ def test_a_model_in_closed_form_is_scored_and_not_trained() -> None:
     spec = find_model("label-propagation")
     operators = tuple(Operator(m) for m in spec.build_matrices(NAMED["path"]))
     module = build_model("label-propagation", 2, 2, {"alpha": 0.1})
-    result = train(module, known, operators, y, split, TrainConfig())
+    result = Trainer(module, known, operators, y, split, TrainConfig()).run()
     assert (result.best_epoch, result.history) == (0, ())
     assert result.val_score == 0.0  # each node is next to the other class
     assert isinstance(result, TrainResult)

@@ -18,9 +18,9 @@ from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.graph import Split
 from h2gcn.sparse import LinearMap, Propagation, StepCache, steady_memory
-from h2gcn.training.batches import Batches, Subgraph, make_batches
+from h2gcn.training.batches import Batches, FullBatch, MiniBatches, Subgraph
 from h2gcn.training.checkpoint import Checkpoint
-from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
+from h2gcn.training.distributed import SINGLE, Communicator
 from h2gcn.training.journal import Journal
 from h2gcn.training.limits import time_is_up
 from h2gcn.training.metrics import OF_TWO_CLASSES, score
@@ -30,7 +30,7 @@ from h2gcn.training.seeding import seeded
 from h2gcn.training.stopping import Epoch, make_rule
 from h2gcn.training.threads import threads_for
 
-__all__ = ["TrainResult", "Trainer", "train"]
+__all__ = ["TrainResult", "Trainer"]
 
 Loss = Callable[[], Tensor]  # of the whole graph, in training mode
 
@@ -47,7 +47,7 @@ class TrainResult:
 
 
 class Trainer:
-    """Trains a module on a graph; `NodeModule.fit` says how.
+    """Trains a module on a graph, in place; `NodeModule.fit` says how.
 
     `run` calls `fit`, which calls `train`, `pretrain` and `minimize`. Each of these
     calls is a stage. A checkpoint keeps the weights and the random state after every
@@ -57,16 +57,8 @@ class Trainer:
 
     Parameters
     ----------
-    module
-        Trained in place.
-    x
-        The input, [n, F].
-    matrices
-        The model's propagation matrices, [n, n] each.
     y
         Class indices, [n].
-    split
-        Its `train` and `val` parts are used.
     on_epoch
         Called after every epoch of `train`.
     checkpoint
@@ -113,10 +105,11 @@ class Trainer:
         self.config, self.split, self.seed, self.comm = config, split, seed, comm
         self.device = x.device
         self._y = torch.from_numpy(y).to(self.device)
-        # Gathered rows are in ascending order.
-        val = split.val if comm is SINGLE else np.sort(split.val)
+        if comm is not SINGLE:  # gathered rows are in ascending order
+            self.split = split = replace(split, val=np.sort(split.val))
         self.index, self.val_index = (
-            torch.from_numpy(nodes).to(self.device) for nodes in (split.train, val)
+            torch.from_numpy(nodes).to(self.device)
+            for nodes in (split.train, split.val)
         )
         self.labels, self.val_labels = self._y[self.index], self._y[self.val_index]
         self.class_weights = class_weights(config.class_weight, self._y, self.index)
@@ -260,18 +253,14 @@ class Trainer:
     def _find_batches(self, module: NodeModule) -> Batches:
         """Return the batches of a module, the same ones in all its stages."""
         if module not in self._batches:
-            matrices = self.graph.matrices if module.receptive_field != 0 else ()
-            x, split, config = self.x, self.split, self.config
-            if isinstance(self.comm, TorchGroup):
-                batches: Batches = OwnRows(
-                    x, matrices, split, self.comm.own, self._cache
-                )
+            hops, size = module.receptive_field, self.config.batch_size
+            data = self.x, self.graph.matrices if hops != 0 else (), self.split
+            if size is None:
+                own, cache = self.comm.own, self._cache
+                self._batches[module] = FullBatch(*data, own=own, cache=cache)
             else:
-                batches = make_batches(
-                    *(module, x, matrices, split),
-                    *(config.batch_size, self.seed, self._cache),
-                )
-            self._batches[module] = batches
+                assert hops is not None  # see `NodeModule.batch_problem`
+                self._batches[module] = MiniBatches(*data, size, hops, self.seed)
         return self._batches[module]
 
     def _run_epoch(
@@ -355,32 +344,3 @@ class Trainer:
 def _penalized(module: NodeModule, loss: Loss, size: int = 1) -> Tensor:
     value, penalty = loss(), module.penalty()
     return value if penalty is None else value + penalty / size
-
-
-def train(
-    module: NodeModule,
-    x: Input,
-    matrices: Sequence[LinearMap],
-    y: NDArray[np.int64],
-    split: Split,
-    config: TrainConfig,
-    *,
-    seed: int = 0,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    comm: Communicator = SINGLE,
-) -> TrainResult:
-    """Train a module in place as its `fit` says; parameters as of `Trainer`."""
-    trainer = Trainer(
-        module,
-        x,
-        matrices,
-        y,
-        split,
-        config,
-        seed=seed,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-        comm=comm,
-    )
-    return trainer.run()

@@ -38,7 +38,6 @@ from support.refusals import refused
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 IDENTITY = {
-    "version": "1",
     "graph": "g",
     "checksum": "0",
     "split": "0",
@@ -415,7 +414,10 @@ def test_a_checkpoint_of_another_training_is_refused(
                 *given, checkpoint=folder, resume=True
             )
     for change, words in (
-        (lambda it: it["identity"].update(version="0.0.9"), "made with h2gcn 0.0.9"),
+        (
+            lambda it: it["identity"]["params"].update(h2gcn="0.0.9"),
+            "made with h2gcn 0.0.9",
+        ),
         (lambda it: it.update(format=2), "checkpoint.json: format 2; this version"),
     ):
         edit(folder, change)
@@ -486,7 +488,7 @@ def test_a_folder_that_cannot_be_used_is_refused_and_left_as_it_is(
             patch.setattr(where, refuse)
             check("c: cannot be written (Permission denied)")
     (tmp_path / "c" / MANIFEST).mkdir(parents=True)
-    check("is a folder, not the manifest of a checkpoint", resume=True)
+    check("this is a folder, not a file", resume=True)
 
 
 def test_a_folder_is_checked_before_the_rings_are_made(

@@ -7,8 +7,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings, strategies as st
-from numpy.typing import NDArray
-from torch import Tensor
 from torch.nn import functional
 
 from h2gcn import Graph, NodeClassifier, Split
@@ -16,13 +14,8 @@ from h2gcn.datasets import GaussianFeatures, generate_graph
 from h2gcn.graph import CSR
 from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Operator, Propagation
-from h2gcn.training import NodeModule, receptive_field
-from h2gcn.training.batches import (
-    FullBatch,
-    MiniBatches,
-    reorder,
-    reordering_helps,
-)
+from h2gcn.training import receptive_field
+from h2gcn.training.batches import FullBatch, MiniBatches, reorder, reordering_helps
 from support.graphs import NAMED
 from support.refusals import refused
 
@@ -33,31 +26,31 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 class Spy(Operator):
     """An operator that records which rows are taken, and cannot be multiplied."""
 
-    def __init__(self, matrix: CSR) -> None:
+    def __init__(self, matrix):
         super().__init__(matrix)
-        self.taken: list[list[int]] = []
+        self.taken = []
 
-    def take(self, index: NDArray[np.int64]) -> CSR:
+    def take(self, index):
         self.taken.append(index.tolist())
         return super().take(index)
 
-    def __matmul__(self, dense: Tensor) -> Tensor:
+    def __matmul__(self, dense):
         raise AssertionError("the whole operator was multiplied")
 
 
-def random_adjacency(n: int, p: float, seed: int) -> CSR:
+def random_adjacency(n, p, seed):
     upper = np.triu(np.random.default_rng(seed).random((n, n)) < p, 1)
     return CSR((upper | upper.T).astype(np.float32))
 
 
-def operators_of(name: str, adj: CSR) -> tuple[Operator, ...]:
+def operators_of(name, adj):
     spec = MODELS[name]
     return tuple(
         Operator(a, symmetric=spec.symmetric) for a in spec.build_matrices(adj)
     )
 
 
-def build(name: str) -> NodeModule:
+def build(name):
     torch.manual_seed(0)
     wanted = {"hidden_channels": 4, "dropout": 0.0, "input_dropout": 0.0}
     wanted |= {"propagation_dropout": 0.0}
@@ -66,7 +59,7 @@ def build(name: str) -> NodeModule:
     return build_model(name, 3, 2, options)
 
 
-def features(n: int, seed: int = 0, *, sparse: bool = False) -> Tensor | Operator:
+def features(n, seed=0, *, sparse=False):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, 3)).astype(np.float32) * (rng.random((n, 3)) < 0.6)
     return Operator(CSR(x)) if sparse else torch.from_numpy(x)
@@ -82,7 +75,7 @@ ON_GRAPHS = [
 # ----------------------------------------------------------- subgraphs by hand
 
 
-def test_a_subgraph_has_the_rows_that_its_products_need() -> None:
+def test_a_subgraph_has_the_rows_that_its_products_need():
     path = Spy(NAMED["path"])  # 0 – 1 – 2 – 3 – 4
     part = receptive_field(torch.arange(5.0)[:, None], [path], np.array([1]), 1, CPU)
     (rows,), (among,) = part.graph.rows, part.graph.matrices
@@ -127,9 +120,7 @@ def test_a_subgraph_has_the_rows_that_its_products_need() -> None:
     size=st.integers(1, 14),
     sparse=st.booleans(),
 )
-def test_batches_give_the_logits_of_the_whole_graph(
-    n: int, p: float, seed: int, size: int, sparse: bool
-) -> None:
+def test_batches_give_the_logits_of_the_whole_graph(n, p, seed, size, sparse):
     for name in ON_GRAPHS:
         operators = operators_of(name, random_adjacency(n, p, seed))
         x, model = features(n, seed, sparse=sparse), build(name).eval()
@@ -143,7 +134,7 @@ def test_batches_give_the_logits_of_the_whole_graph(
                 torch.testing.assert_close(logits, whole[index], **CLOSE, msg=name)
 
 
-def test_nodes_outside_the_receptive_field_cannot_matter() -> None:
+def test_nodes_outside_the_receptive_field_cannot_matter():
     adj, index = random_adjacency(30, 0.05, 1), np.array([7])
     for name in ON_GRAPHS:
         model, operators = build(name).eval(), operators_of(name, adj)
@@ -159,7 +150,7 @@ def test_nodes_outside_the_receptive_field_cannot_matter() -> None:
         torch.testing.assert_close(model(part.x, part.graph), expected, **CLOSE)
 
 
-def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole() -> None:
+def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole():
     n, split = 25, Split(np.arange(12), np.arange(12, 20), np.arange(20, 25))
     y = torch.arange(n) % 2
     for name, sparse in product(ON_GRAPHS, (False, True)):
@@ -186,12 +177,12 @@ def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole() -> None:
 SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 
-def batches(size: int, seed: int = 0) -> MiniBatches:
+def batches(size, seed=0):
     operators = [Operator(random_adjacency(40, 0.1, 0))]
     return MiniBatches(features(40), operators, SPLIT, size, 1, seed)
 
 
-def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch() -> None:
+def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch():
     for size, epoch in product([1, 5, 22, 23, 40], [1, 2]):
         nodes = [part.nodes for part in batches(size).steps(epoch)]
         assert sorted(np.concatenate(nodes)) == SPLIT.train.tolist()
@@ -203,7 +194,7 @@ def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch() -
         assert [node for nodes in seen for node in nodes] == SPLIT.val.tolist()
         assert max(map(len, seen)) == min(size, 10)
 
-    def order(seed: int, epoch: int) -> list[int]:
+    def order(seed, epoch):
         parts = batches(4, seed).steps(epoch)
         return np.concatenate([part.nodes for part in parts]).tolist()
 
@@ -211,7 +202,7 @@ def test_an_epoch_sees_each_training_node_once_in_an_order_of_seed_and_epoch() -
     assert len({tuple(order(*case)) for case in ((0, 1), (0, 2), (0, 3), (1, 1))}) == 4
 
 
-def test_training_takes_only_the_rows_that_it_needs() -> None:
+def test_training_takes_only_the_rows_that_it_needs():
     spy = Spy(NAMED["disconnected"])  # 0 – 1 – 2 and 3 – 4 – 5
     split = Split(np.array([0]), np.array([3]), np.array([]))
     feed = MiniBatches(torch.eye(6), [spy], split, 1, 2, 0)
@@ -228,14 +219,14 @@ def test_training_takes_only_the_rows_that_it_needs() -> None:
 
 
 @pytest.fixture(scope="module")
-def graph() -> Graph:
+def graph():
     """Return a graph whose neighbors mostly differ in class."""
     gaussian = GaussianFeatures(n_features=8)
     options = {"n_classes": 3, "homophily": 0.1, "features": gaussian, "seed": 0}
     return generate_graph(n_nodes=400, **options)
 
 
-def test_a_classifier_learns_from_batches(graph: Graph) -> None:
+def test_a_classifier_learns_from_batches(graph):
     params = {"hidden_channels": 16, "random_state": 0}
     scores, fits = [], []
     for size in (None, 64):
@@ -255,7 +246,7 @@ def test_a_classifier_learns_from_batches(graph: Graph) -> None:
         assert batched.loss == pytest.approx(epoch.loss, abs=1e-5)
 
 
-def test_batch_sizes_that_are_refused(graph: Graph) -> None:
+def test_batch_sizes_that_are_refused(graph):
     big = Graph(x=np.eye(2000), adj=sp.csr_array((2000, 2000)), y=np.arange(2000) % 2)
     for large, nodes in ((graph, "400"), (big, "2,000")):
         with refused(words=f"at most the graph's {nodes} nodes, got 5,000"):
@@ -275,7 +266,7 @@ def test_batch_sizes_that_are_refused(graph: Graph) -> None:
 # ------------------------------------------------------------------------ reordering
 
 
-def test_reordering_brings_neighbors_close() -> None:
+def test_reordering_brings_neighbors_close():
     order = np.random.default_rng(2).permutation(40)
     path = sp.coo_array((np.ones(39), (order[:-1], order[1:])), shape=(40, 40))
     adj = CSR((path + path.T).astype(np.float32))
@@ -288,7 +279,7 @@ def test_reordering_brings_neighbors_close() -> None:
     assert np.array_equal(back, adj.toarray())
 
 
-def test_only_graphs_that_gain_are_reordered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_graphs_that_gain_are_reordered(monkeypatch):
     adj = CSR(sp.diags_array([np.ones(99), np.ones(99)], offsets=[-1, 1]))
     ring, x = Operator(adj, symmetric=True), torch.ones(100, 2)
     full = Operator(CSR(np.ones((100, 100), dtype=np.float32)), symmetric=True)
@@ -301,9 +292,7 @@ def test_only_graphs_that_gain_are_reordered(monkeypatch: pytest.MonkeyPatch) ->
     assert not reordering_helps(x, [ring]), "too large for a second copy"
 
 
-def test_training_on_reordered_nodes_is_the_same_training(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_training_on_reordered_nodes_is_the_same_training(monkeypatch):
     graph = generate_graph(n_nodes=300, homophily=0.3, seed=5)
     for model, dropout in (("h2gcn-2", 0.0), ("h2gcn-2", 0.5), ("gcn", 0.0)):
         params = {"epochs": 10, "dropout": dropout, "random_state": 2}

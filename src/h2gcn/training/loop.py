@@ -53,7 +53,8 @@ class Trainer:
     calls is a stage. A checkpoint keeps the weights and the random state after every
     finished stage, so that a resumed training replays these without a step.
 
-    `fit` runs without gradients, in evaluation mode; the steps of stages have both.
+    `fit` runs without gradients and in evaluation mode; steps of stages run with
+    gradients and in training mode.
 
     Parameters
     ----------
@@ -123,8 +124,6 @@ class Trainer:
         self._cache: StepCache = {}
         self._stack = ExitStack()
 
-    # --------------------------------------------------------- what a model's fit uses
-
     def train(
         self,
         module: NodeModule | None = None,
@@ -152,7 +151,8 @@ class Trainer:
         journal = self._journal
         if not journal.enter(limit):
             return
-        optimizer = self._make_optimizer(module.parameters())
+        decayed = self.module.decayed_parameters()
+        optimizer = make_optimizer(self.config, module.parameters(), decayed)
         rule = make_rule(self.config.stopping, self.config.patience)
         stopped = journal.resume(optimizer, rule, limit)
         batches = self._find_batches(module)
@@ -188,7 +188,8 @@ class Trainer:
         """Take steps on some parameters, which no validation follows."""
         if not self._journal.enter(steps):
             return
-        optimizer = self._make_optimizer(parameters)
+        decayed = self.module.decayed_parameters()
+        optimizer = make_optimizer(self.config, parameters, decayed)
         for _ in range(steps):
             self._check_finite(self._step(optimizer, loss))
         self._journal.leave(steps)
@@ -206,8 +207,6 @@ class Trainer:
     def time_is_up(self, fraction: float = 1.0) -> bool:
         """Return whether a fraction of the time of a fit without epochs is used up."""
         return time_is_up(fraction)
-
-    # ------------------------------------------------------------------------ training
 
     def run(self) -> TrainResult:
         """Train the module, and leave it with the weights of its best epoch.
@@ -240,15 +239,8 @@ class Trainer:
         best = self._journal.best
         if best is not None and self._trained is self.module:
             return best.val_score
-        logits = self.module(self.x, Propagation(self.graph.matrices, self.val_index))
-        labels = self.val_labels.cpu().numpy()
-        return score(self.config.metric, labels, logits.cpu().numpy())
-
-    def _make_optimizer(
-        self, parameters: Iterable[nn.Parameter]
-    ) -> torch.optim.Optimizer:
-        decayed = self.module.decayed_parameters()
-        return make_optimizer(self.config, parameters, decayed)
+        graph = Propagation(self.graph.matrices, self.val_index)
+        return self._score(self.module(self.x, graph))
 
     def _find_batches(self, module: NodeModule) -> Batches:
         """Return the batches of a module, the same ones in all its stages."""
@@ -270,49 +262,40 @@ class Trainer:
         batches: Batches,
         loss: Loss | None,
     ) -> Epoch:
-        number = len(self._journal.history) + 1
+        number, total, n_nodes = len(self._journal.history) + 1, 0.0, 0
         if loss is not None:
-            mean_loss = self._step(optimizer, partial(_penalized, module, loss))
-        else:
-            mean_loss = self._step_through(module, optimizer, batches.steps(number))
-        module.eval()
-        parts = batches.validation()
+            total, n_nodes = self._step(optimizer, loss, module), 1
+        for batch in batches.steps(number) if loss is None else ():
+            # All processes take a step together, on all training nodes.
+            n = len(batch.nodes) if self.comm is SINGLE else len(self.index)
+            batch_loss = partial(self._loss, module, batch, n)
+            total += n * self._step(optimizer, batch_loss, module)
+            n_nodes += n
+        mean_loss, parts = total / n_nodes, batches.validation()
         local = torch.cat([module(part.x, part.graph) for part in parts])
         logits = self.comm.all_gather(local)
         self._check_finite(mean_loss, logits)
-        labels = self.val_labels.cpu().numpy()
-        val_score = score(self.config.metric, labels, logits.cpu().numpy())
-        return Epoch(number, mean_loss, val_score, self._val_loss(module, logits))
-
-    def _step_through(
-        self,
-        module: NodeModule,
-        optimizer: torch.optim.Optimizer,
-        batches: Iterable[Subgraph],
-    ) -> float:
-        """Take a step on each batch; return the mean loss over their nodes."""
-        total, n_nodes = 0.0, 0
-        for batch in batches:
-            # All processes take a step together, on all training nodes.
-            n = len(batch.nodes) if self.comm is SINGLE else len(self.index)
-            total += n * self._step(optimizer, partial(self._loss, module, batch, n))
-            n_nodes += n
-        return total / n_nodes
+        val_loss = self._val_loss(module, logits)
+        return Epoch(number, mean_loss, self._score(logits), val_loss)
 
     def _loss(self, module: NodeModule, batch: Subgraph, n: int) -> Tensor:
-        labels, weights = self._y[batch.nodes], self.class_weights
+        logits = module(batch.x, batch.graph)
+        return node_loss(logits, self._y[batch.nodes], self.class_weights, n)
 
-        def loss() -> Tensor:
-            return node_loss(module(batch.x, batch.graph), labels, weights, n)
-
-        return _penalized(module, loss, self.comm.size)
-
-    def _step(self, optimizer: torch.optim.Optimizer, loss: Loss) -> float:
+    def _step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        loss: Loss,
+        penalized: NodeModule | None = None,
+    ) -> float:
         """Take one step; return the loss before it, summed over all processes."""
         self.module.train()
         optimizer.zero_grad()
         with torch.enable_grad():
             value = loss()
+            penalty = None if penalized is None else penalized.penalty()
+            if penalty is not None:
+                value = value + penalty / self.comm.size
             value.backward()
         if self.comm is not SINGLE:
             for weight in self.module.parameters():
@@ -322,6 +305,10 @@ class Trainer:
         self._cache.clear()
         self.module.eval()
         return self.comm.all_reduce(value.detach()).item()
+
+    def _score(self, logits: Tensor) -> float:
+        labels = self.val_labels.cpu().numpy()
+        return score(self.config.metric, labels, logits.cpu().numpy())
 
     def _val_loss(self, module: NodeModule, logits: Tensor) -> float:
         labels, weights = self.val_labels, self.class_weights
@@ -339,8 +326,3 @@ class Trainer:
                 f"training diverged in epoch {epoch} (the loss is {loss}); use a "
                 "smaller learning rate, or scaled features"
             )
-
-
-def _penalized(module: NodeModule, loss: Loss, size: int = 1) -> Tensor:
-    value, penalty = loss(), module.penalty()
-    return value if penalty is None else value + penalty / size

@@ -16,7 +16,7 @@ from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import receptive_field
 from h2gcn.training.batches import FullBatch, MiniBatches, reorder, reordering_helps
-from support.graphs import NAMED
+from support.graphs import NAMED, random_adjacency
 from support.refusals import refused
 
 CPU = torch.device("cpu")
@@ -36,11 +36,6 @@ class Spy(Operator):
 
     def __matmul__(self, dense):
         raise AssertionError("the whole operator was multiplied")
-
-
-def random_adjacency(n, p, seed):
-    upper = np.triu(np.random.default_rng(seed).random((n, n)) < p, 1)
-    return CSR((upper | upper.T).astype(np.float32))
 
 
 def operators_of(name, adj):
@@ -72,44 +67,40 @@ ON_GRAPHS = [
 ]
 
 
-# ----------------------------------------------------------- subgraphs by hand
-
-
 def test_a_subgraph_has_the_rows_that_its_products_need():
     path = Spy(NAMED["path"])  # 0 – 1 – 2 – 3 – 4
     part = receptive_field(torch.arange(5.0)[:, None], [path], np.array([1]), 1, CPU)
-    (rows,), (among,) = part.graph.rows, part.graph.matrices
     assert path.taken == [[1]]
     assert part.x[:, 0].tolist() == [0.0, 1.0, 2.0]
     assert part.graph.index.tolist() == [1]
-    assert rows.scipy.toarray().tolist() == [[1, 0, 1]]
-    assert (among.shape, among.scipy.nnz) == ((3, 3), 0)  # never multiplied
+    assert dense(part.graph.rows) == [[1, 0, 1]]
+    assert dense(part.graph.matrices) == [[0, 0, 0]] * 3  # never multiplied
 
     path = Spy(NAMED["path"])
     part = receptive_field(torch.eye(5), [path], np.array([3, 4]), 2, CPU)
-    (rows,), (among,) = part.graph.rows, part.graph.matrices
     assert path.taken == [[3, 4], [2]]  # each row once
     assert part.x.argmax(dim=1).tolist() == [1, 2, 3, 4]
     last = [0, 0, 0, 0]  # node 1 is reached last
     inner = [[1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
-    assert among.scipy.toarray().tolist() == [last, *inner]
-    assert rows.scipy.toarray().tolist() == [[0, 1, 0, 1], [0, 0, 1, 0]]
+    assert dense(part.graph.matrices) == [last, *inner]
+    assert dense(part.graph.rows) == [[0, 1, 0, 1], [0, 0, 1, 0]]
 
     star = Spy(NAMED["star"])  # nodes come in any order and repeatedly
     part = receptive_field(torch.eye(5), [star], np.array([2, 0, 2]), 1, CPU)
     leaf, center = [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]
     assert star.taken == [[0, 2]]
     assert part.graph.index.tolist() == [2, 0, 2]
-    assert part.graph.rows[0].scipy.toarray().tolist() == [leaf, center, leaf]
+    assert dense(part.graph.rows) == [leaf, center, leaf]
 
     k4 = Spy(NAMED["K4"])  # without a product, the nodes themselves
     part = receptive_field(Operator(CSR(np.eye(4))), [k4], np.array([2]), 0, CPU)
     assert k4.taken == []
-    assert isinstance(part.x, Operator)  # sparse features stay sparse
-    assert part.x.scipy.toarray().tolist() == [[0, 0, 1, 0]]
+    assert dense([part.x]) == [[0, 0, 1, 0]]  # sparse features stay sparse
 
 
-# ------------------------------------------------------- against the whole graph
+def dense(operators):
+    (operator,) = operators
+    return operator.scipy.toarray().tolist()
 
 
 @settings(max_examples=8)
@@ -122,7 +113,7 @@ def test_a_subgraph_has_the_rows_that_its_products_need():
 )
 def test_batches_give_the_logits_of_the_whole_graph(n, p, seed, size, sparse):
     for name in ON_GRAPHS:
-        operators = operators_of(name, random_adjacency(n, p, seed))
+        operators = operators_of(name, random_adjacency(seed, n, p))
         x, model = features(n, seed, sparse=sparse), build(name).eval()
         wanted = np.random.default_rng(seed).integers(n, size=n)
         with torch.no_grad():
@@ -135,7 +126,7 @@ def test_batches_give_the_logits_of_the_whole_graph(n, p, seed, size, sparse):
 
 
 def test_nodes_outside_the_receptive_field_cannot_matter():
-    adj, index = random_adjacency(30, 0.05, 1), np.array([7])
+    adj, index = random_adjacency(1, 30, 0.05), np.array([7])
     for name in ON_GRAPHS:
         model, operators = build(name).eval(), operators_of(name, adj)
         hops, numbers = model.receptive_field, torch.arange(30.0)[:, None]
@@ -154,7 +145,7 @@ def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole():
     n, split = 25, Split(np.arange(12), np.arange(12, 20), np.arange(20, 25))
     y = torch.arange(n) % 2
     for name, sparse in product(ON_GRAPHS, (False, True)):
-        operators = operators_of(name, random_adjacency(n, 0.12, 5))
+        operators = operators_of(name, random_adjacency(5, n, 0.12))
         x, model = features(n, sparse=sparse), build(name).train()
         gradients = []
         for size in (None, 12, 25):
@@ -172,13 +163,11 @@ def test_a_batch_of_all_training_nodes_has_the_gradient_of_the_whole():
                 torch.testing.assert_close(other, one, **CLOSE, msg=name)
 
 
-# ------------------------------------------------------------------------- epochs
-
 SPLIT = Split(np.arange(3, 26), np.arange(26, 36), np.arange(3))
 
 
 def batches(size, seed=0):
-    operators = [Operator(random_adjacency(40, 0.1, 0))]
+    operators = [Operator(random_adjacency(0, 40, 0.1))]
     return MiniBatches(features(40), operators, SPLIT, size, 1, seed)
 
 
@@ -210,12 +199,8 @@ def test_training_takes_only_the_rows_that_it_needs():
     assert spy.taken == [[0], [1], [3], [4]]
     assert [part.x.shape for part in parts] == [(3, 6), (3, 6)]
     whole = FullBatch(torch.eye(5), [Operator(NAMED["path"])], split)
-    (one,), (other,) = whole.steps(1), whole.steps(2)
-    assert one is other
-    assert one.nodes.tolist() == [0]
-
-
-# ------------------------------------------------------------------ the classifier
+    assert next(whole.steps(1)) is next(whole.steps(2))
+    assert next(whole.steps(1)).nodes.tolist() == [0]
 
 
 @pytest.fixture(scope="module")
@@ -228,22 +213,23 @@ def graph():
 
 def test_a_classifier_learns_from_batches(graph):
     params = {"hidden_channels": 16, "random_state": 0}
-    scores, fits = [], []
-    for size in (None, 64):
-        clf = NodeClassifier("h2gcn-1", epochs=25, batch_size=size, **params)
-        fits.append(clf.fit(graph))
-        scores.append(clf.score(graph, clf.split_.test))
+    whole, batched = (
+        NodeClassifier("h2gcn-1", epochs=25, batch_size=size, **params).fit(graph)
+        for size in (None, 64)
+    )
+    scores = [clf.score(graph, clf.split_.test) for clf in (whole, batched)]
     assert scores[1] > np.bincount(graph.y).max() / graph.n_nodes + 0.3
     assert scores[1] > scores[0] - 0.1
-    assert fits[1].history_[-1].loss < fits[1].history_[0].loss / 2
+    assert batched.history_[-1].loss < batched.history_[0].loss / 2
     # A batch larger than the training set is one batch of all.
-    without = params | {"epochs": 3, "dropout": 0.0}
-    one, other = (
-        NodeClassifier("h2gcn-1", batch_size=size, **without).fit(graph)
-        for size in (None, 400)
+    params |= {"epochs": 3, "dropout": 0.0}
+    losses = (
+        [epoch.loss for epoch in clf.fit(graph).history_]
+        for clf in (
+            NodeClassifier("h2gcn-1", batch_size=size, **params) for size in (None, 400)
+        )
     )
-    for epoch, batched in zip(one.history_, other.history_, strict=True):
-        assert batched.loss == pytest.approx(epoch.loss, abs=1e-5)
+    np.testing.assert_allclose(*losses, atol=1e-5)
 
 
 def test_batch_sizes_that_are_refused(graph):
@@ -261,9 +247,6 @@ def test_batch_sizes_that_are_refused(graph):
     ):
         with refused(param="batch_size", words=words):
             NodeClassifier(model, batch_size=8).fit(graph)
-
-
-# ------------------------------------------------------------------------ reordering
 
 
 def test_reordering_brings_neighbors_close():

@@ -99,9 +99,6 @@ def edit(folder, change):
     file.write_text(json.dumps(manifest | {"sha256": digest(manifest)}))
 
 
-# -------------------------------------------------------------------- the same bits
-
-
 def test_training_goes_on_to_the_same_bits(small_graph, tmp_path):
     for i, (stopping, optimizer) in enumerate(product(RULES, OPTIMIZERS)):
         params = {"stopping": stopping, "optimizer": optimizer, "patience": 8}
@@ -230,9 +227,6 @@ def test_a_model_in_closed_form_leaves_nothing(small_graph, tmp_path):
         assert not (tmp_path / "c").exists()
 
 
-# ----------------------------------------------------------------- when it is written
-
-
 def test_it_is_written_first_then_every_few_minutes_and_last(
     small_graph, tmp_path, monkeypatch
 ):
@@ -315,9 +309,6 @@ def test_a_disk_that_fails_ends_no_training(small_graph, tmp_path, monkeypatch):
     assert len(list(folder.iterdir())) == 2
 
 
-# ----------------------------------------------------------------- what it belongs to
-
-
 def test_a_checkpoint_of_another_training_is_refused(small_graph, tmp_path):
     graph, turned = (
         replace(small_graph, directed=one_way(small_graph.adj, seed)) for seed in (0, 1)
@@ -372,9 +363,6 @@ def test_what_describes_the_machine_does_not_count(small_graph, tmp_path):
     kill(mapped, tmp_path / "e", at=5)
     logits = resume(small_graph, tmp_path / "e").predict_logits(small_graph)
     np.testing.assert_allclose(logits, whole.predict_logits(small_graph), atol=1e-4)
-
-
-# ------------------------------------------------------------------ folders and files
 
 
 def test_a_folder_that_cannot_be_used_is_refused_and_left_as_it_is(
@@ -546,7 +534,7 @@ def test_a_tensor_that_does_not_fit_is_named(small_graph, tmp_path):
         ("history", infinite, "no epoch of its history is the best"),
         ("history", torch.zeros(3, 3, dtype=double.dtype), "history is not of 2"),
         ("history", torch.zeros(2, 3), "history is not of 2 epochs"),
-        ("history", torch.full((2, 3), math.nan, dtype=double.dtype), "is not of 2"),
+        ("history", infinite - infinite, "history is not of 2 epochs"),
         ("something", other, "does not hold the state of a training"),
     ]
     params = {"stopping": "loss"}
@@ -564,9 +552,6 @@ def test_a_tensor_that_does_not_fit_is_named(small_graph, tmp_path):
     change_tensor(tmp_path / "staged", "stages.0.weights.q_first", None)
     with refused(words="cannot go on: stages.0.weights.q_first is missing"):
         resume(small_graph, tmp_path / "staged", model="gmnn")
-
-
-# ------------------------------------------------------------------- a process, killed
 
 
 @pytest.mark.slow
@@ -592,17 +577,12 @@ def test_kill_9_and_resume(tmp_path, capsys):
     assert not (tmp_path / "resumed").exists()
     capsys.readouterr()
     results = []
-    for name, more in (
-        ("resumed", [*kept, "--resume"]),
-        ("whole", ["--out", str(tmp_path / "whole")]),
-    ):
+    whole = ["--out", str(tmp_path / "whole")]
+    for name, more in (("resumed", [*kept, "--resume"]), ("whole", whole)):
         assert main([*options, *more]) == 0
         result = json.loads(capsys.readouterr().out)
         assert result.pop("out") == str(tmp_path / name)
         result["splits"][0].pop("seconds")
-        predict = ["predict", str(tmp_path / name), graph, "--all", "--out"]
-        assert main([*predict, str(tmp_path / f"{name}.csv")]) == 0
-        capsys.readouterr()
         weights = (tmp_path / name / "weights.safetensors").read_bytes()
-        results.append((result, weights, (tmp_path / f"{name}.csv").read_bytes()))
+        results.append((result, weights))
     assert results[0] == results[1]

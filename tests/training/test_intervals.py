@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from h2gcn.training import (
     average_precision,
@@ -28,25 +27,19 @@ from support.cases import each
 Z = 1.959963984540054
 
 
-@each(
-    ("hits", "nodes"), [(0, 1), (1, 1), (0, 7), (8, 10), (50, 100), (997, 1000), (9, 9)]
-)
-def test_wilson_solves_its_equation(hits, nodes):
-    """Its ends are the shares q from which the one that was seen is z errors away."""
-    found = wilson(hits, nodes)
-    assert found is not None
-    share = hits / nodes
-    a, b, c = 1 + Z**2 / nodes, -(2 * share + Z**2 / nodes), share**2
-    assert found == pytest.approx(np.sort(np.roots([a, b, c])), abs=1e-9)
-    other = stats.binomtest(hits, nodes).proportion_ci(method="wilson")
-    assert found == pytest.approx((other.low, other.high), abs=1e-12)
+def test_wilson_solves_its_equation():
+    """Its ends are the fractions q that are z errors away from the observed one."""
+    for hits, n in ((0, 1), (1, 1), (0, 7), (8, 10), (50, 100), (997, 1000), (9, 9)):
+        share = hits / n
+        a, b, c = 1 + Z**2 / n, -(2 * share + Z**2 / n), share**2
+        assert wilson(hits, n) == pytest.approx(np.sort(np.roots([a, b, c])), abs=1e-9)
 
 
 def test_wilson_by_hand():
     """With z² = 3.8415: (0.8 + 0.19207 ± 1.96 √(0.016 + 0.0096)) / 1.38415."""
     assert wilson(8, 10) == pytest.approx((0.490162, 0.943318), abs=1e-5)
-    assert wilson(0, 5)[0] == 0.0  # type: ignore[index]
-    assert wilson(5, 5)[1] == 1.0  # type: ignore[index]
+    assert wilson(0, 5)[0] == 0.0
+    assert wilson(5, 5)[1] == 1.0
     assert wilson(0, 0) is None
 
 

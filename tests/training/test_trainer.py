@@ -21,12 +21,11 @@ from h2gcn.training import (
 )
 from h2gcn.training.metrics import accuracy
 from h2gcn.training.optim import node_loss
-from support.graphs import NAMED, adjacency
+from support.graphs import NAMED, cycle
 from support.refusals import refused
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 
-# ----------------------------------------------------------------- a scripted model
 
 Y = np.array([0, 1, 0, 1, 0, 1])
 SCRIPT_SPLIT = Split(train=[0, 1], val=[2, 3, 4, 5], test=[])
@@ -167,9 +166,6 @@ def test_a_bad_configuration_is_named():
     assert TrainConfig() == TrainConfig(2000, None, 0.01, 5e-4, "accuracy")
 
 
-# -------------------------------------------------------------------- a real model
-
-
 def build(name):
     with seeded(1):
         return build_model(name, 4, 2, {"hidden_channels": 3, "dropout": 0.0})
@@ -251,15 +247,10 @@ def test_labels_teach_only_where_they_may(small_graph):
         return y
 
     options = {"dropout": 0.5, "seed": 4, "epochs": 10}
-    (expected, reference), *others = (
-        fit(small_graph, "h2gcn-2", y=y, split=split, **options)
-        for y, split in (
-            (small_graph.y, SPLIT),
-            (flipped(SPLIT.test), SPLIT),
-            (flipped(SPLIT.test), Split(SPLIT.train, SPLIT.val, [])),
-        )
-    )
-    for result, module in others:  # test labels have no influence
+    expected, reference = fit(small_graph, "h2gcn-2", **options)
+    y = flipped(SPLIT.test)  # test labels have no influence
+    for split in (SPLIT, Split(SPLIT.train, SPLIT.val, [])):
+        result, module = fit(small_graph, "h2gcn-2", y=y, split=split, **options)
         assert result.history == expected.history
         for key, weight in weights_of(module).items():
             assert torch.equal(weight, weights_of(reference)[key])
@@ -308,9 +299,6 @@ def test_a_step_forgets_what_was_computed_from_the_weights_before(
                 assert one.val_loss == pytest.approx(other.val_loss, rel=1e-5)
 
 
-# ------------------------------------------------------------------- class weights
-
-
 def test_balanced_classes_have_the_same_weight_in_the_loss():
     logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(30) % 7 % 3
@@ -331,24 +319,18 @@ def test_balanced_classes_find_more_of_a_rare_one():
     rng = np.random.default_rng(0)
     y = (np.arange(200) % 12 == 0).astype(int)
     x = rng.normal(size=(200, 3)) + 1.2 * y[:, None]
-    ring = adjacency(200, [(i, (i + 1) % 200) for i in range(200)])
-    graph = Graph(x=x, adj=ring, y=y)
-    for batch_size in (None, 16):
+    graph = Graph(x=x, adj=cycle(200), y=y)
+    for size in (None, 16):
         found = {}
         for weight in (None, "balanced"):
-            clf = NodeClassifier(
-                "mlp", epochs=60, class_weight=weight, batch_size=batch_size
-            )
-            predicted = clf.set_params(random_state=0).fit(graph).predict(graph)
-            found[weight] = int((predicted[y == 1] == 1).sum())
+            params = {"class_weight": weight, "batch_size": size, "random_state": 0}
+            clf = NodeClassifier("mlp", epochs=60, **params).fit(graph)
+            found[weight] = int((clf.predict(graph)[y == 1] == 1).sum())
         assert found["balanced"] > found[None] + 3
     with refused(param="class_weight", value="even"):
         NodeClassifier("mlp", class_weight="even").fit(graph)
     with refused(param="class_weight", words="'linbp': it has no epochs"):
         NodeClassifier("linbp", class_weight="balanced").fit(graph)
-
-
-# -------------------------------------------------------------------------- stages
 
 
 class Staged(NodeModule):

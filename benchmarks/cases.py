@@ -75,7 +75,7 @@ class Case:
             build_operators(plan_operators(graph, model, CPU)),
         )
         self._cache: StepCache = {}
-        batches = FullBatch(x, operators, self.split, CPU, cache=self._cache)
+        batches = FullBatch(x, operators, self.split, cache=self._cache)
         self._train, self._val = next(batches.steps(1)), next(batches.validation())
         self._ours = OPTIMIZERS["adam"](module.parameters(), fused=True)
         self._theirs = torch.optim.Adam(module.parameters(), fused=True)

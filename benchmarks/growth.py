@@ -52,7 +52,7 @@ STEPS = {
     "forecast": ("resolve_cap", "plan_operators"),
     "rings": ("build_operators",),
     "features": ("fit_scaler", "build_input"),
-    "rows": ("make_batches",),
+    "rows": ("_find_batches",),
     "transposes": ("transposed",),
 }
 """The functions whose time a step of set-up is."""

@@ -24,7 +24,7 @@ from h2gcn.estimator.inputs import fit_scaler
 from h2gcn.models import MODELS, build_model
 from h2gcn.sparse import Propagation
 from h2gcn.sparse.operator import to_tensor
-from h2gcn.training import TrainConfig, train as fit
+from h2gcn.training import TrainConfig, Trainer
 
 VARIANTS = "h2gcn-"
 CPU = torch.device("cpu")
@@ -183,7 +183,7 @@ def our_epoch(graph: Graph, model: str) -> Callable[[], Any]:
     labels = torch.from_numpy(graph.y[split.train])
     if not spec.epochs:
         seeds = KnownLabels.of(graph, split.train, model).one_hot(graph, CPU)
-        fit(module, seeds, operators, graph.y, split, TrainConfig())
+        Trainer(module, seeds, operators, graph.y, split, TrainConfig()).run()
         return lambda: module(seeds, val)
     scaler = fit_scaler(NodeClassifier().scaling, graph.x, split.train)
     x = to_tensor(scaler(graph.x))

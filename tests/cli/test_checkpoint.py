@@ -79,7 +79,7 @@ def test_a_damaged_checkpoint(
     fails(run(*command), f"{file}: was changed after it was saved (checksum)")
     file.unlink()
     file.mkdir()
-    fails(run(*command), f"{file}: is a folder, not the manifest of a checkpoint")
+    fails(run(*command), f"{file}: this is a folder, not a file.")
 
 
 @pytest.mark.skipif(files.fcntl is None, reason="no locks here")

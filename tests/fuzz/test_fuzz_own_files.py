@@ -49,7 +49,7 @@ from h2gcn.experiments import (
 )
 from h2gcn.experiments.definition import PROTOCOLS
 from h2gcn.io import read_npz, write_npz, write_predictions
-from h2gcn.training import find_stage, signed, to_bytes
+from h2gcn.training import find_position, signed, to_bytes
 from support.example_results import small
 from support.graphs import adjacency
 from support.toy_splits import split_record
@@ -308,7 +308,7 @@ def checkpoint(optimizer: str) -> Path:
 
 
 def resume(folder: Path, optimizer: str) -> None:
-    find_stage(folder)
+    find_position(folder)
     new(optimizer).fit(graph(), SPLIT, checkpoint=folder, resume=True)
 
 
@@ -348,7 +348,7 @@ def test_tensors_of_a_checkpoint(data: st.DataObject) -> None:
 
 
 def run_record() -> dict[str, Any]:
-    config = PROTOCOLS["standard"].params("texas", "gcn")[0]
+    config = PROTOCOLS["standard"].settings("texas", "gcn")[0]
     run = Run("real", "texas", "gcn", config, 0)
     counts = [[1, 1, 60, 30], [2, 3, 60, 60]]
     found = {"key": run.key, **run.to_json(), "selected": True, "by_degree": counts}
@@ -482,7 +482,7 @@ from pathlib import Path
 import torch
 from h2gcn import NodeClassifier, Split
 from h2gcn.io import read_npz, write_predictions
-from h2gcn.training import find_stage
+from h2gcn.training import find_position
 torch.set_num_threads(1)
 folder = Path(sys.argv[1])
 graph = read_npz(folder / "g.npz")
@@ -501,7 +501,7 @@ def work():
 TRAINS = """
 NodeClassifier("mlp", epochs=1).fit(graph)  # loads what each child would load
 def work():
-    begun = find_stage(folder / "c") is not None
+    begun = find_position(folder / "c") is not None
     kept = {"checkpoint": folder / "c", "checkpoint_minutes": 0, "resume": begun}
     clf = NodeClassifier("mlp", dropout=0.5, patience=None, epochs=300, random_state=0)
     clf.fit(graph, **kept).save(folder / "model")

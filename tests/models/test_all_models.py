@@ -16,7 +16,7 @@ from h2gcn.exceptions import InputError
 from h2gcn.graph import Split
 from h2gcn.models import MODELS
 from h2gcn.sparse import dropout
-from h2gcn.training import TrainConfig, batches, train
+from h2gcn.training import TrainConfig, Trainer, batches
 from models.oracles import ORACLES
 from support.dropout import mask_of
 from support.graphs import GRAPHS, NAMED, adjacency, make_graph, random_adjacency
@@ -310,7 +310,7 @@ def test_training_does_not_depend_on_the_order_of_the_nodes(name, monkeypatch):
     for density in (0.0, 1.0):  # in order, and neighbors close to each other
         monkeypatch.setattr(batches, "MAX_REORDERED_DENSITY", density)
         module, x, operators = make(name, graph, **options)
-        train(module, x, operators, graph.y, split, TrainConfig(epochs=5))
+        Trainer(module, x, operators, graph.y, split, TrainConfig(epochs=5)).run()
         weights.append(weights_of(module))
     for key, expected in weights[0].items():
         assert_close(weights[1][key], expected, key, rtol=1e-4)

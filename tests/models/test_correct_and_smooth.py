@@ -11,7 +11,7 @@ from h2gcn.graph import stratified_split
 from h2gcn.models import MODELS
 from h2gcn.models.correct_and_smooth import CorrectAndSmooth, LinearTable
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
-from h2gcn.training import NodeModule, TrainConfig, train
+from h2gcn.training import NodeModule, TrainConfig, Trainer
 from support.graphs import NAMED, SIX, adjacency, one_hot, random_adjacency
 
 
@@ -168,7 +168,7 @@ def fit(graph, y, split, **options):
     torch.manual_seed(0)
     module = CorrectAndSmooth((graph.n_features,), 3, **options)
     config = TrainConfig(epochs=40)
-    result = train(module, x, matrices(graph.adj), y, split, config)
+    result = Trainer(module, x, matrices(graph.adj), y, split, config).run()
     return module, x, result
 
 

@@ -11,7 +11,7 @@ from h2gcn.models import build_model
 from h2gcn.models.iterative import BASES
 from h2gcn.models.logistic_table import LogisticTable
 from h2gcn.sparse import NO_GRAPH
-from h2gcn.training import TrainConfig, train
+from h2gcn.training import TrainConfig, Trainer
 from support.graphs import adjacency
 
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -63,7 +63,7 @@ def table_of(graph, split, blocks="ego+labels.ring1"):
 def fit(graph, split, x, **options):
     widths = [block.shape[1] for block in x.blocks.values()]
     module = build_model("ica", widths, graph.n_classes, options)
-    train(module, x, (), graph.y, split, TrainConfig())
+    Trainer(module, x, (), graph.y, split, TrainConfig()).run()
     return module
 
 
@@ -188,7 +188,7 @@ def test_a_small_block_counts_as_much_as_a_large_one():
     scores = []
     for by_block in (False, True):
         module = LogisticTable((400, 1), 2, by_block=by_block)
-        train(module, x, (), y, split, TrainConfig())
+        Trainer(module, x, (), y, split, TrainConfig()).run()
         found = module(x, NO_GRAPH).argmax(dim=1).numpy()[80:]
         scores.append((found == y[80:]).mean())
     assert scores[1] > scores[0] + 0.03

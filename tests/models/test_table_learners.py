@@ -22,7 +22,7 @@ from h2gcn.models.boosted_trees import PATIENCE
 from h2gcn.models.logistic_table import ABSENT, C_GRID
 from h2gcn.models.tree_text import rebuild_trees
 from h2gcn.sparse import NO_GRAPH, Operator, Propagation
-from h2gcn.training import TrainConfig, stop_fits, train
+from h2gcn.training import TrainConfig, Trainer, stop_fits
 from support.graphs import adjacency
 
 LEARNERS = ("logistic", "boosted-trees")
@@ -59,7 +59,7 @@ def fit(model, rows, y, n_classes, *, sparse=False, n_val=0, **options):
     known, test = np.arange(len(y) - 5), np.arange(len(y) - 5, len(y))
     split = Split(known[: len(known) - n_val], known[-n_val:], test)
     x = table(rows, sparse=sparse)
-    return module, train(module, x, (), y, split, TrainConfig())
+    return module, Trainer(module, x, (), y, split, TrainConfig()).run()
 
 
 def logits_of(module, rows, *, sparse=False):
@@ -227,7 +227,9 @@ def test_adjacency_rows_stay_sparse(model):
     small = {"C": 10.0} if model == "logistic" else {"n_estimators": 2}
     module = build_model(model, (2, n), 2, small)
     tracemalloc.start()
-    train(module, x, (), np.arange(n) % 2, Split(nodes, val, test), TrainConfig())
+    Trainer(
+        module, x, (), np.arange(n) % 2, Split(nodes, val, test), TrainConfig()
+    ).run()
     assert module(x, NO_GRAPH).shape == (n, 2)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -21,7 +21,7 @@ from h2gcn.features import FeatureBuilder, FeatureTable
 from h2gcn.graph import Split
 from h2gcn.models import MODELS, build_model, find_model
 from h2gcn.sparse import Operator, Propagation
-from h2gcn.training import TrainConfig, receptive_field as subgraph_of, train
+from h2gcn.training import TrainConfig, Trainer, receptive_field as subgraph_of
 from models.oracles import Dense
 
 DROPOUTS = ("dropout", "input_dropout", "propagation_dropout")
@@ -97,7 +97,7 @@ def make(name, graph, *, seed=0, **options):
         nodes = np.arange(graph.n_nodes)
         known = known_labels(graph).any(dim=1).numpy()
         split = Split(nodes[known], nodes[~known], nodes[~known])
-        train(module, x, operators, graph.y, split, TrainConfig())
+        Trainer(module, x, operators, graph.y, split, TrainConfig()).run()
     return module.eval(), x, operators
 
 

@@ -18,7 +18,7 @@ from h2gcn.training import (
 from h2gcn.training.calibration import PRIOR_STD, TEMPERATURES
 
 
-def test_bins_by_hand() -> None:
+def test_bins_by_hand():
     shares = np.array([[0.5, 0.5], [0.6, 0.4], [0.3, 0.7], [1.0, 0.0]])
     bins = reliability_bins(np.array([0, 1, 1, 0]), shares, n_bins=2)
     # Exactly one half is in the first bin; a tie goes to the first class.
@@ -38,7 +38,7 @@ def test_bins_by_hand() -> None:
     assert math.isnan(chance_error(empty))
 
 
-def test_calibration_error_is_that_of_its_definition() -> None:
+def test_calibration_error_is_that_of_its_definition():
     for seed in range(3):
         rng = np.random.default_rng(seed)
         y = rng.integers(3, size=60)
@@ -53,7 +53,7 @@ def test_calibration_error_is_that_of_its_definition() -> None:
         assert calibration_error(reliability_bins(y, shares)) == pytest.approx(expected)
 
 
-def test_perfect_probabilities_are_off_by_chance_alone() -> None:
+def test_perfect_probabilities_are_off_by_chance_alone():
     rng = np.random.default_rng(0)
     errors, expected = [], []
     for _ in range(200):
@@ -65,7 +65,7 @@ def test_perfect_probabilities_are_off_by_chance_alone() -> None:
     assert np.mean(expected) == pytest.approx(np.mean(errors), rel=0.1)
 
 
-def sampled(n: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
+def sampled(n, scale):
     """Return logits that are `scale` times those that the labels are drawn by."""
     rng = np.random.default_rng(0)
     true = 2 * rng.normal(size=(n, 3))
@@ -74,16 +74,16 @@ def sampled(n: int, scale: float) -> tuple[np.ndarray, np.ndarray]:
     return scale * true, y
 
 
-def test_temperature_is_what_logits_are_too_large_by() -> None:
+def test_temperature_is_what_logits_are_too_large_by():
     for scale in (0.25, 1.0, 4.0):
         logits, y = sampled(20_000, scale)
         assert fit_temperature(logits, y) == pytest.approx(scale, rel=0.05)
 
 
-def test_temperature_is_the_best_of_a_grid() -> None:
+def test_temperature_is_the_best_of_a_grid():
     logits, y = sampled(200, 3.0)
 
-    def cost(t: float) -> float:
+    def cost(t):
         loss = len(y) * log_loss(y, softmax(logits / t))
         return loss + math.log(t) ** 2 / (2 * PRIOR_STD**2)
 
@@ -93,7 +93,7 @@ def test_temperature_is_the_best_of_a_grid() -> None:
     assert cost(fitted) <= cost(best) + 1e-6
 
 
-def test_temperature_of_few_nodes_stays_near_one() -> None:
+def test_temperature_of_few_nodes_stays_near_one():
     right = np.tile([3.0, 0.0], (5, 1))
     assert 0.8 < fit_temperature(right, np.zeros(5, dtype=int)) < 1
     assert 1 < fit_temperature(right, np.ones(5, dtype=int)) < 20

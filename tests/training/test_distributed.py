@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,14 +17,18 @@ from h2gcn.models import H2GCN, find_model
 from h2gcn.rings import NeighborIndex, RowRule
 from h2gcn.sparse import Operator, Propagation, to_tensor
 from h2gcn.training import (
+    SINGLE,
+    Checkpoint,
     RowParallelOperator,
     TorchGroup,
     TrainConfig,
+    Trainer,
+    identify,
     predict_rows,
     row_bounds,
     seeded,
-    train,
 )
+from h2gcn.training.batches import own_rows as take_own
 
 GRAPH = generate_graph(n_nodes=120, homophily=0.3, seed=3)
 ALL = np.arange(120)
@@ -37,9 +38,7 @@ PARAMS = {"model": "h2gcn-2", "options": {}, "random_state": 5, "epochs": 12}
 Rings = tuple[CSR, ...]
 
 
-def _run(
-    rank: int, work: Callable[[TorchGroup], Any], bounds: list[int], folder: str
-) -> None:
+def _run(rank, work, bounds, folder):
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group(
@@ -53,19 +52,15 @@ def _run(
     dist.destroy_process_group()
 
 
-def in_processes(
-    work: Callable[[TorchGroup], Any], bounds: list[int], folder: Path
-) -> list[Any]:
+def in_processes(work, bounds, folder):
     """Return what `work` returns in each process."""
     folder.mkdir()
-    size = len(bounds) - 1
-    mp.start_processes(
-        _run, (work, bounds, str(folder)), nprocs=size, start_method="fork"
-    )
+    size, task = len(bounds) - 1, (work, bounds, str(folder))
+    mp.start_processes(_run, task, nprocs=size, start_method="fork")
     return [torch.load(folder / f"{i}.pt", weights_only=False) for i in range(size)]
 
 
-def capped_ring() -> CSR:
+def capped_ring():
     """Return a ring with at most five entries per row: it is not symmetric."""
     return RowRule(hop=2).rows(NeighborIndex(GRAPH.adj), max_neighbors=5, seed=2)
 
@@ -73,7 +68,7 @@ def capped_ring() -> CSR:
 EXACT = find_model("h2gcn-1").build_matrices(GRAPH.adj)
 CAPPED = EXACT[0], capped_ring()
 WITH_LOOPS = find_model("h2gcn-ns0").build_matrices(GRAPH.adj)
-CASES: dict[str, tuple[Rings, dict[str, Any]]] = {
+CASES = {
     "h2gcn-2": (EXACT, {"rounds": 2}),
     "h2gcn-2 without dropout": (EXACT, {"rounds": 2, "dropout": 0.0}),
     "h2gcn-1, sparse features": (EXACT, {"rounds": 1}),
@@ -86,7 +81,7 @@ CASES: dict[str, tuple[Rings, dict[str, Any]]] = {
 }
 
 
-def make_model(*, rounds: int, dropout: float = 0.5, **options: Any) -> H2GCN:
+def make_model(*, rounds, dropout=0.5, **options):
     with seeded(1):
         return H2GCN(
             GRAPH.n_features,
@@ -99,21 +94,23 @@ def make_model(*, rounds: int, dropout: float = 0.5, **options: Any) -> H2GCN:
         )
 
 
-def features(case: str, nodes: slice = slice(None)) -> Any:
+def features(case, nodes=slice(None)):
     x = CSR(GRAPH.x) if "sparse" in case else GRAPH.x
     return to_tensor(x[nodes])
 
 
-def own_rows(rings: Rings, group: TorchGroup) -> list[RowParallelOperator]:
+def own_rows(rings, group):
     return [RowParallelOperator(CSR(ring[group.own]), group) for ring in rings]
 
 
-def train_all(group: TorchGroup) -> dict[str, Any]:
+def train_all(group):
     results = {}
     for case, (rings, options) in CASES.items():
         model, operators = make_model(**options), own_rows(rings, group)
         x = features(case, group.own)
-        result = train(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5, comm=group)
+        result = Trainer(
+            model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5, comm=group
+        ).run()
         logits = predict_rows(model, x, operators, ALL, group)
         results[case] = result, logits, model.state_dict()
     return results
@@ -122,14 +119,12 @@ def train_all(group: TorchGroup) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "bounds", [[0, 120], [0, 50, 120], [0, 30, 31, 120], [0, 0, 120]]
 )
-def test_processes_train_the_model_of_one_process(
-    bounds: list[int], tmp_path: Path
-) -> None:
+def test_processes_train_the_model_of_one_process(bounds, tmp_path):
     by_rank = in_processes(train_all, bounds, tmp_path / "run")
     for case, (rings, options) in CASES.items():
         model, operators = make_model(**options), [Operator(ring) for ring in rings]
         x = features(case)
-        one = train(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5)
+        one = Trainer(model, x, operators, GRAPH.y, SPLIT, CONFIG, seed=5).run()
         with torch.no_grad():
             expected = model(x, Propagation(operators))
         for results in by_rank:
@@ -144,49 +139,39 @@ def test_processes_train_the_model_of_one_process(
                 assert torch.equal(weights[name], weight), "all ranks keep the same"
 
 
-def gradients(
-    case: str, group: TorchGroup | None, index: np.ndarray
-) -> dict[str, torch.Tensor]:
+def gradients(case, index, group=None):
     rings, options = CASES[case]
-    model = make_model(**options)
+    model, comm = make_model(**options), SINGLE if group is None else group
+    whole = [Operator(ring) for ring in rings]
+    operators = whole if group is None else own_rows(rings, group)
+    x = features(case, comm.own)
+    part = take_own(x, operators, index, comm.own)
     with seeded(7):
-        if group is None:
-            operators: list[Any] = [Operator(ring) for ring in rings]
-            x, local, nodes = features(case), index, index
-        else:
-            operators, x = own_rows(rings, group), features(case, group.own)
-            nodes = index[(index >= group.own.start) & (index < group.own.stop)]
-            local = nodes - group.own.start
-        target, names = torch.from_numpy(local), torch.from_numpy(nodes)
-        logits = model(x, Propagation(operators, target, names))
-    labels = torch.from_numpy(GRAPH.y)[nodes]
+        logits = model(part.x, part.graph)
+    labels = torch.from_numpy(GRAPH.y)[part.nodes]
     loss = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
     (loss / len(index)).backward()
-    grads = {name: weight.grad for name, weight in model.named_parameters()}
-    if group is not None:
-        for grad in grads.values():
-            group.all_reduce(grad)
-    return grads
+    weights = dict(model.named_parameters())
+    return {name: comm.all_reduce(weight.grad) for name, weight in weights.items()}
 
 
-def test_gradients_are_those_of_one_process(tmp_path: Path) -> None:
+def test_gradients_are_those_of_one_process(tmp_path):
     index = np.sort(SPLIT.train)
 
-    def work(group: TorchGroup) -> Any:
-        return {case: gradients(case, group, index) for case in CASES}
+    def work(group):
+        return {case: gradients(case, index, group) for case in CASES}
 
     for by_case in in_processes(work, [0, 40, 120], tmp_path / "run"):
         for case in CASES:
-            for name, grad in gradients(case, None, index).items():
-                torch.testing.assert_close(
-                    by_case[case][name], grad, rtol=1e-5, atol=1e-6
-                )
+            for name, grad in gradients(case, index).items():
+                close = {"rtol": 1e-5, "atol": 1e-6}
+                torch.testing.assert_close(by_case[case][name], grad, **close)
 
 
-def test_product_exchanges_own_rows_and_their_gradient(tmp_path: Path) -> None:
+def test_product_exchanges_own_rows_and_their_gradient(tmp_path):
     adjacency = CSR(GRAPH.adj)
 
-    def work(group: TorchGroup) -> Any:
+    def work(group):
         operator = RowParallelOperator(CSR(adjacency[group.own]), group)
         dense = torch.ones(operator.shape[1], 3, requires_grad=True)
         before = group.bytes_sent
@@ -201,13 +186,13 @@ def test_product_exchanges_own_rows_and_their_gradient(tmp_path: Path) -> None:
     assert (first[2], second[2]) == (4 * 3 * 120, 4 * 3 * 120)
 
 
-def test_logits_of_any_nodes_in_any_order(tmp_path: Path) -> None:
+def test_logits_of_any_nodes_in_any_order(tmp_path):
     index = np.array([110, 3, 60, 3, 41])
     model, operators = make_model(rounds=1), [Operator(ring) for ring in EXACT]
     with torch.no_grad():
         expected = model.eval()(features(""), Propagation(operators))[index]
 
-    def work(group: TorchGroup) -> Any:
+    def work(group):
         own = own_rows(EXACT, group)
         return predict_rows(model, features("", group.own), own, index, group)
 
@@ -215,36 +200,21 @@ def test_logits_of_any_nodes_in_any_order(tmp_path: Path) -> None:
         torch.testing.assert_close(logits, expected, rtol=0, atol=1e-6)
 
 
-def test_rank_zero_decides_where_a_training_goes_on(tmp_path: Path) -> None:
-    from h2gcn.training import Checkpoint, identify
-
+def test_rank_zero_decides_where_a_training_goes_on(tmp_path):
     rings, options = CASES["h2gcn-2"]
+    identity, folder = identify(PARAMS, GRAPH, SPLIT, directed=False), tmp_path / "c"
+    folder.mkdir()
 
-    def work(group: TorchGroup) -> Any:
+    def work(group):
         operators, x = own_rows(rings, group), features("", group.own)
         results = []
         for epochs, resume in ((5, False), (12, True), (12, None)):
-            model, checkpoint = make_model(**options), None
+            model, saved = make_model(**options), None
             if group.rank == 0 and resume is not None:
-                checkpoint = Checkpoint(
-                    tmp_path / "state",
-                    identify(PARAMS, GRAPH, SPLIT, directed=False),
-                    epochs=epochs,
-                    resume=resume,
-                )
-                tmp_path.joinpath("state").mkdir(exist_ok=True)
+                saved = Checkpoint(folder, identity, epochs=epochs, resume=resume)
             config = TrainConfig(epochs=epochs, learning_rate=0.05)
-            result = train(
-                model,
-                x,
-                operators,
-                GRAPH.y,
-                SPLIT,
-                config,
-                seed=5,
-                checkpoint=checkpoint,
-                comm=group,
-            )
+            data = model, x, operators, GRAPH.y, SPLIT, config
+            result = Trainer(*data, seed=5, checkpoint=saved, comm=group).run()
             results.append((result.history, model.state_dict()))
         return results
 
@@ -255,7 +225,7 @@ def test_rank_zero_decides_where_a_training_goes_on(tmp_path: Path) -> None:
         assert all(torch.equal(weights[name], reference[name]) for name in weights)
 
 
-def test_row_bounds_balance_the_costs() -> None:
+def test_row_bounds_balance_the_costs():
     for size in (1, 2, 3, 7):
         costs = np.random.default_rng(size).integers(1, 50, 400)
         bounds = row_bounds(costs, size)

@@ -22,7 +22,7 @@ from h2gcn.training.metrics import METRICS, accuracy, score
 NO_NODES = np.zeros(0, dtype=np.int64)
 
 
-def random_scores(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+def random_scores(seed, n_classes):
     """Return labels in which all classes occur, and scores with ties."""
     rng = np.random.default_rng(seed)
     y = np.r_[np.arange(n_classes), rng.integers(n_classes, size=40)]
@@ -31,18 +31,18 @@ def random_scores(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
     return y, scores
 
 
-def random_probabilities(seed: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+def random_probabilities(seed, n_classes):
     rng = np.random.default_rng(seed)
     y = np.r_[np.arange(n_classes), rng.integers(n_classes, size=60)]
     return y, rng.dirichlet(np.ones(n_classes), size=len(y))
 
 
-def softmax(logits: np.ndarray) -> np.ndarray:
+def softmax(logits):
     powers = np.exp(logits.astype(float))
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def test_accuracy() -> None:
+def test_accuracy():
     scores = np.array([[1, 0, 0], [0, 2, 1], [0, 0, 3], [5, 4, 0]], dtype=np.float32)
     assert accuracy(np.array([0, 1, 2, 0]), scores) == 1.0
     assert accuracy(np.array([0, 2, 2, 1]), scores) == 0.5
@@ -56,7 +56,7 @@ def test_accuracy() -> None:
         assert accuracy(y, scores) == pytest.approx(expected)
 
 
-def test_roc_auc() -> None:
+def test_roc_auc():
     y, rank = np.array([0, 0, 1, 1]), np.array([1.0, 3.0, 2.0, 4.0])
     # Of the four pairs of a 1 and a 0, three are in order.
     assert roc_auc(y, np.c_[np.zeros(4), rank]) == 0.75
@@ -70,7 +70,7 @@ def test_roc_auc() -> None:
         assert math.isnan(roc_auc(np.full(4, label), np.eye(4, 2)))
 
 
-def test_confusion_matrix_and_macro_f1() -> None:
+def test_confusion_matrix_and_macro_f1():
     y, predicted = np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 2])
     confusion = confusion_matrix(y, predicted, 3)
     assert confusion.tolist() == [[1, 1, 0], [0, 2, 1], [0, 0, 0]]
@@ -89,7 +89,7 @@ def test_confusion_matrix_and_macro_f1() -> None:
         assert macro_f1(confusion) == pytest.approx(f1)
 
 
-def test_per_class() -> None:
+def test_per_class():
     y, predicted = np.random.default_rng(0).integers(0, 4, (2, 200))
     rows = per_class(confusion_matrix(y, predicted, 4))
     expected = reference.precision_recall_fscore_support(y, predicted)
@@ -102,7 +102,7 @@ def test_per_class() -> None:
     assert absent == {"nodes": 0, "precision": 0.0, "recall": None, "f1": 0.0}
 
 
-def test_average_precision_and_pr_auc() -> None:
+def test_average_precision_and_pr_auc():
     y, first = np.array([1, 0, 1, 0]), np.array([0.1, 0.2, 0.3, 0.9])
     # The two of class 1 are ranked first and third: half of (1/1 + 2/3).
     found = average_precision(y, np.c_[first, 1 - first])
@@ -125,7 +125,7 @@ def test_average_precision_and_pr_auc() -> None:
     assert pr_auc(y, shares) == 1.0
 
 
-def test_score_by_name() -> None:
+def test_score_by_name():
     assert METRICS == ("accuracy", "macro_f1", "roc_auc", "pr_auc")
     y, scores = random_scores(0, 2)
     assert score("accuracy", y, scores) == accuracy(y, scores) != roc_auc(y, scores)
@@ -149,7 +149,7 @@ def test_score_by_name() -> None:
                 score(metric, np.array([0, 0]), np.ones((2, n_classes)))
 
 
-def test_log_loss_and_brier() -> None:
+def test_log_loss_and_brier():
     shares = np.array([[0.5, 0.5], [0.75, 0.25], [0.0, 1.0]])
     expected = (math.log(2) + math.log(4) + 0) / 3
     assert log_loss(np.array([0, 1, 1]), shares) == pytest.approx(expected)

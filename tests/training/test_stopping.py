@@ -4,9 +4,7 @@ from h2gcn.training import Epoch
 from h2gcn.training.stopping import RULES, make_rule
 
 
-def apply(
-    rule: str, patience: int | None, scores: list[float], losses: list[float]
-) -> tuple[list[int], list[int]]:
+def apply(rule, patience, scores, losses):
     """Return the numbers of the epochs that are kept, and of those that stop."""
     decide = make_rule(rule, patience)
     made = {
@@ -17,7 +15,7 @@ def apply(
     return kept, [number for number, decision in made.items() if decision.stop]
 
 
-def test_each_rule_keeps_and_stops_as_its_program_does() -> None:
+def test_each_rule_keeps_and_stops_as_its_program_does():
     rising = [0.1, 0.2, 0.3, 0.4, 0.5]
     cases = [
         # rule, patience, scores, losses, kept, first epoch that stops
@@ -50,7 +48,7 @@ def test_each_rule_keeps_and_stops_as_its_program_does() -> None:
         assert (found[0], first_stop) == (kept, stop), (rule, patience, scores, losses)
 
 
-def test_every_rule_keeps_the_first_epoch_and_never_stops_without_patience() -> None:
+def test_every_rule_keeps_the_first_epoch_and_never_stops_without_patience():
     worse = [float(-i) for i in range(300)]
     for rule in RULES:
         kept, stops = apply(rule, None, worse, [-score for score in worse])

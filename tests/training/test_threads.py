@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event, Thread
 
@@ -20,24 +19,24 @@ from h2gcn.training import seeded, seeding, threads, threads_for
 
 
 @pytest.fixture(autouse=True)
-def three_threads() -> Iterator[None]:
+def three_threads():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
     torch.set_num_threads(before)
 
 
-def operator(entries: int) -> Operator:
+def operator(entries):
     return Operator(sp.csr_array(np.ones((1, entries), dtype=np.float32)))
 
 
-def complete_graph(n: int) -> Graph:
+def complete_graph(n):
     adj = sp.csr_array(np.ones((n, n)) - np.eye(n))
     split = Split([0, 1, 2, 3], [4], [5])
     return Graph(x=np.eye(n), adj=adj, y=np.arange(n) % 2, splits=(split,))
 
 
-def test_small_work_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_work_has_one_thread(monkeypatch):
     monkeypatch.setattr(threads, "SMALL_ENTRIES", 10)
     x = torch.zeros(2, 3)
     for factors, small, expected in (
@@ -59,7 +58,7 @@ def test_small_work_has_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.get_num_threads() == 3
 
 
-def test_a_fit_leaves_the_host_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_leaves_the_host_its_threads(monkeypatch):
     monkeypatch.setattr(threads, "SMALL_ENTRIES", 0)
     graph, seen = complete_graph(6), []
     clf = NodeClassifier("gcn", epochs=1).fit(
@@ -74,18 +73,16 @@ def test_a_fit_leaves_the_host_its_threads(monkeypatch: pytest.MonkeyPatch) -> N
     assert torch.get_num_threads() == 3
 
 
-def test_a_graph_is_small_by_its_walks_of_length_two(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_graph_is_small_by_its_walks_of_length_two(monkeypatch):
     for limit, expected in ((150, False), (151, True)):  # 6 nodes · 5² walks
         monkeypatch.setattr(threads, "SMALL_WALKS", limit)
         assert threads.is_small(complete_graph(6)) is expected
 
 
-def test_concurrent_threads_restore_the_number_of_the_host() -> None:
+def test_concurrent_threads_restore_the_number_of_the_host():
     inside, outside = Barrier(4), Barrier(4)
 
-    def work(_: int) -> int:
+    def work(_):
         with threads_for([]):
             inside.wait()  # all are here before the first leaves
         outside.wait()
@@ -96,34 +93,25 @@ def test_concurrent_threads_restore_the_number_of_the_host() -> None:
     assert torch.get_num_threads() == 3
 
 
-def blas_threads() -> set[int]:
+def blas_threads():
     pools = threadpool_info()
     return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
 
-def test_a_logistic_fit_uses_one_blas_thread_and_restores_those_of_the_host(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_logistic_fits_use_one_blas_thread_and_restore_those_of_the_host(monkeypatch):
     seen, fit = [], LogisticRegression.fit
 
-    def spy(self: LogisticRegression, *args: object) -> LogisticRegression:
+    def spy(self, *args):
         seen.append(blas_threads())
         return fit(self, *args)
 
     monkeypatch.setattr(LogisticRegression, "fit", spy)
     x = np.random.default_rng(0).normal(size=(20, 3))
-    adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
-    graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)
+    graph = Graph(x=x, adj=complete_graph(20).adj, y=np.arange(20) % 2)
     with threadpool_limits(3, user_api="blas"):
         NodeClassifier("logistic").fit(graph)
         assert blas_threads() == {3}
     assert seen[0] == {1}
-
-
-def test_learners_side_by_side_restore_the_blas_threads_of_the_host() -> None:
-    x = np.random.default_rng(0).normal(size=(20, 3))
-    adj = sp.csr_array(np.ones((20, 20)) - np.eye(20))
-    graph = Graph(x=x, adj=adj, y=np.arange(20) % 2)
     before = blas_threads()
     with ThreadPoolExecutor(3) as pool:
         fits = [NodeClassifier("logistic", random_state=seed) for seed in range(9)]
@@ -131,10 +119,10 @@ def test_learners_side_by_side_restore_the_blas_threads_of_the_host() -> None:
     assert blas_threads() == before
 
 
-def test_concurrent_fits_draw_what_each_draws_alone() -> None:
+def test_concurrent_fits_draw_what_each_draws_alone():
     graph, before = complete_graph(6), torch.get_rng_state()
 
-    def logits(seed: int) -> np.ndarray:
+    def logits(seed):
         model = NodeClassifier("gcn", epochs=20, dropout=0.5, random_state=seed)
         return model.fit(graph).predict_logits(graph)
 
@@ -145,10 +133,10 @@ def test_concurrent_fits_draw_what_each_draws_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_forked_process_waits_for_no_thread_that_it_does_not_have() -> None:
+def test_a_forked_process_waits_for_no_thread_that_it_does_not_have():
     held, done = Event(), Event()
 
-    def hold() -> None:
+    def hold():
         with seeded(0):
             held.set()
             done.wait(timeout=300)  # only a hang takes so long
@@ -189,7 +177,7 @@ print(os.waitstatus_to_exitcode(status), torch.get_num_threads())
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
-def test_a_forked_process_computes_with_one_thread() -> None:
+def test_a_forked_process_computes_with_one_thread():
     result = subprocess.run(
         [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=300
     )

@@ -1,37 +1,31 @@
 """The training loop: which epoch is kept, what is penalized, and how stages follow."""
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from h2gcn import Graph, NodeClassifier, Split
 from h2gcn.exceptions import InputError
 from h2gcn.models import H2GCN, build_model, find_model
 from h2gcn.sparse import Operator, Propagation
 from h2gcn.training import (
-    Epoch,
     NodeModule,
     TrainConfig,
     Trainer,
     TrainResult,
     class_weights,
     seeded,
-    train,
 )
 from h2gcn.training.metrics import accuracy
 from h2gcn.training.optim import node_loss
-from support.graphs import NAMED, adjacency
-from support.refusals import only, refused
+from support.graphs import NAMED, cycle
+from support.refusals import refused
 
 SPLIT = Split(train=np.arange(0, 12), val=np.arange(12, 20), test=np.arange(20, 30))
 
-# ----------------------------------------------------------------- a scripted model
 
 Y = np.array([0, 1, 0, 1, 0, 1])
 SCRIPT_SPLIT = Split(train=[0, 1], val=[2, 3, 4, 5], test=[])
@@ -43,40 +37,34 @@ class Scripted(NodeModule):
     Its only weight changes in every epoch.
     """
 
-    def __init__(self, val_logits: list[Tensor]) -> None:
+    def __init__(self, val_logits):
         super().__init__(1, 2)
         self.weight = nn.Parameter(torch.zeros(1))
         self.val_logits, self.epoch = val_logits, 0
 
-    def decayed_parameters(self) -> list[nn.Parameter]:
+    def decayed_parameters(self):
         return []
 
-    def forward(self, _x: Tensor, _graph: Propagation) -> Tensor:
+    def forward(self, _x, _graph):
         if self.training:
             self.epoch += 1
             return self.weight * torch.eye(2)
         return self.val_logits[self.epoch - 1]
 
 
-def hits(count: int) -> Tensor:
+def hits(count):
     """Return logits of the four validation nodes, with `count` of them right."""
     right = np.eye(2)[Y[2:]]
     right[count:] = 1 - right[count:]
     return torch.from_numpy(right.astype(np.float32))
 
 
-def fit_script(
-    model: NodeModule,
-    *,
-    split: Split = SCRIPT_SPLIT,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    **config: Any,
-) -> TrainResult:
-    x = torch.zeros(6, 1)
-    return train(model, x, (), Y, split, TrainConfig(**config), on_epoch=on_epoch)
+def fit_script(model, *, split=SCRIPT_SPLIT, on_epoch=None, **config):
+    data = torch.zeros(6, 1), (), Y, split, TrainConfig(**config)
+    return Trainer(model, *data, on_epoch=on_epoch).run()
 
 
-def test_training_keeps_the_best_epoch_and_the_latest_on_a_tie() -> None:
+def test_training_keeps_the_best_epoch_and_the_latest_on_a_tie():
     for counts, patience, epochs, best in (
         ([1, 2, 3, 4], None, 4, 4),
         ([4, 3, 2, 1], None, 4, 1),
@@ -104,7 +92,7 @@ def test_training_keeps_the_best_epoch_and_the_latest_on_a_tie() -> None:
         assert not model.training
 
 
-def test_the_metric_chooses_the_epoch() -> None:
+def test_the_metric_chooses_the_epoch():
     # Epoch 1 has all nodes in the right order; epoch 2 has three of four right.
     ordered = torch.tensor([[0.0, 2], [0, 4], [0, 1], [0, 5]])
     right = torch.tensor([[2.0, 0], [0, 1], [2, 0], [9, 0]])
@@ -117,13 +105,13 @@ def test_the_metric_chooses_the_epoch() -> None:
             fit_script(Scripted([]), split=one_class, metric=metric)
 
 
-def test_an_interrupt_keeps_the_best_epoch_so_far() -> None:
+def test_an_interrupt_keeps_the_best_epoch_so_far():
     for at, best in ((1, 1), (2, 2), (4, 2), (5, 5)):
         model = Scripted([hits(count) for count in (1, 3, 2, 2, 4)])
-        weights: list[float] = []
+        weights = []
 
-        def on_epoch(epoch: Epoch, at: int = at) -> None:
-            weights.append(model.weight.item())  # noqa: B023
+        def on_epoch(epoch, at=at, model=model, weights=weights):
+            weights.append(model.weight.item())
             if epoch.number == at:
                 raise KeyboardInterrupt
 
@@ -133,23 +121,20 @@ def test_an_interrupt_keeps_the_best_epoch_so_far() -> None:
         assert model.weight.item() == weights[best - 1]
 
     class Impatient(Scripted):
-        limit = 2
-
-        def forward(self, x: Tensor, graph: Propagation) -> Tensor:
-            if self.training and self.epoch == self.limit:
+        def forward(self, x, graph):
+            if self.training and self.epoch == len(self.val_logits):
                 raise KeyboardInterrupt
             return super().forward(x, graph)
 
-    result = fit_script(Impatient([hits(3), hits(2), hits(4)]), epochs=3)
+    result = fit_script(Impatient([hits(3), hits(2)]), epochs=3)
     assert (result.best_epoch, len(result.history)) == (1, 2)
-    Impatient.limit = 0
     with pytest.raises(KeyboardInterrupt):  # there is no epoch to keep
         fit_script(Impatient([]), epochs=3)
 
 
-def test_training_that_diverges_is_refused_in_its_epoch(small_graph: Graph) -> None:
+def test_training_that_diverges_is_refused_in_its_epoch(small_graph):
     class Diverging(Scripted):
-        def forward(self, x: Tensor, graph: Propagation) -> Tensor:
+        def forward(self, x, graph):
             logits = super().forward(x, graph)
             spoiled = self.training and self.epoch == 2
             return logits - math.inf * torch.eye(2) if spoiled else logits
@@ -161,71 +146,67 @@ def test_training_that_diverges_is_refused_in_its_epoch(small_graph: Graph) -> N
             fit(small_graph, "h2gcn-1", metric=metric, learning_rate=1e38, l2=0.0)
 
 
-def test_a_bad_configuration_is_named() -> None:
-    for options, hint in (
-        ({"epochs": 0}, None),
-        ({"epochs": 2.5}, None),
-        ({"patience": 0}, None),
-        ({"learning_rate": 0}, None),
-        ({"learning_rate": math.inf}, None),
-        ({"learning_rate": "fast"}, None),
-        ({"l2": -1e-5}, None),
-        ({"l2": math.nan}, None),
-        ({"metric": "acuracy"}, "did you mean 'accuracy'?"),
-        ({"optimizer": "adamw"}, "did you mean 'adam'?"),
-        ({"stopping": "never"}, None),
-        ({"batch_size": 0}, None),
-        ({"class_weight": "even"}, None),
-    ):
-        with refused(**only(options), hint=hint):
-            TrainConfig(**options)
+def test_a_bad_configuration_is_named():
+    for param, values in {
+        "epochs": (0, 2.5),
+        "patience": (0,),
+        "learning_rate": (0, math.inf, "fast"),
+        "l2": (-1e-5, math.nan),
+        "metric": ("acuracy",),
+        "optimizer": ("adamw",),
+        "stopping": ("never",),
+        "batch_size": (0,),
+        "class_weight": ("even",),
+    }.items():
+        for value in values:
+            with refused(param=param, value=value):
+                TrainConfig(**{param: value})
+    with refused(hint="did you mean 'accuracy'?"):
+        TrainConfig(metric="acuracy")
     assert TrainConfig() == TrainConfig(2000, None, 0.01, 5e-4, "accuracy")
 
 
-# -------------------------------------------------------------------- a real model
+def build(name):
+    with seeded(1):
+        return build_model(name, 4, 2, {"hidden_channels": 3, "dropout": 0.0})
 
 
 def fit(
-    graph: Graph,
-    name: str,
+    graph,
+    name,
     *,
-    y: Any = None,
-    split: Split = SPLIT,
-    dropout: float = 0.0,
-    seed: int = 0,
-    on_epoch: Callable[[NodeModule], None] = lambda _: None,
-    **config: Any,
-) -> tuple[TrainResult, NodeModule]:
-    options = {"hidden_channels": 3, "dropout": dropout}
+    y=None,
+    split=SPLIT,
+    dropout=0.0,
+    seed=0,
+    on_epoch=lambda _: None,
+    **config,
+):
     with seeded(1):
+        options = {"hidden_channels": 3, "dropout": dropout}
         module = build_model(name, 4, 2, options)
-    x, matrices = inputs(name, graph)
-    result = train(
-        *(module, x, matrices, graph.y if y is None else y, split),
-        TrainConfig(**({"epochs": 8, "learning_rate": 0.05} | config)),
-        seed=seed,
-        on_epoch=lambda _: on_epoch(module),
-    )
-    return result, module
+    y = graph.y if y is None else y
+    config = TrainConfig(**({"epochs": 8, "learning_rate": 0.05} | config))
+    data = *inputs(name, graph), y, split, config
+    note = {"on_epoch": lambda _: on_epoch(module)}
+    return Trainer(module, *data, seed=seed, **note).run(), module
 
 
-def inputs(name: str, graph: Graph) -> tuple[Tensor, tuple[Operator, ...]]:
+def inputs(name, graph):
     matrices = find_model(name).build_matrices(graph.adj)
     x = torch.from_numpy(np.asarray(graph.x)) / 3
     return x, tuple(Operator(matrix, symmetric=True) for matrix in matrices)
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
+def weights_of(model):
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
-def losses(result: TrainResult) -> list[float]:
+def losses(result):
     return [epoch.loss for epoch in result.history]
 
 
-def test_the_weights_left_behind_reproduce_the_validation_score(
-    small_graph: Graph,
-) -> None:
+def test_the_weights_left_behind_reproduce_the_validation_score(small_graph):
     for name in ("h2gcn-2", "gcn"):
         result, model = fit(
             small_graph, name, dropout=0.5, epochs=30, learning_rate=0.1
@@ -235,65 +216,41 @@ def test_the_weights_left_behind_reproduce_the_validation_score(
         assert accuracy(small_graph.y[SPLIT.val], logits[SPLIT.val]) == result.val_score
 
 
-def test_training_is_adam_on_the_loss_with_the_penalty_spelled_out(
-    small_graph: Graph,
-) -> None:
-    l2, epochs = 0.3, 8
-    for name, penalized in (
-        ("h2gcn-1", {"embedding", "classifier"}),
-        ("mlp", {"embedding", "classifier"}),
-        ("gcn", None),  # the first layer alone
-    ):
-        seen: list[dict[str, Tensor]] = []
-        result, _ = fit(
-            small_graph,
-            name,
-            on_epoch=lambda module: seen.append(weights_of(module)),  # noqa: B023
-            epochs=epochs,
-            l2=l2,
-        )
-        with seeded(1):
-            options = {"hidden_channels": 3, "dropout": 0.0}
-            by_hand = build_model(name, 4, 2, options).train()
-        if penalized is None:
-            penalized = {next(key for key, _ in by_hand.named_parameters())}
+def test_training_is_adam_on_the_loss_with_the_penalty_spelled_out(small_graph):
+    l2 = 0.3
+    for name, n_penalized in (("h2gcn-1", 2), ("mlp", 2), ("gcn", 1)):
+        seen = []
+        note = lambda module, seen=seen: seen.append(weights_of(module))  # noqa: E731
+        result, _ = fit(small_graph, name, on_epoch=note, l2=l2)
+        by_hand = build(name).train()
+        weights = list(by_hand.parameters())
         x, matrices = inputs(name, small_graph)
         labels = torch.from_numpy(small_graph.y[SPLIT.train])
-        optimizer = torch.optim.Adam(by_hand.parameters(), lr=0.05)
-        for epoch in range(epochs):
+        optimizer = torch.optim.Adam(weights, lr=0.05)
+        for epoch, found in zip(result.history, seen, strict=True):
             optimizer.zero_grad()
             logits = by_hand(x, Propagation(matrices))[SPLIT.train]
             loss = nn.functional.cross_entropy(logits, labels)
-            penalty = sum(
-                (weight**2).sum()
-                for key, weight in by_hand.named_parameters()
-                if key in penalized
-            )
+            # All weights of H2GCN and the MLP; of GCN those of the first layer.
+            penalty = sum((weight**2).sum() for weight in weights[:n_penalized])
             (loss + l2 * penalty).backward()
             optimizer.step()
-            assert result.history[epoch].loss == pytest.approx(loss.item(), rel=1e-4)
+            assert epoch.loss == pytest.approx(loss.item(), rel=1e-4)
             for key, weight in weights_of(by_hand).items():
-                torch.testing.assert_close(
-                    seen[epoch][key], weight, rtol=1e-3, atol=1e-4
-                )
+                torch.testing.assert_close(found[key], weight, rtol=1e-3, atol=1e-4)
 
 
-def test_labels_teach_only_where_they_may(small_graph: Graph) -> None:
-    def flipped(part: np.ndarray) -> np.ndarray:
+def test_labels_teach_only_where_they_may(small_graph):
+    def flipped(part):
         y = small_graph.y.copy()
         y[part] = 1 - y[part]
         return y
 
     options = {"dropout": 0.5, "seed": 4, "epochs": 10}
-    (expected, reference), *others = (
-        fit(small_graph, "h2gcn-2", y=y, split=split, **options)
-        for y, split in (
-            (small_graph.y, SPLIT),
-            (flipped(SPLIT.test), SPLIT),
-            (flipped(SPLIT.test), Split(SPLIT.train, SPLIT.val, [])),
-        )
-    )
-    for result, module in others:  # test labels have no influence
+    expected, reference = fit(small_graph, "h2gcn-2", **options)
+    y = flipped(SPLIT.test)  # test labels have no influence
+    for split in (SPLIT, Split(SPLIT.train, SPLIT.val, [])):
+        result, module = fit(small_graph, "h2gcn-2", y=y, split=split, **options)
         assert result.history == expected.history
         for key, weight in weights_of(module).items():
             assert torch.equal(weight, weights_of(reference)[key])
@@ -302,20 +259,18 @@ def test_labels_teach_only_where_they_may(small_graph: Graph) -> None:
     assert losses(result) == losses(expected)
 
 
-def test_the_seed_is_that_of_dropout_and_the_host_keeps_its_own(
-    small_graph: Graph,
-) -> None:
+def test_the_seed_is_that_of_dropout_and_the_host_keeps_its_own(small_graph):
     torch.manual_seed(123)
     before = torch.get_rng_state()
 
-    def run(dropout: float, seed: int) -> list[float]:
+    def run(dropout, seed):
         options = {"dropout": dropout, "seed": seed, "epochs": 4}
         return losses(fit(small_graph, "h2gcn-1", **options)[0])
 
     assert run(0.5, 1) == run(0.5, 1) != run(0.5, 2)
     assert run(0.0, 1) == run(0.0, 2)
 
-    def fail(_: NodeModule) -> None:
+    def fail(_):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -324,11 +279,11 @@ def test_the_seed_is_that_of_dropout_and_the_host_keeps_its_own(
 
 
 def test_a_step_forgets_what_was_computed_from_the_weights_before(
-    small_graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    small_graph, monkeypatch
+):
     forward = H2GCN.forward
 
-    def leave_cached(self: H2GCN, x: Tensor, graph: Propagation) -> Tensor:
+    def leave_cached(self, x, graph):
         if self.training:  # takes nothing out of the cache
             graph = Propagation(graph.matrices, graph.index, graph.node_ids)
         return forward(self, x, graph)
@@ -344,10 +299,7 @@ def test_a_step_forgets_what_was_computed_from_the_weights_before(
                 assert one.val_loss == pytest.approx(other.val_loss, rel=1e-5)
 
 
-# ------------------------------------------------------------------- class weights
-
-
-def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
+def test_balanced_classes_have_the_same_weight_in_the_loss():
     logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(30) % 7 % 3
     weights = class_weights("balanced", labels, torch.arange(30))
@@ -363,20 +315,17 @@ def test_balanced_classes_have_the_same_weight_in_the_loss() -> None:
     assert without[2] == 1  # of a class without training nodes
 
 
-def test_balanced_classes_find_more_of_a_rare_one() -> None:
+def test_balanced_classes_find_more_of_a_rare_one():
     rng = np.random.default_rng(0)
     y = (np.arange(200) % 12 == 0).astype(int)
     x = rng.normal(size=(200, 3)) + 1.2 * y[:, None]
-    ring = adjacency(200, [(i, (i + 1) % 200) for i in range(200)])
-    graph = Graph(x=x, adj=ring, y=y)
-    for batch_size in (None, 16):
+    graph = Graph(x=x, adj=cycle(200), y=y)
+    for size in (None, 16):
         found = {}
         for weight in (None, "balanced"):
-            clf = NodeClassifier(
-                "mlp", epochs=60, class_weight=weight, batch_size=batch_size
-            )
-            predicted = clf.set_params(random_state=0).fit(graph).predict(graph)
-            found[weight] = int((predicted[y == 1] == 1).sum())
+            params = {"class_weight": weight, "batch_size": size, "random_state": 0}
+            clf = NodeClassifier("mlp", epochs=60, **params).fit(graph)
+            found[weight] = int((clf.predict(graph)[y == 1] == 1).sum())
         assert found["balanced"] > found[None] + 3
     with refused(param="class_weight", value="even"):
         NodeClassifier("mlp", class_weight="even").fit(graph)
@@ -384,26 +333,23 @@ def test_balanced_classes_find_more_of_a_rare_one() -> None:
         NodeClassifier("linbp", class_weight="balanced").fit(graph)
 
 
-# -------------------------------------------------------------------------- stages
-
-
 class Staged(NodeModule):
     """A module with two weights, whose fit is given; it records the order of steps."""
 
-    def __init__(self, fit: Callable[["Staged", Trainer], None]) -> None:
+    def __init__(self, fit):
         super().__init__(1, 2)
         self.a = nn.Parameter(torch.zeros(1))
         self.b = nn.Parameter(torch.zeros(1))
-        self.steps: list[str] = []
+        self.steps = []
         self._fit = fit
 
-    def fit(self, trainer: Trainer) -> None:
+    def fit(self, trainer):
         assert not torch.is_grad_enabled()
         assert not self.training
         self._fit(self, trainer)
 
-    def loss(self, name: str) -> Callable[[], Tensor]:
-        def loss() -> Tensor:
+    def loss(self, name):
+        def loss():
             assert torch.is_grad_enabled()
             assert self.training
             self.steps.append(name)
@@ -411,7 +357,7 @@ class Staged(NodeModule):
 
         return loss
 
-    def forward(self, x: Tensor, graph: Propagation) -> Tensor:
+    def forward(self, x, graph):
         # The validation nodes are right after the first step on `a` only.
         right = torch.where((self.a < -0.4) & (self.a > -0.6), 1.0, -1.0)
         sign = torch.tensor([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])[:, None]
@@ -419,21 +365,17 @@ class Staged(NodeModule):
         return graph.pick(logits + 0 * x * (self.a + self.b))
 
 
-def run_staged(
-    fit: Callable[[Staged, Trainer], None], **config: Any
-) -> tuple[TrainResult, Staged]:
-    module = Staged(fit)
-    given = {"optimizer": "sgd", "learning_rate": 0.5, "l2": 0.0, "epochs": 6} | config
-    operators = (Operator(NAMED["disconnected"]),)
-    x = torch.ones(6, 1)
-    result = train(module, x, operators, Y, SCRIPT_SPLIT, TrainConfig(**given))
-    return result, module
+def run_staged(fit, **config):
+    module, operators = Staged(fit), (Operator(NAMED["disconnected"]),)
+    config = {"optimizer": "sgd", "learning_rate": 0.5, "l2": 0.0, "epochs": 6} | config
+    data = torch.ones(6, 1), operators, Y, SCRIPT_SPLIT, TrainConfig(**config)
+    return Trainer(module, *data).run(), module
 
 
-def test_stages_follow_each_other_and_begin_with_the_best_weights_so_far() -> None:
-    began: list[tuple[float, float]] = []
+def test_stages_follow_each_other_and_begin_with_the_best_weights_so_far():
+    began = []
 
-    def fit(module: Staged, trainer: Trainer) -> None:
+    def fit(module, trainer):
         one, other = trainer.split_epochs(2)
         began.append((module.a.item(), module.b.item()))
         trainer.train(loss=module.loss("a"), epochs=one)
@@ -450,8 +392,8 @@ def test_stages_follow_each_other_and_begin_with_the_best_weights_so_far() -> No
     assert result.best_epoch == 6  # the last of equal ones
 
 
-def test_patience_and_windows_begin_anew_in_every_stage() -> None:
-    def fit(module: Staged, trainer: Trainer) -> None:
+def test_patience_and_windows_begin_anew_in_every_stage():
+    def fit(module, trainer):
         for epochs in trainer.split_epochs(2):
             trainer.train(loss=module.loss("b"), epochs=epochs)
 
@@ -463,54 +405,42 @@ def test_patience_and_windows_begin_anew_in_every_stage() -> None:
         assert len(result.history) == sum(lengths)
 
 
-def test_a_trainer_shows_training_and_validation_labels_alone() -> None:
-    shown: dict[str, Any] = {}
-
-    def fit(_: Staged, trainer: Trainer) -> None:
-        shown.update(
-            index=trainer.index.tolist(),
-            labels=trainer.labels.tolist(),
-            val_index=trainer.val_index.tolist(),
-            val_labels=trainer.val_labels.tolist(),
-            known=trainer.with_known(torch.full((6, 2), 0.5)).tolist(),
-        )
+def test_a_trainer_shows_training_and_validation_labels_alone():
+    def fit(_, trainer):
+        assert (trainer.index.tolist(), trainer.labels.tolist()) == ([0, 1], [0, 1])
+        assert trainer.val_index.tolist() == [2, 3, 4, 5]
+        assert trainer.val_labels.tolist() == [0, 1, 0, 1]
+        known = trainer.with_known(torch.full((6, 2), 0.5)).tolist()
+        assert known == [[1.0, 0.0], [0.0, 1.0]] + 4 * [[0.5, 0.5]]
         assert not hasattr(trainer, "y")
         trainer.train()
 
-    run_staged(fit, epochs=1)
-    assert shown == {
-        "index": [0, 1],
-        "labels": [0, 1],
-        "val_index": [2, 3, 4, 5],
-        "val_labels": [0, 1, 0, 1],
-        "known": [[1.0, 0.0], [0.0, 1.0]] + 4 * [[0.5, 0.5]],
-    }
+    assert len(run_staged(fit, epochs=1)[0].history) == 1
 
 
-def test_a_part_is_pretrained_alone_and_is_not_in_the_history(
-    small_graph: Graph,
-) -> None:
-    x, matrices = inputs("cpgnn", small_graph)
-    options = {"hidden_channels": 3}
+def test_a_part_is_pretrained_alone_and_is_not_in_the_history(small_graph):
     with seeded(1):
-        module = build_model("cpgnn", 4, 2, options)
-    with seeded(1):
-        prior = build_model("cpgnn", 4, 2, options).prior
-    config = TrainConfig(epochs=20, learning_rate=0.05)
-    epochs: list[int] = []
-    result = train(
-        *(module, x, matrices, small_graph.y, SPLIT, replace(config, epochs=3)),
-        on_epoch=lambda epoch: epochs.append(epoch.number),
-    )
+        module = build_model("cpgnn", 4, 2, {"hidden_channels": 3})
+    before, epochs = weights_of(module.prior), []
+    data = *inputs("cpgnn", small_graph), small_graph.y, SPLIT
+    config = TrainConfig(epochs=3, learning_rate=0.05)
+    note = lambda epoch: epochs.append(epoch.number)  # noqa: E731
+    result = Trainer(module, *data, config, on_epoch=note).run()
     assert epochs == [1, 2, 3] == [epoch.number for epoch in result.history]
-    before = weights_of(prior)
+    with seeded(1):
+        fresh = build_model("cpgnn", 4, 2, {"hidden_channels": 3})
     with torch.no_grad():
-        Trainer(module, x, matrices, small_graph.y, SPLIT, config).pretrain(prior, 2)
-    assert all((before[key] != w).any() for key, w in weights_of(prior).items())
+        Trainer(fresh, *data, config).pretrain(fresh.prior, 2)
+    after = weights_of(fresh.prior)
+    assert all((before[key] != weight).any() for key, weight in after.items())
 
 
-def test_interrupts_and_divergence_between_epochs() -> None:
-    def stop(module: Staged, trainer: Trainer) -> None:
+def stop_now(*_):
+    raise KeyboardInterrupt
+
+
+def test_interrupts_and_divergence_between_epochs():
+    def stop(module, trainer):
         trainer.train(loss=module.loss("a"), epochs=2)
         raise KeyboardInterrupt
 
@@ -518,21 +448,18 @@ def test_interrupts_and_divergence_between_epochs() -> None:
     assert result.interrupted
     assert (len(result.history), result.best_epoch, module.a.item()) == (2, 2, -1.0)
 
-    def diverge(module: Staged, trainer: Trainer) -> None:
+    def diverge(module, trainer):
         trainer.train(loss=module.loss("a"), epochs=2)
         trainer.minimize(lambda: module.b.sum() * math.nan, [module.b], 1)
 
     with refused(words="training diverged in epoch 3 "):
         run_staged(diverge)
 
-    def interrupted_part(_: Staged, __: Trainer) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):  # a part alone is not the model
-        run_staged(interrupted_part)
+    with pytest.raises(KeyboardInterrupt):  # there is no epoch to keep
+        run_staged(stop_now)
 
 
-def test_a_model_in_closed_form_is_scored_and_not_trained() -> None:
+def test_a_model_in_closed_form_is_scored_and_not_trained():
     y = np.array([0, 1, 0, 1, 0])
     split = Split(train=[0, 1, 4], val=[2, 3], test=[])
     known = torch.zeros(5, 2)
@@ -540,7 +467,7 @@ def test_a_model_in_closed_form_is_scored_and_not_trained() -> None:
     spec = find_model("label-propagation")
     operators = tuple(Operator(m) for m in spec.build_matrices(NAMED["path"]))
     module = build_model("label-propagation", 2, 2, {"alpha": 0.1})
-    result = train(module, known, operators, y, split, TrainConfig())
+    result = Trainer(module, known, operators, y, split, TrainConfig()).run()
     assert (result.best_epoch, result.history) == (0, ())
     assert result.val_score == 0.0  # each node is next to the other class
     assert isinstance(result, TrainResult)

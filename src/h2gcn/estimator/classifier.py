@@ -131,13 +131,13 @@ from h2gcn.training import (
     NodeModule,
     TorchGroup,
     TrainConfig,
+    Trainer,
     identify,
     is_small,
     predict_rows,
     score,
     seeded,
     threads_for,
-    train,
 )
 
 if TYPE_CHECKING:
@@ -483,7 +483,7 @@ class NodeClassifier(Estimator):
             # Train.
             if saved is not None and comm.rank == 0:
                 during.enter_context(saved.held())
-            result = train(
+            trainer = Trainer(
                 module,
                 x,
                 operators,
@@ -495,6 +495,7 @@ class NodeClassifier(Estimator):
                 checkpoint=saved,
                 comm=comm,
             )
+            result = trainer.run()
             sent = comm.bytes_sent // max(len(result.history), 1)
 
             # Calibrate, on the nodes that chose the epoch.

@@ -29,7 +29,6 @@ from .distributed import (
     SINGLE as SINGLE,
     Communicator as Communicator,
     RowParallelOperator as RowParallelOperator,
-    SingleProcess as SingleProcess,
     TorchGroup as TorchGroup,
     predict_rows as predict_rows,
     row_bounds as row_bounds,
@@ -42,11 +41,7 @@ from .intervals import (
     wilson as wilson,
 )
 from .limits import stop_fits as stop_fits
-from .loop import (
-    Trainer as Trainer,
-    TrainResult as TrainResult,
-    train as train,
-)
+from .loop import Trainer as Trainer, TrainResult as TrainResult
 from .manifest import (
     Sha256 as Sha256,
     plain as plain,

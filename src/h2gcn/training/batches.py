@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,6 @@ from torch import Tensor
 from h2gcn.features import FeatureTable, Input
 from h2gcn.graph import CSR, Split, slices
 from h2gcn.sparse import NO_GRAPH, LinearMap, Operator, Propagation, StepCache
-from h2gcn.training.module import NodeModule
 
 __all__ = [
     "Batches",
@@ -23,11 +22,14 @@ __all__ = [
     "MiniBatches",
     "Subgraph",
     "TakesRows",
-    "make_batches",
+    "own_rows",
     "receptive_field",
     "reorder",
     "reordering_helps",
 ]
+
+
+ALL = slice(None)  # of a process that holds the whole graph
 
 
 class HasRows(Protocol):
@@ -37,7 +39,6 @@ class HasRows(Protocol):
 
     def rows(self, index: NDArray[np.int64], /) -> Input:
         """Return the rows of some nodes, each once and ascending."""
-        ...
 
 
 class TakesRows(Protocol):
@@ -45,27 +46,17 @@ class TakesRows(Protocol):
 
     def take(self, index: NDArray[np.int64], /) -> CSR:
         """Return some rows as a matrix."""
-        ...
 
 
 class Subgraph(NamedTuple):
     """Arguments of a module, and the nodes that its logits are of.
 
-    Parameters
-    ----------
-    x
-        Features of the nodes of the subgraph.
-    graph
-        The matrices among them, and those whose logits are computed.
-    nodes
-        The same by their index in the whole graph, [m].
-    members
-        All nodes of a receptive field, ascending, [k]; None elsewhere.
+    `members` are all nodes of a receptive field, ascending, [k].
     """
 
     x: Input
     graph: Propagation
-    nodes: NDArray[np.int64]
+    nodes: NDArray[np.int64]  # by their index in the whole graph, [m]
     members: NDArray[np.int64] | None = None
 
 
@@ -84,16 +75,10 @@ def receptive_field(
 
     Parameters
     ----------
-    x
-        Features, [n, F].
-    matrices
-        Of the whole graph, [n, n] each.
     nodes
-        The nodes, [m]; in any order, also repeated.
+        [m]; in any order, also repeated.
     hops
         How many products with matrices follow one another in the module.
-    device
-        Of the subgraph.
 
     Returns
     -------
@@ -150,31 +135,13 @@ def _rows(x: Input | HasRows, index: NDArray[np.int64]) -> Input:
     return x.rows(index)
 
 
-class Batches(Protocol):
-    """The subgraphs of the steps of each epoch, and of the validation."""
-
-    def steps(self, epoch: int) -> Iterator[Subgraph]:
-        """Return the subgraphs of an epoch; together their nodes are `train`."""
-        ...
-
-    def validation(self) -> Iterator[Subgraph]:
-        """Return subgraphs whose nodes are those of `val`, in order."""
-        ...
-
-
 class FullBatch:
-    """One step per epoch, of all training nodes in the whole graph.
+    """One step per epoch, of all training nodes in the rows of this process.
 
     Parameters
     ----------
-    x
-        Features, [n, F].
-    matrices
-        The model's matrices of the graph, [n, n] each.
-    split
-        Its `train` and `val` parts are used.
-    device
-        Of the model.
+    own
+        The nodes whose rows `x` and `matrices` are; by default all.
     cache
         What a validation leaves to the next step, see `Propagation.cached`.
     """
@@ -184,8 +151,8 @@ class FullBatch:
         x: Input,
         matrices: Sequence[LinearMap],
         split: Split,
-        device: torch.device,
         *,
+        own: slice = ALL,
         cache: StepCache | None = None,
     ) -> None:
         position = None
@@ -199,36 +166,45 @@ class FullBatch:
         places = split.train if position is None else position[split.train]
         train = split.train[np.argsort(places, kind="stable")]
         self._train, self._val = (
-            _whole_graph(x, matrices, index, device, position, cache)
+            own_rows(x, matrices, index, own, position=position, cache=cache)
             for index in (train, split.val)
         )
 
     def steps(self, epoch: int) -> Iterator[Subgraph]:
-        """Return the whole graph, for all training nodes."""
+        """Return the one step of an epoch."""
         del epoch
         yield self._train
 
     def validation(self) -> Iterator[Subgraph]:
-        """Return the whole graph, for all validation nodes."""
+        """Return the rows for all validation nodes."""
         yield self._val
 
 
-def _whole_graph(
+def own_rows(
     x: Input,
     matrices: Sequence[LinearMap],
     index: NDArray[np.int64],
-    device: torch.device,
-    position: NDArray[np.int64] | None,
-    cache: StepCache | None,
+    own: slice = ALL,
+    *,
+    position: NDArray[np.int64] | None = None,
+    cache: StepCache | None = None,
 ) -> Subgraph:
+    """Return the rows of a process, for those of some nodes that are its own.
+
+    Parameters
+    ----------
+    position
+        The row of each node, [n], where they are not in order.
+    """
     if isinstance(x, FeatureTable) and not matrices:
         return Subgraph(x.rows(index), NO_GRAPH, index)
-    node_ids = torch.from_numpy(index).to(device)
-    local = node_ids
-    if position is not None:
-        local = torch.from_numpy(position[index]).to(device)
-    graph = Propagation(matrices, local, node_ids, cache=cache)
-    return Subgraph(x, graph, index)
+    rows = index if position is None else position[index]
+    if own != ALL:
+        index = index[(index >= own.start) & (index < own.stop)]
+        rows = index - own.start
+    # Dropout goes by the numbers of nodes in the whole graph.
+    local, node_ids = (torch.from_numpy(nodes).to(x.device) for nodes in (rows, index))
+    return Subgraph(x, Propagation(matrices, local, node_ids, cache=cache), index)
 
 
 MAX_REORDERED_ENTRIES = 2**24  # of all matrices: a second copy takes memory
@@ -277,25 +253,8 @@ class MiniBatches:
     """A few training nodes per step, with their receptive field.
 
     In every epoch the training nodes are shuffled, by a generator of seed and epoch
-    alone, and split into batches of one size or one less. Validation nodes are taken in
-    order, as many at a time.
-
-    Parameters
-    ----------
-    x
-        Features, [n, F].
-    matrices
-        The model's matrices of the graph, [n, n] each.
-    split
-        Its `train` and `val` parts are used.
-    batch_size
-        At most so many nodes per step.
-    hops
-        Of the module, see `receptive_field`.
-    device
-        Of the model.
-    seed
-        Of the order.
+    alone, and split into batches of `batch_size` or one less. Validation nodes are
+    taken in order, as many at a time.
     """
 
     def __init__(
@@ -305,15 +264,13 @@ class MiniBatches:
         split: Split,
         batch_size: int,
         hops: int,
-        device: torch.device,
         seed: int,
     ) -> None:
         self._x, self._matrices, self._split = x, matrices, split
-        self._batch_size, self._hops, self._device = batch_size, hops, device
-        self._seed = seed
+        self._batch_size, self._hops, self._seed = batch_size, hops, seed
 
     def steps(self, epoch: int) -> Iterator[Subgraph]:
-        """Return a subgraph for each batch."""
+        """Return a subgraph for each batch; together their nodes are `train`."""
         rng = np.random.default_rng((self._seed, epoch))
         train = rng.permutation(self._split.train)
         # Of one size: a step of the few that are left over would count as much.
@@ -327,21 +284,8 @@ class MiniBatches:
             yield self._subgraph(val[part])
 
     def _subgraph(self, nodes: NDArray[np.int64]) -> Subgraph:
-        return receptive_field(self._x, self._matrices, nodes, self._hops, self._device)
+        x = self._x
+        return receptive_field(x, self._matrices, nodes, self._hops, x.device)
 
 
-def make_batches(
-    module: NodeModule,
-    x: Input,
-    matrices: Sequence[LinearMap],
-    split: Split,
-    batch_size: int | None,
-    seed: int,
-    cache: StepCache | None = None,
-) -> Batches:
-    """Return the whole graph, or batches of it where a `batch_size` is given."""
-    device, hops = next(module.parameters()).device, module.receptive_field
-    if batch_size is None:
-        return FullBatch(x, matrices, split, device, cache=cache)
-    assert hops is not None  # a model without a receptive field takes no batches
-    return MiniBatches(x, matrices, split, batch_size, hops, device, seed)
+Batches: TypeAlias = FullBatch | MiniBatches

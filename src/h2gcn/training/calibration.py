@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,23 +34,14 @@ BINS = 15  # of equal width
 class ReliabilityBin:
     """Nodes with about the same predicted probability.
 
-    Parameters
-    ----------
-    low, high
-        Probabilities are above `low` and at most `high`; 0 is in the first bin.
-    nodes
-        How many nodes there are.
-    confidence
-        Their mean predicted probability; None without nodes.
-    accuracy
-        The fraction for which it came true; None without nodes.
+    It is above `low` and at most `high`; 0 is in the first bin.
     """
 
     low: float
     high: float
     nodes: int
-    confidence: float | None
-    accuracy: float | None
+    confidence: float | None  # the mean predicted probability; None without nodes
+    accuracy: float | None  # the fraction for which it came true; None without nodes
 
 
 def reliability_bins(
@@ -101,7 +93,7 @@ def calibration_error(bins: list[ReliabilityBin]) -> float:
     Of `reliability_bins` it is the usual one, on the largest probability; of
     `class_bins` that of a class.
     """
-    return _weighted_mean([(n, abs(c - accuracy)) for n, c, accuracy in _filled(bins)])
+    return _mean(bins, lambda _, confidence, accuracy: abs(confidence - accuracy))
 
 
 def chance_error(bins: list[ReliabilityBin]) -> float:
@@ -110,23 +102,20 @@ def chance_error(bins: list[ReliabilityBin]) -> float:
     The accuracy of a bin of n nodes and confidence c then differs from c by
     √(2c(1 − c)/πn) in the mean: few nodes never look well calibrated.
     """
-    return _weighted_mean(
-        [(n, math.sqrt(2 * c * (1 - c) / (math.pi * n))) for n, c, _ in _filled(bins)]
-    )
+    return _mean(bins, lambda n, c, _: math.sqrt(2 * c * (1 - c) / (math.pi * n)))
 
 
-def _filled(bins: list[ReliabilityBin]) -> list[tuple[int, float, float]]:
-    """Return nodes, confidence and accuracy of the bins that have nodes."""
-    return [
-        (b.nodes, min(b.confidence, 1.0), b.accuracy)
+def _mean(
+    bins: list[ReliabilityBin], error: Callable[[int, float, float], float]
+) -> float:
+    """Return the mean error by nodes, given the nodes, confidence and accuracy."""
+    total = sum(b.nodes for b in bins)
+    weighted = sum(
+        b.nodes * error(b.nodes, min(b.confidence, 1.0), b.accuracy)
         for b in bins
         if b.confidence is not None and b.accuracy is not None
-    ]
-
-
-def _weighted_mean(pairs: list[tuple[int, float]]) -> float:
-    total = sum(weight for weight, _ in pairs)
-    return sum(w * value for w, value in pairs) / total if total else float("nan")
+    )
+    return weighted / total if total else math.nan
 
 
 TEMPERATURES = (0.05, 20.0)  # the smallest and the largest
@@ -159,8 +148,6 @@ def fit_temperature(logits: NDArray[np.floating], y: NDArray[np.int64]) -> float
     ----------
     logits
         Of the held-out nodes, [m, C], with class weights undone.
-    y
-        Their classes, [m].
 
     Examples
     --------

@@ -13,7 +13,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from numbers import Integral
 from pathlib import Path
@@ -27,14 +27,8 @@ from h2gcn import __version__
 from h2gcn._validation import check_bool, check_real
 from h2gcn.exceptions import H2GCNWarning, InputError
 from h2gcn.graph import Graph, Split, fingerprint, split_fingerprint
-from h2gcn.io import (
-    cannot_read,
-    cannot_write,
-    check_folder,
-    locked,
-    write_whole,
-)
-from h2gcn.training.journal import Snapshot, Stage, Tensors
+from h2gcn.io import cannot_read, cannot_write, check_folder, locked, write_whole
+from h2gcn.training.journal import GROUPS, STAGE_GROUPS, Snapshot, Stage, Tensors
 from h2gcn.training.manifest import (
     Sha256,
     plain,
@@ -64,13 +58,11 @@ MANIFEST = "checkpoint.json"
 OF_THE_MACHINE = ("ring_store", "memory_limit", "device")  # parameters, not the model's
 _WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate", "epochs")  # on what is trained
 _OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.\w+\.part)?")
-_GROUPS = ("weights", "best_weights", "optimizer", "random")  # tensors of a snapshot
 
 Identity = Mapping[str, Any]  # what `identify` returns
 
 
 class _IdentityJson(msgspec.Struct):
-    version: str
     graph: str
     checksum: str
     split: str
@@ -104,7 +96,7 @@ def identify(
     Parameters
     ----------
     params
-        The resolved parameters of a `NodeClassifier`.
+        Resolved, of a `NodeClassifier`.
     directed
         Whether the model uses the directions of edges.
     """
@@ -116,14 +108,14 @@ def identify(
             "a checkpoint needs a number as 'random_state', since anything else gives "
             f"another seed each time. Got {seed!r} instead."
         )
+    # The version and the model first: where they differ, others follow from them.
+    described = {"h2gcn": __version__, "model": model, **named, **options}
     identity = {
-        "version": __version__,
         "graph": graph.name,
         "checksum": fingerprint(graph),
         "directions": fingerprint(graph, directions=True) if directed else None,
         "split": split_fingerprint(split),
-        # The model first: where it differs, others follow from it.
-        "params": plain({"model": model, **named, **options, "seed": int(seed)}),
+        "params": plain(described | {"seed": int(seed)}),
     }
     # As it will be read again: a tuple is then a list.
     return json.loads(json.dumps(identity))  # type: ignore[no-any-return]
@@ -131,8 +123,6 @@ def identify(
 
 def _difference(saved: Identity, current: Identity) -> str | None:
     """Return the first difference between two trainings in words, if there is one."""
-    if saved["version"] != current["version"]:
-        return f"was made with h2gcn {saved['version']:.60}, not {current['version']}"
     if saved["checksum"] != current["checksum"]:
         names = [saved["graph"], current["graph"]]
         if names[0] == names[1]:
@@ -168,8 +158,6 @@ class Checkpoint:
     ----------
     folder
         Need not exist; its parent must.
-    identity
-        What is trained, see `identify`.
     epochs
         How long it is trained at most; a checkpoint beyond that is refused.
     minutes
@@ -272,13 +260,10 @@ def check_resume(folder: Path, holds: bool, resume: bool) -> None:
 
 def holds_state(folder: Path) -> bool:
     """Return whether there is a checkpoint in a folder."""
-    file = folder / MANIFEST
     try:
-        if file.is_dir():
-            raise InputError(f"{file}: is a folder, not the manifest of a checkpoint")
-        return file.exists()
+        return (folder / MANIFEST).exists()
     except OSError as error:
-        raise cannot_read(file, error) from None
+        raise cannot_read(folder, error) from None
 
 
 def find_position(folder: Path) -> Position | None:
@@ -303,21 +288,16 @@ def _read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
     fits = [*history.shape] == [manifest.epoch, 3] and history.dtype == torch.float64
     if not fits or bool(history.isnan().any()):
         raise InputError(f"{file}: history is not of {manifest.epoch} epochs")
-    groups = {group: _take(tensors, group) for group in _GROUPS}
-    stages = tuple(
-        Stage(
-            stage.epochs,
-            stage.limit,
-            _take(tensors, f"stages.{i}.weights"),
-            _take(tensors, f"stages.{i}.random"),
-        )
+    stages = [
+        Stage(stage.epochs, stage.limit, **_take(tensors, STAGE_GROUPS, f"stages.{i}."))
         for i, stage in enumerate(manifest.stages)
-    )
+    ]
+    groups = _take(tensors, GROUPS)
     if tensors:
         raise InputError(f"{file}: does not hold the state of a training")
     rows = history.tolist()
     return Snapshot(
-        stages,
+        tuple(stages),
         **groups,
         history=tuple(Epoch(number, *row) for number, row in enumerate(rows, start=1)),
         stopped=manifest.stopped,
@@ -326,20 +306,22 @@ def _read_state(folder: Path, identity: Identity, epochs: int) -> Snapshot:
     )
 
 
-def _take(tensors: Tensors, group: str) -> Tensors:
-    """Remove the tensors of a group, and return them by their names in it."""
-    names = [name for name in tensors if name.startswith(f"{group}.")]
-    return {name.removeprefix(f"{group}."): tensors.pop(name) for name in names}
+def _take(
+    tensors: Tensors, groups: Sequence[str], prefix: str = ""
+) -> dict[str, Tensors]:
+    """Remove the tensors of some groups, and return them by their names in these."""
+    taken: dict[str, Tensors] = {group: {} for group in groups}
+    for group, named in taken.items():
+        start = f"{prefix}{group}."
+        for name in [name for name in tensors if name.startswith(start)]:
+            named[name.removeprefix(start)] = tensors.pop(name)
+    return taken
 
 
 def _write_state(folder: Path, identity: Identity, snapshot: Snapshot) -> None:
-    groups = {group: getattr(snapshot, group) for group in _GROUPS}
-    for i, stage in enumerate(snapshot.stages):
-        groups[f"stages.{i}.weights"] = stage.weights
-        groups[f"stages.{i}.random"] = stage.random
     tensors = {
         f"{group}.{name}": tensor
-        for group, named in groups.items()
+        for group, named in snapshot.groups()
         for name, tensor in named.items()
     }
     # As a tensor too, since JSON has no infinite numbers.

@@ -8,8 +8,8 @@ neither. Loss and gradients are summed over the processes: all keep the same wei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,17 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from h2gcn.features import Input
-from h2gcn.graph import CSR, Split
-from h2gcn.sparse import LinearMap, Operator, Propagation, StepCache
-from h2gcn.training.batches import Subgraph
+from h2gcn.graph import CSR
+from h2gcn.sparse import LinearMap, Operator
+from h2gcn.training.batches import ALL, own_rows
 from h2gcn.training.module import NodeModule
 
 __all__ = [
     "SINGLE",
     "Communicator",
-    "OwnRows",
     "RowParallelOperator",
-    "SingleProcess",
     "TorchGroup",
     "predict_rows",
     "row_bounds",
@@ -37,59 +35,36 @@ __all__ = [
 _T = TypeVar("_T")
 
 
-class Communicator(Protocol):
-    """What the processes of one training exchange.
+class Communicator:
+    """What the processes of one training exchange: here one with the whole graph.
 
     Attributes
     ----------
-    rank, size
-        The index of this process and the number of processes.
     own
         The consecutive nodes whose rows this process holds.
     bytes_sent
         Bytes that this process has sent so far.
     """
 
-    rank: int
-    size: int
-    own: slice
-    bytes_sent: int
+    rank, size, own, bytes_sent = 0, 1, ALL, 0
 
     def all_gather(self, rows: Tensor) -> Tensor:
         """Concatenate the rows of all processes by rank; differentiable."""
-        ...
-
-    def all_reduce(self, x: Tensor) -> Tensor:
-        """Sum a tensor over all processes, in place."""
-        ...
-
-    def broadcast(self, value: _T) -> _T:
-        """Return the value that rank 0 has; it is pickled."""
-        ...
-
-
-class SingleProcess:
-    """One process that holds the whole graph."""
-
-    rank, size, own, bytes_sent = 0, 1, slice(None), 0
-
-    def all_gather(self, rows: Tensor) -> Tensor:
-        """Return the rows."""
         return rows
 
     def all_reduce(self, x: Tensor) -> Tensor:
-        """Return the tensor."""
+        """Sum a tensor over all processes, in place."""
         return x
 
     def broadcast(self, value: _T) -> _T:
-        """Return the value."""
+        """Return the value that rank 0 has; it is pickled."""
         return value
 
 
-SINGLE = SingleProcess()
+SINGLE = Communicator()
 
 
-class TorchGroup:
+class TorchGroup(Communicator):
     """The default process group of `torch.distributed`.
 
     Parameters
@@ -104,18 +79,15 @@ class TorchGroup:
         self.bytes_sent = 0
 
     def all_gather(self, rows: Tensor) -> Tensor:
-        """Concatenate the rows of all processes, [m_i, …] each; differentiable."""
         gathered: Tensor = _AllGather.apply(rows, self)  # type: ignore[no-untyped-call]
         return gathered
 
     def all_reduce(self, x: Tensor) -> Tensor:
-        """Sum a tensor over all processes, in place."""
         dist.all_reduce(x)
         self.bytes_sent += 2 * x.nbytes * (self.size - 1) // self.size
         return x
 
     def broadcast(self, value: _T) -> _T:
-        """Return the value that rank 0 has; it is pickled."""
         values: list[Any] = [value]
         dist.broadcast_object_list(values)
         result: _T = values[0]
@@ -198,61 +170,6 @@ class RowParallelOperator:
         return RowParallelOperator(self.local.rows(index), self.comm)
 
 
-class OwnRows:
-    """One step per epoch, of the nodes whose rows this process holds.
-
-    Parameters
-    ----------
-    x
-        Features of the own nodes, [m, F].
-    matrices
-        Their rows of the propagation matrices.
-    split
-        Of the whole graph; its `train` and `val` parts are used, in ascending order.
-    own
-        The nodes.
-    cache
-        What a validation leaves to the next step, see `Propagation.cached`.
-    """
-
-    def __init__(
-        self,
-        x: Input,
-        matrices: Sequence[LinearMap],
-        split: Split,
-        own: slice,
-        cache: StepCache | None = None,
-    ) -> None:
-        matrices = tuple(matrices)  # one object: the cache tells arguments by identity
-        self._train, self._val = (
-            _own_subgraph(x, matrices, index, own, cache)
-            for index in (split.train, split.val)
-        )
-
-    def steps(self, epoch: int) -> Iterator[Subgraph]:
-        """Return all own nodes, for those to train on."""
-        del epoch
-        yield self._train
-
-    def validation(self) -> Iterator[Subgraph]:
-        """Return all own nodes, for those to validate on."""
-        yield self._val
-
-
-def _own_subgraph(
-    x: Input,
-    matrices: Sequence[LinearMap],
-    index: NDArray[np.int64],
-    own: slice,
-    cache: StepCache | None = None,
-) -> Subgraph:
-    nodes = np.sort(index[(index >= own.start) & (index < own.stop)])
-    local, node_ids = torch.from_numpy(nodes - own.start), torch.from_numpy(nodes)
-    # Dropout goes by the numbers of nodes in the whole graph.
-    graph = Propagation(matrices, local, node_ids, cache=cache)
-    return Subgraph(x, graph, nodes)
-
-
 @torch.no_grad()
 def predict_rows(
     model: NodeModule,
@@ -263,19 +180,10 @@ def predict_rows(
 ) -> Tensor:
     """Return the logits of any nodes of the graph in every process, [len(index), C].
 
-    Parameters
-    ----------
-    model
-        The same in all processes.
-    x, matrices
-        The rows of this process.
-    index
-        Nodes of the whole graph; the same in all processes.
-    comm
-        Gathers the logits.
+    `x` and `matrices` are the rows of this process; the rest is the same in all.
     """
     nodes, inverse = np.unique(index, return_inverse=True)
-    part = _own_subgraph(x, matrices, nodes, comm.own)
+    part = own_rows(x, matrices, nodes, comm.own)
     model.eval()
     logits = comm.all_gather(model(part.x, part.graph))
     return logits[torch.from_numpy(inverse)]

@@ -37,18 +37,12 @@ def wilson(hits: int, nodes: int) -> tuple[float, float] | None:
     >>> round(low, 3), round(high, 3)
     (0.49, 0.943)
     """
-    from scipy.stats import norm
+    from scipy.stats import binomtest
 
     if not nodes:
         return None
-    z = float(norm.ppf((1 + CONFIDENCE) / 2))
-    fraction, shift = hits / nodes, z**2 / nodes
-    center = (fraction + shift / 2) / (1 + shift)
-    variance = fraction * (1 - fraction) / nodes + shift / (4 * nodes)
-    half = z * math.sqrt(variance) / (1 + shift)
-    # Exact at the ends, where the formula is so up to rounding.
-    low = 0.0 if hits == 0 else center - half
-    return low, 1.0 if hits == nodes else center + half
+    interval = binomtest(hits, nodes).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: ArrayLike, overlap: float = 0.0) -> tuple[float, float]:
@@ -60,8 +54,6 @@ def mean_interval(values: ArrayLike, overlap: float = 0.0) -> tuple[float, float
 
     Parameters
     ----------
-    values
-        One per run, [n].
     overlap
         Test nodes per training node of splits of one graph, 0 for separate graphs.
     """
@@ -105,8 +97,6 @@ def bootstrap(
         [m, C] each.
     resamples
         How often m nodes are drawn, R.
-    seed
-        The same seed draws the same nodes.
 
     Returns
     -------

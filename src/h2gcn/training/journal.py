@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -15,84 +16,52 @@ from h2gcn.training.module import NodeModule, tensor_problem
 from h2gcn.training.seeding import random_problem, random_state, set_random_state
 from h2gcn.training.stopping import Epoch, StoppingRule
 
-__all__ = ["Journal", "Snapshot", "Stage", "Tensors"]
+__all__ = ["GROUPS", "STAGE_GROUPS", "Journal", "Snapshot", "Stage", "Tensors"]
 
 Tensors = dict[str, Tensor]
+
+GROUPS = ("weights", "best_weights", "optimizer", "random")  # tensors of a snapshot
+STAGE_GROUPS = ("weights", "random")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A finished stage of a training.
+    """A finished stage of a training, with the state after it."""
 
-    Parameters
-    ----------
-    epochs
-        Epochs of all stages up to its end.
-    limit
-        The epochs or steps that it was allowed.
-    weights, random
-        The module's state and the random state after it.
-    """
-
-    epochs: int
-    limit: int
+    epochs: int  # of all stages up to its end
+    limit: int  # the epochs or steps that it was allowed
     weights: Tensors
     random: Tensors
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A copy of a training after an epoch.
+    """A copy of a training after an epoch."""
 
-    Parameters
-    ----------
-    stages
-        The finished ones; the last epoch belongs to the next one.
-    weights, best_weights
-        The module's state after the last epoch, and after the best one.
-    optimizer
-        Its state, by "index of the parameter.name".
-    random
-        torch's random state by type of device: "cpu" and the module's.
-    history
-        All epochs. The state of the stopping rule follows from them.
-    stopped
-        Whether the rule has stopped the stage.
-    seconds
-        Spent so far.
-    source
-        Where it was read from, for messages.
-    """
-
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...]  # the finished ones; the last epoch is of the next one
     weights: Tensors
     best_weights: Tensors
-    optimizer: Tensors
-    random: Tensors
-    history: tuple[Epoch, ...]
-    stopped: bool
+    optimizer: Tensors  # by "index of the parameter.name"
+    random: Tensors  # torch's states by type of device: "cpu" and the module's
+    history: tuple[Epoch, ...]  # the state of the stopping rule follows from it
+    stopped: bool  # whether the rule has stopped the stage
     seconds: float
-    source: str = ""
+    source: str = ""  # where it was read from, for messages
+
+    def groups(self) -> Iterator[tuple[str, Tensors]]:
+        """Return all tensors by name, those of a stage as "stages.0.weights"."""
+        for group in GROUPS:
+            yield group, getattr(self, group)
+        for i, stage in enumerate(self.stages):
+            for group in STAGE_GROUPS:
+                yield f"stages.{i}.{group}", getattr(stage, group)
 
 
 class Journal:
     """The epochs and the finished stages of a training.
 
-    Parameters
-    ----------
-    keep
-        The rule that says which epochs to keep.
-    snapshot
-        What the training goes on from. Its finished stages are replayed without a step.
-
-    Attributes
-    ----------
-    history
-        All epochs.
-    best, best_weights
-        The epoch to keep, and the module's state after it.
-    begin
-        How many epochs were before this stage.
+    `keep` is the rule that says which epochs to keep. A training goes on from a
+    `snapshot`: finished stages are replayed without a step.
     """
 
     def __init__(
@@ -100,8 +69,8 @@ class Journal:
     ) -> None:
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
-        self.best_weights: Tensors = {}
-        self.begin = 0
+        self.best_weights: Tensors = {}  # the module's state after the best epoch
+        self.begin = 0  # epochs before this stage
         self._module, self._keep, self._snapshot = module, keep, snapshot
         self._stages: list[Stage] = []
         self._ended: Stage | None = None
@@ -212,11 +181,11 @@ def _copy_state(module: NodeModule) -> Tensors:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, tensors: Tensors) -> None:
-    state: dict[int, Tensors] = {}
+    state: defaultdict[int, Tensors] = defaultdict(dict)
     for key, value in tensors.items():
         index, _, name = key.partition(".")
         # A copy, since steps change it, and what was read may not be aligned.
-        state.setdefault(int(index), {})[name] = value.clone()
+        state[int(index)][name] = value.clone()
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})
 
@@ -227,16 +196,13 @@ def _snapshot_problem(snapshot: Snapshot, module: NodeModule) -> str | None:
     ends = [0, *(stage.epochs for stage in snapshot.stages)]
     if ends != sorted(ends) or ends[-1] >= len(snapshot.history):
         return "stages do not match the history"
-    groups = {"weights": snapshot.weights, "best_weights": snapshot.best_weights}
-    random = {"random": snapshot.random}
-    for i, stage in enumerate(snapshot.stages):
-        groups[f"stages.{i}.weights"] = stage.weights
-        random[f"stages.{i}.random"] = stage.random
-    for name, tensors in groups.items():
-        if problem := tensor_problem(tensors, state):
-            return f"{name}.{problem}"
-    for name, states in random.items():
-        if problem := random_problem(states, device):
+    for name, tensors in snapshot.groups():
+        problem = None
+        if name.endswith("weights"):
+            problem = tensor_problem(tensors, state)
+        elif name.endswith("random"):
+            problem = random_problem(tensors, device)
+        if problem:
             return f"{name}.{problem}"
     return None
 

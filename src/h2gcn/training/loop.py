@@ -18,9 +18,9 @@ from h2gcn.exceptions import InputError
 from h2gcn.features import Input
 from h2gcn.graph import Split
 from h2gcn.sparse import LinearMap, Propagation, StepCache, steady_memory
-from h2gcn.training.batches import Batches, Subgraph, make_batches
+from h2gcn.training.batches import Batches, FullBatch, MiniBatches, Subgraph
 from h2gcn.training.checkpoint import Checkpoint
-from h2gcn.training.distributed import SINGLE, Communicator, OwnRows, TorchGroup
+from h2gcn.training.distributed import SINGLE, Communicator
 from h2gcn.training.journal import Journal
 from h2gcn.training.limits import time_is_up
 from h2gcn.training.metrics import OF_TWO_CLASSES, score
@@ -30,7 +30,7 @@ from h2gcn.training.seeding import seeded
 from h2gcn.training.stopping import Epoch, make_rule
 from h2gcn.training.threads import threads_for
 
-__all__ = ["TrainResult", "Trainer", "train"]
+__all__ = ["TrainResult", "Trainer"]
 
 Loss = Callable[[], Tensor]  # of the whole graph, in training mode
 
@@ -47,26 +47,19 @@ class TrainResult:
 
 
 class Trainer:
-    """Trains a module on a graph; `NodeModule.fit` says how.
+    """Trains a module on a graph, in place; `NodeModule.fit` says how.
 
     `run` calls `fit`, which calls `train`, `pretrain` and `minimize`. Each of these
     calls is a stage. A checkpoint keeps the weights and the random state after every
     finished stage, so that a resumed training replays these without a step.
 
-    `fit` runs without gradients, in evaluation mode; the steps of stages have both.
+    `fit` runs without gradients and in evaluation mode; steps of stages run with
+    gradients and in training mode.
 
     Parameters
     ----------
-    module
-        Trained in place.
-    x
-        The input, [n, F].
-    matrices
-        The model's propagation matrices, [n, n] each.
     y
         Class indices, [n].
-    split
-        Its `train` and `val` parts are used.
     on_epoch
         Called after every epoch of `train`.
     checkpoint
@@ -113,10 +106,11 @@ class Trainer:
         self.config, self.split, self.seed, self.comm = config, split, seed, comm
         self.device = x.device
         self._y = torch.from_numpy(y).to(self.device)
-        # Gathered rows are in ascending order.
-        val = split.val if comm is SINGLE else np.sort(split.val)
+        if comm is not SINGLE:  # gathered rows are in ascending order
+            self.split = split = replace(split, val=np.sort(split.val))
         self.index, self.val_index = (
-            torch.from_numpy(nodes).to(self.device) for nodes in (split.train, val)
+            torch.from_numpy(nodes).to(self.device)
+            for nodes in (split.train, split.val)
         )
         self.labels, self.val_labels = self._y[self.index], self._y[self.val_index]
         self.class_weights = class_weights(config.class_weight, self._y, self.index)
@@ -129,8 +123,6 @@ class Trainer:
         self._batches: dict[NodeModule, Batches] = {}
         self._cache: StepCache = {}
         self._stack = ExitStack()
-
-    # --------------------------------------------------------- what a model's fit uses
 
     def train(
         self,
@@ -159,7 +151,8 @@ class Trainer:
         journal = self._journal
         if not journal.enter(limit):
             return
-        optimizer = self._make_optimizer(module.parameters())
+        decayed = self.module.decayed_parameters()
+        optimizer = make_optimizer(self.config, module.parameters(), decayed)
         rule = make_rule(self.config.stopping, self.config.patience)
         stopped = journal.resume(optimizer, rule, limit)
         batches = self._find_batches(module)
@@ -195,7 +188,8 @@ class Trainer:
         """Take steps on some parameters, which no validation follows."""
         if not self._journal.enter(steps):
             return
-        optimizer = self._make_optimizer(parameters)
+        decayed = self.module.decayed_parameters()
+        optimizer = make_optimizer(self.config, parameters, decayed)
         for _ in range(steps):
             self._check_finite(self._step(optimizer, loss))
         self._journal.leave(steps)
@@ -213,8 +207,6 @@ class Trainer:
     def time_is_up(self, fraction: float = 1.0) -> bool:
         """Return whether a fraction of the time of a fit without epochs is used up."""
         return time_is_up(fraction)
-
-    # ------------------------------------------------------------------------ training
 
     def run(self) -> TrainResult:
         """Train the module, and leave it with the weights of its best epoch.
@@ -247,31 +239,20 @@ class Trainer:
         best = self._journal.best
         if best is not None and self._trained is self.module:
             return best.val_score
-        logits = self.module(self.x, Propagation(self.graph.matrices, self.val_index))
-        labels = self.val_labels.cpu().numpy()
-        return score(self.config.metric, labels, logits.cpu().numpy())
-
-    def _make_optimizer(
-        self, parameters: Iterable[nn.Parameter]
-    ) -> torch.optim.Optimizer:
-        decayed = self.module.decayed_parameters()
-        return make_optimizer(self.config, parameters, decayed)
+        graph = Propagation(self.graph.matrices, self.val_index)
+        return self._score(self.module(self.x, graph))
 
     def _find_batches(self, module: NodeModule) -> Batches:
         """Return the batches of a module, the same ones in all its stages."""
         if module not in self._batches:
-            matrices = self.graph.matrices if module.receptive_field != 0 else ()
-            x, split, config = self.x, self.split, self.config
-            if isinstance(self.comm, TorchGroup):
-                batches: Batches = OwnRows(
-                    x, matrices, split, self.comm.own, self._cache
-                )
+            hops, size = module.receptive_field, self.config.batch_size
+            data = self.x, self.graph.matrices if hops != 0 else (), self.split
+            if size is None:
+                own, cache = self.comm.own, self._cache
+                self._batches[module] = FullBatch(*data, own=own, cache=cache)
             else:
-                batches = make_batches(
-                    *(module, x, matrices, split),
-                    *(config.batch_size, self.seed, self._cache),
-                )
-            self._batches[module] = batches
+                assert hops is not None  # see `NodeModule.batch_problem`
+                self._batches[module] = MiniBatches(*data, size, hops, self.seed)
         return self._batches[module]
 
     def _run_epoch(
@@ -281,49 +262,40 @@ class Trainer:
         batches: Batches,
         loss: Loss | None,
     ) -> Epoch:
-        number = len(self._journal.history) + 1
+        number, total, n_nodes = len(self._journal.history) + 1, 0.0, 0
         if loss is not None:
-            mean_loss = self._step(optimizer, partial(_penalized, module, loss))
-        else:
-            mean_loss = self._step_through(module, optimizer, batches.steps(number))
-        module.eval()
-        parts = batches.validation()
+            total, n_nodes = self._step(optimizer, loss, module), 1
+        for batch in batches.steps(number) if loss is None else ():
+            # All processes take a step together, on all training nodes.
+            n = len(batch.nodes) if self.comm is SINGLE else len(self.index)
+            batch_loss = partial(self._loss, module, batch, n)
+            total += n * self._step(optimizer, batch_loss, module)
+            n_nodes += n
+        mean_loss, parts = total / n_nodes, batches.validation()
         local = torch.cat([module(part.x, part.graph) for part in parts])
         logits = self.comm.all_gather(local)
         self._check_finite(mean_loss, logits)
-        labels = self.val_labels.cpu().numpy()
-        val_score = score(self.config.metric, labels, logits.cpu().numpy())
-        return Epoch(number, mean_loss, val_score, self._val_loss(module, logits))
-
-    def _step_through(
-        self,
-        module: NodeModule,
-        optimizer: torch.optim.Optimizer,
-        batches: Iterable[Subgraph],
-    ) -> float:
-        """Take a step on each batch; return the mean loss over their nodes."""
-        total, n_nodes = 0.0, 0
-        for batch in batches:
-            # All processes take a step together, on all training nodes.
-            n = len(batch.nodes) if self.comm is SINGLE else len(self.index)
-            total += n * self._step(optimizer, partial(self._loss, module, batch, n))
-            n_nodes += n
-        return total / n_nodes
+        val_loss = self._val_loss(module, logits)
+        return Epoch(number, mean_loss, self._score(logits), val_loss)
 
     def _loss(self, module: NodeModule, batch: Subgraph, n: int) -> Tensor:
-        labels, weights = self._y[batch.nodes], self.class_weights
+        logits = module(batch.x, batch.graph)
+        return node_loss(logits, self._y[batch.nodes], self.class_weights, n)
 
-        def loss() -> Tensor:
-            return node_loss(module(batch.x, batch.graph), labels, weights, n)
-
-        return _penalized(module, loss, self.comm.size)
-
-    def _step(self, optimizer: torch.optim.Optimizer, loss: Loss) -> float:
+    def _step(
+        self,
+        optimizer: torch.optim.Optimizer,
+        loss: Loss,
+        penalized: NodeModule | None = None,
+    ) -> float:
         """Take one step; return the loss before it, summed over all processes."""
         self.module.train()
         optimizer.zero_grad()
         with torch.enable_grad():
             value = loss()
+            penalty = None if penalized is None else penalized.penalty()
+            if penalty is not None:
+                value = value + penalty / self.comm.size
             value.backward()
         if self.comm is not SINGLE:
             for weight in self.module.parameters():
@@ -333,6 +305,10 @@ class Trainer:
         self._cache.clear()
         self.module.eval()
         return self.comm.all_reduce(value.detach()).item()
+
+    def _score(self, logits: Tensor) -> float:
+        labels = self.val_labels.cpu().numpy()
+        return score(self.config.metric, labels, logits.cpu().numpy())
 
     def _val_loss(self, module: NodeModule, logits: Tensor) -> float:
         labels, weights = self.val_labels, self.class_weights
@@ -350,37 +326,3 @@ class Trainer:
                 f"training diverged in epoch {epoch} (the loss is {loss}); use a "
                 "smaller learning rate, or scaled features"
             )
-
-
-def _penalized(module: NodeModule, loss: Loss, size: int = 1) -> Tensor:
-    value, penalty = loss(), module.penalty()
-    return value if penalty is None else value + penalty / size
-
-
-def train(
-    module: NodeModule,
-    x: Input,
-    matrices: Sequence[LinearMap],
-    y: NDArray[np.int64],
-    split: Split,
-    config: TrainConfig,
-    *,
-    seed: int = 0,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    checkpoint: Checkpoint | None = None,
-    comm: Communicator = SINGLE,
-) -> TrainResult:
-    """Train a module in place as its `fit` says; parameters as of `Trainer`."""
-    trainer = Trainer(
-        module,
-        x,
-        matrices,
-        y,
-        split,
-        config,
-        seed=seed,
-        on_epoch=on_epoch,
-        checkpoint=checkpoint,
-        comm=comm,
-    )
-    return trainer.run()

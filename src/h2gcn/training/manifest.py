@@ -48,18 +48,9 @@ def digest(manifest: dict[str, Any]) -> str:
 
 
 def read_signed(file: Path, what: str, version: int, schema: type[_T]) -> _T:
-    """Read what `signed` returned, and check it.
+    """Read what `signed` returned, and check its format and its checksum.
 
-    Parameters
-    ----------
-    file
-        It must exist.
-    what
-        For messages, such as "a saved model".
-    version
-        The `format` that can be read.
-    schema
-        Of the whole manifest.
+    `what` is for messages, such as "a saved model".
     """
     # NaN was a score that has no value.
     content = read_own(file, MAX_MANIFEST_BYTES)

@@ -46,12 +46,7 @@ def accuracy(y: NDArray[np.int64], scores: NDArray[np.float32]) -> float:
 class RankedNodes:
     """Nodes ranked by a score, for curves over them or over resamples of them.
 
-    Parameters
-    ----------
-    positive
-        Which nodes are of the class, [m].
-    scores
-        Higher for nodes that are rather of the class, [m].
+    Nodes of the class, which are `positive`, should have the higher scores, [m] each.
     """
 
     def __init__(self, positive: NDArray[np.bool_], scores: Probabilities) -> None:

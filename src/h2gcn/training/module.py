@@ -27,8 +27,6 @@ class NodeModule(nn.Module):
     ----------
     in_channels
         Number of input columns; of a table, those of all blocks together.
-    out_channels
-        Number of classes.
 
     Attributes
     ----------
@@ -104,12 +102,8 @@ def soft_cross_entropy(
 ) -> Tensor:
     """Return the mean cross-entropy with a distribution over classes for each node.
 
-    Parameters
-    ----------
-    logits, targets
-        [m, C] each; rows of `targets` sum to one.
-    weights
-        Of the classes, [C].
+    `logits` and `targets` are [m, C], where rows of `targets` sum to one; `weights` of
+    the classes are [C].
     """
     if weights is not None:
         targets = targets * weights.to(targets.dtype)

@@ -88,12 +88,7 @@ def class_weights(name: str | None, labels: Tensor, train: Tensor) -> Tensor | N
     "balanced" weights have the same sum over the training nodes of each class, and the
     mean 1 over all training nodes.
 
-    Parameters
-    ----------
-    labels
-        Class indices, [n].
-    train
-        The training nodes, [m].
+    `labels` are of all nodes, [n]; `train` are the training nodes, [m].
 
     Examples
     --------

@@ -79,11 +79,6 @@ def random_problem(states: Mapping[str, Tensor], device: torch.device) -> str | 
 
     torch itself would take a processor's whose place is beyond its numbers, and read
     on from there.
-
-    Parameters
-    ----------
-    states, device
-        As of `set_random_state`.
     """
     for name, wanted in random_state(device).items():
         state = states.get(name)

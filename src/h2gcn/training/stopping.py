@@ -13,24 +13,12 @@ __all__ = ["RULES", "Decision", "Epoch", "StoppingRule", "make_rule"]
 
 @dataclass(frozen=True)
 class Epoch:
-    """The result of one epoch.
+    """The result of one epoch."""
 
-    Parameters
-    ----------
-    number
-        From 1.
-    loss
-        Of the training nodes, with dropout.
-    val_score
-        The metric on the validation nodes.
-    val_loss
-        Cross entropy of the validation nodes; under "loss-mean" with the penalty.
-    """
-
-    number: int
-    loss: float
-    val_score: float
-    val_loss: float
+    number: int  # from 1
+    loss: float  # of the training nodes, with dropout
+    val_score: float  # the metric on the validation nodes
+    val_loss: float  # cross-entropy; under "loss-mean" with the penalty
 
 
 class Decision(NamedTuple):

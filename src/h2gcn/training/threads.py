@@ -39,8 +39,6 @@ def threads_for(factors: Sequence[object], *, small: bool = False) -> Iterator[N
 
     Parameters
     ----------
-    factors
-        The matrices that are multiplied: tensors and operators.
     small
         Whether the work is known to be small, whatever the matrices; see `is_small`.
     """

@@ -177,3 +177,18 @@ def test_rings_at_hand_are_used_only_as_they_would_be_chosen(
     )
     with pytest.raises(InputError, match="will not fit"):
         fit(own, model="h2gcn-1", memory_limit=TINY)
+
+
+def test_sparse_blocks_are_not_counted_as_dense_in_batches() -> None:
+    n = 5000
+    path = [(i, i + 1) for i in range(n - 1)]
+    big = Graph(x=np.ones((n, 2)), adj=adjacency_of(path, n), y=np.arange(n) % 2)
+    for batch_size in (None, 500):  # dense, a batch would take 30 MB
+        params = {"epochs": 1, "batch_size": batch_size, "memory_limit": 0.02}
+        NodeClassifier("linkx", random_state=0, **params).fit(big)
+
+
+def adjacency_of(edges: list[tuple[int, int]], n: int) -> sp.csr_array:
+    rows, columns = np.array(edges).T
+    upper = sp.csr_array((np.ones(len(edges)), (rows, columns)), shape=(n, n))
+    return upper + upper.T

@@ -131,3 +131,16 @@ EXPECTED_FAILURES = {
 )
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+def test_samples_follow_the_random_state_as_in_scikit_learn():
+    nodes = np.arange(GRAPH.n_nodes)
+    for state in (7, np.random.RandomState(7), None):
+        features = RingFeatures(
+            GRAPH, "ring2", max_neighbors=2, random_state=state
+        ).fit(nodes)
+        first, again = features.transform(nodes), features.transform(nodes)
+        np.testing.assert_array_equal(first, again)
+    for wrong in (0, 2.5, "a"):
+        with refused(param="max_neighbors", value=wrong):
+            RingFeatures(GRAPH, max_neighbors=wrong).fit(nodes)

@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 
@@ -51,7 +52,9 @@ def test_weights_are_as_wide_as_the_paper_says():
             expected |= {f"round_embeddings.{k}": (24, 8) for k in (0, 1)}
         assert {n: w.shape for n, w in module.state_dict().items()} == expected
     for rounds in range(4):
-        module = H2GCN(5, 3, hidden_channels=8, rounds=rounds, final=range(rounds + 1))
+        module = H2GCN(
+            5, 3, hidden_channels=8, rounds=rounds, final=tuple(range(rounds + 1))
+        )
         assert module.classifier.shape == ((2 ** (rounds + 1) - 1) * 8, 3)
 
 
@@ -154,3 +157,9 @@ def test_what_an_evaluation_leaves_to_a_step_changes_nothing(name, dropout):
     assert cache
     for ours, theirs in zip(step(cache), gradients, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_the_rounds_that_the_classifier_reads_end_with_the_last():
+    for rounds, final in ((5, (0, 1)), (2, (2, 0)), (2, (0, 2, 2)), (1, ()), (0, (1,))):
+        with pytest.raises(ValueError, match=f"ascend to rounds={rounds}"):
+            H2GCN(5, 3, rounds=rounds, final=final)

@@ -97,3 +97,9 @@ def test_a_mask_cuts_rows_and_columns() -> None:
     assert torch.equal(mask.rows(slice(5, 9)).drop_(torch.ones(4, 40)), whole[5:9])
     assert torch.equal(mask.drop_(torch.ones(20, 7), 33), whole[:, 33:])
     assert mask.scale == 2
+
+
+def test_widths_that_do_not_match_are_refused():
+    for p in (0.0, 0.5):
+        with pytest.raises(ValueError, match="blocks of 8 columns do not match 4 rows"):
+            dropout_linear([torch.ones(3, 8)], torch.ones(4, 2), p)

@@ -148,3 +148,10 @@ def test_features_become_a_tensor_or_an_operator() -> None:
     assert isinstance(stored, Operator)
     assert isinstance(dense, Tensor)
     torch.testing.assert_close(stored @ weight, dense @ weight)
+
+
+def test_operands_with_other_rows_are_refused():
+    operator = Operator(random_matrix(4, 7))
+    for rows in (6, 8):
+        with pytest.raises(ValueError, match=f"{rows} rows do not match 7 columns"):
+            operator @ torch.ones(rows, 2)

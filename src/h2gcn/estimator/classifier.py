@@ -340,7 +340,8 @@ class NodeClassifier(Estimator):
             model that has no weights leaves nothing there.
         resume
             Go on from the state in that folder, to the result of a training that was
-            never interrupted. `epochs` may be more than they were.
+            never interrupted. `epochs` may be more than they were, unless a stage of
+            the training has ended that would be longer with them (gmnn, gam, cpgnn).
         checkpoint_minutes
             How often the state is saved; 0 is after every epoch.
         """

@@ -712,6 +712,8 @@ def estimate_work(module: NodeModule, graph: Graph, split: Split) -> Workload:
     def step(n_nodes: int, n_targets: int, entries: int) -> int:
         # A dropped copy of the features, and its mask.
         dropped = 2 * features * n_nodes // n
+        if module.inputs == "table":  # its sparse blocks have a column per node
+            n_nodes = n
         return module.step_bytes(n_nodes, n_targets, entries) + dropped
 
     return Workload(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from h2gcn._validation import check_integer
 from h2gcn.exceptions import InputError
 from h2gcn.features.builder import FeatureBuilder
 from h2gcn.graph import CSR, Graph
@@ -50,7 +53,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         blocks: str = "ego+rings+degrees+edges+labels",
         *,
         max_neighbors: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self.graph = graph
         self.blocks = blocks
@@ -61,6 +64,11 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the labels `y` of the training nodes `X`, [m]; without y none."""
         if not isinstance(self.graph, Graph):
             raise InputError("must be a Graph", param="graph", value=self.graph)
+        if self.max_neighbors is not None:
+            check_integer("max_neighbors", self.max_neighbors, 1)
+        state = self.random_state
+        draws = not isinstance(state, Integral)
+        self.seed_ = check_random_state(state).randint(2**31 - 1) if draws else state
         nodes = self._node_numbers(X, reset=True)
         self.labels_ = np.full(self.graph.n_nodes, -1, dtype=np.int64)
         self.schema_ = self._builder().schema(self.blocks, labels=y is not None)
@@ -101,7 +109,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _builder(self) -> FeatureBuilder:
-        return FeatureBuilder(self.graph, self.max_neighbors, self.random_state)
+        return FeatureBuilder(self.graph, self.max_neighbors, self.seed_)
 
     def _node_numbers(self, X: Any, *, reset: bool) -> NDArray[np.int64]:
         column = X if np.ndim(X) != 1 else np.reshape(X, (-1, 1))

@@ -76,7 +76,7 @@ class BoostedTrees(TableModule):
         assert isinstance(x, FeatureTable)
         y, nodes = trainer.labels.cpu().numpy(), trainer.index.cpu().numpy()
         val_y, val = trainer.val_labels.cpu().numpy(), trainer.val_index.cpu().numpy()
-        # A final fit on all labeled nodes has training nodes in this part.
+        # Training nodes, which a final fit validates on, would stop nothing.
         judges = np.isin(val_y, y) & ~np.isin(val, nodes)
         train, valid_sets = lightgbm.Dataset(_columns(x.rows(nodes)), y), []
         callbacks: list[Any] = [stop_in_time]

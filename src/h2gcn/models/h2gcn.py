@@ -64,6 +64,8 @@ class H2GCN(NodeModule):
         nonlinear: bool = False,
     ) -> None:
         super().__init__(in_channels, out_channels)
+        if final != tuple(sorted({*final})) or final[-1:] != (rounds,):
+            raise ValueError(f"final must ascend to rounds={rounds}, got {final}")
         self.hidden_channels, self.activation = hidden_channels, activation
         self.dropout, self.nonlinear = dropout, nonlinear
         self.hops, self.self_loops = hops, self_loops

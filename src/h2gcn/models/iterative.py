@@ -89,6 +89,7 @@ class IterativeClassification(TableModule):
         part = copy(trainer)
         part.x = _with_labels(trainer.x, trainer.x.labels)
         self.base.fit(part)
+        trainer.best_iteration = part.best_iteration
 
     def forward(self, x: FeatureTable, graph: Propagation) -> Tensor:
         """Return the logits of the target nodes, [m, C]."""

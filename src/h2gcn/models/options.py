@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
 
-from h2gcn._validation import check_bool, check_choice, check_integer, check_real
+from h2gcn._validation import (
+    check_bool,
+    check_choice,
+    check_integer,
+    check_real,
+    check_type,
+)
 from h2gcn.features import parse_blocks
 
 MAX_WIDTH = 65_536  # of a hidden layer; more is a typing error
@@ -51,7 +57,7 @@ def one_of(choices: Iterable[str]) -> Check:
 
 
 def _check_table(name: str, value: Any) -> Any:
-    del name
+    check_type(name, value, str, "the blocks of a table, such as ego+ring1")
     parse_blocks(value)
     return value
 

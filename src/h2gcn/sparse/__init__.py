@@ -2,7 +2,8 @@
 
 `Operator` is a constant sparse matrix: `S @ B` is one call of torch's `embedding_bag`,
 and its gradient another with the transpose, which is built once. Dropout is decided by
-a hash of (key, node, column), so a node is dropped alike in any batch and process.
+a hash of (key, row, column). `dropout_linear` numbers rows by nodes of the whole graph:
+there a node is dropped alike in any batch and process.
 """
 
 import lazy_loader

@@ -22,8 +22,7 @@ CHUNK = 2**19  # elements that are dropped and multiplied together
 class Mask(NamedTuple):
     """Which elements of a matrix dropout keeps; the backward pass computes it anew.
 
-    A node's row is dropped alike whichever other rows are there, so batches and
-    distributed workers agree with a full graph.
+    A node's row is dropped alike whichever other rows are there.
 
     Parameters
     ----------
@@ -118,6 +117,9 @@ def dropout_linear(
     nodes
         The node of each row, [m]; None numbers the rows.
     """
+    width = sum(block.shape[1] for block in blocks)
+    if width != len(weight):
+        raise ValueError(f"blocks of {width} columns do not match {len(weight)} rows")
     if p == 0 or weight.device.type != "cpu":
         return functional.dropout(torch.cat([*blocks], dim=1), p) @ weight
     mask = sample_mask(p, len(blocks[0]) if nodes is None else nodes)

@@ -129,6 +129,8 @@ class _SparseMatrix(ABC):
 
     def multiply(self, dense: Tensor) -> Tensor:
         """Return the product without its gradient."""
+        if len(dense) != self.shape[1]:
+            raise ValueError(f"{len(dense)} rows do not match {self.shape[1]} columns")
         return spmm(*self.parts, dense)
 
     def row_norms(self) -> Tensor:

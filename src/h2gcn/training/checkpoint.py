@@ -55,7 +55,7 @@ __all__ = [
 MINUTES = 2.0  # between two checkpoints
 FORMAT = 1
 MANIFEST = "checkpoint.json"
-OF_THE_MACHINE = ("ring_store", "memory_limit", "device")  # parameters, not the model's
+OF_THE_MACHINE = ("memory_limit", "device")  # parameters, not the model's
 _WITHOUT_EFFECT = (*OF_THE_MACHINE, "calibrate", "epochs")  # on what is trained
 _OWN = re.compile(r"(checkpoint\.json|state-[0-9a-f]{16}\.safetensors)(\.\w+\.part)?")
 

@@ -105,7 +105,10 @@ class Journal:
         stage = self._snapshot.stages[len(self._stages)]
         if stage.limit != limit:
             number = len(self._stages) + 1
-            self._refuse(f"stage {number} had {stage.limit} epochs, not {limit}")
+            self._refuse(
+                f"with other epochs, stage {number} would have {limit} steps, and it "
+                f"ended after {stage.limit}"
+            )
         self._module.load_state_dict(stage.weights)
         set_random_state(stage.random, self._device)
         if stage.epochs > self.begin:

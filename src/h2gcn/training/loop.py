@@ -173,13 +173,16 @@ class Trainer:
     def pretrain(self, part: NodeModule, epochs: int) -> None:
         """Train a part alone for epochs of its own; it ends with its best weights.
 
-        The part takes the same `x` and no matrices.
+        The part takes the same `x` and no matrices. Its epochs are not reported, and a
+        checkpoint has them once the stage has ended.
         """
         epochs = min(epochs, self.config.epochs)
         if self._journal.enter(epochs):
             config = replace(self.config, epochs=epochs)
             y = self._y.cpu().numpy()
-            Trainer(part, self.x, (), y, self.split, config, seed=self.seed).train()
+            inner = Trainer(part, self.x, (), y, self.split, config, seed=self.seed)
+            with inner._stack:
+                inner.train()
             self._journal.leave(epochs)
 
     def minimize(

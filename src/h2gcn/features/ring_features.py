@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -66,9 +65,11 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("must be a Graph", param="graph", value=self.graph)
         if self.max_neighbors is not None:
             check_integer("max_neighbors", self.max_neighbors, 1)
-        state = self.random_state
-        draws = not isinstance(state, Integral)
-        self.seed_ = check_random_state(state).randint(2**31 - 1) if draws else state
+        if isinstance(self.random_state, int | np.integer):
+            self.seed_ = int(self.random_state)
+        else:
+            draw = check_random_state(self.random_state).randint
+            self.seed_ = int(draw(2**31 - 1))
         nodes = self._node_numbers(X, reset=True)
         self.labels_ = np.full(self.graph.n_nodes, -1, dtype=np.int64)
         self.schema_ = self._builder().schema(self.blocks, labels=y is not None)

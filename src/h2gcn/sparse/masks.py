@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from h2gcn.graph import slices
-
 __all__ = ["Mask", "dropout", "dropout_linear", "sample_mask"]
 
 CHOICES = 2**16  # an element is decided by 16 bits, so p is rounded to 1/65,536
-CHUNK = 2**19  # elements that are dropped and multiplied together
 
 
 class Mask(NamedTuple):
@@ -130,35 +127,21 @@ def dropout_linear(
 
 
 class _DropoutLinear(torch.autograd.Function):
-    # Some rows at a time, so that what is dropped and multiplied stays in the cache.
     # The class dimension never comes last: MKL is several times slower there.
     @staticmethod
     def forward(ctx: Any, mask: Mask, weight: Tensor, *blocks: Tensor) -> Tensor:
-        x = weight.new_empty(len(blocks[0]), len(weight))
-        out = weight.new_empty(weight.shape[1], len(x))
-        scaled = (weight * mask.scale).t().contiguous()
-        for rows in _row_chunks(x):
-            torch.cat([block[rows] for block in blocks], dim=1, out=x[rows])
-            torch.mm(scaled, mask.rows(rows).drop_(x[rows]).t(), out=out[:, rows])
+        x = mask.drop_(torch.cat(blocks, dim=1))
         ctx.mask, ctx.widths = mask, [block.shape[1] for block in blocks]
         ctx.save_for_backward(x, weight)
-        return out.t().contiguous()
+        scaled = (weight * mask.scale).t().contiguous()
+        return (scaled @ x.t()).t().contiguous()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         mask, grad = ctx.mask, grads[0] * ctx.mask.scale
-        of_weight = (grad.t() @ x).t()
-        of_blocks = [weight.new_empty(len(x), width) for width in ctx.widths]
-        for rows in _row_chunks(x):
-            first = 0
-            for block in of_blocks:
-                last = first + block.shape[1]
-                part = torch.mm(grad[rows], weight[first:last].t(), out=block[rows])
-                mask.rows(rows).drop_(part, first)
-                first = last
-        return None, of_weight, *of_blocks
-
-
-def _row_chunks(x: Tensor) -> Iterator[slice]:
-    return slices(len(x), max(1, CHUNK // max(x.shape[1], 1)))
+        of_blocks, first = [], 0
+        for part in weight.split(ctx.widths):
+            of_blocks.append(mask.drop_(grad @ part.t(), first))
+            first += len(part)
+        return None, (grad.t() @ x).t(), *of_blocks

@@ -32,7 +32,7 @@ from h2gcn.graph import CSR, Features, Graph, row_slices
 from h2gcn.rings import NeighborIndex, RowRule
 from h2gcn.sparse import Operator, to_tensor
 
-MAX_NUMERIC = 300  # columns of which max, min and std are taken
+MAX_NUMERIC = 300  # columns for max, min and std
 REVERSED = {"out": "in", "in": "out"}
 
 Index = NDArray[np.int64]

@@ -32,7 +32,7 @@ class RingFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Which columns, see `h2gcn.features.parse_blocks`. Blocks that the graph cannot
         fill are left out, and so are labels after `fit` without y.
     max_neighbors
-        Sample at most so many members of rings beyond the first; default all.
+        Sample at most this many members of a ring beyond the first; default all.
     random_state
         Seed of the sample.
 

@@ -1,4 +1,4 @@
-"""GAM: neighbors are asked to agree only as far as a second model thinks they do."""
+"""GAM: neighbors should agree only as far as a second model thinks they do."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ ALL = slice(None)  # of a process that holds the whole graph
 
 
 class HasRows(Protocol):
-    """An input of which some rows can be taken."""
+    """An input that can return some of its rows."""
 
     shape: tuple[int, int]
 
@@ -42,7 +42,7 @@ class HasRows(Protocol):
 
 
 class TakesRows(Protocol):
-    """A matrix of which some rows can be taken."""
+    """A matrix that can return some of its rows."""
 
     def take(self, index: NDArray[np.int64], /) -> CSR:
         """Return some rows as a matrix."""

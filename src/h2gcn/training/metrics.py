@@ -248,8 +248,8 @@ def rarer_class(counts: Sequence[int] | NDArray[np.integer]) -> int:
 def pr_auc(y: NDArray[np.int64], probabilities: Probabilities) -> float:
     """Return the average precision of the rarer of two classes; of more, the mean.
 
-    Of the larger one it says little: it is high whoever is told apart. Classes that no
-    node is of are left out of the mean.
+    That of the larger class says little: it is always high. Classes without nodes are
+    left out of the mean.
     """
     found = np.array(average_precision(y, probabilities))
     if len(found) == 2:

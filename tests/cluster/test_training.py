@@ -215,7 +215,7 @@ def test_errors_of_workers_are_raised_in_the_program(
 def test_fits_that_workers_do_not_take_are_refused(
     graph: Graph, local_cluster: Cluster
 ) -> None:
-    untrained = "with these options is not trained over"
+    untrained = "is not trained over workers"
     for more, rule in (
         ({"model": "gat"}, untrained),
         ({"batch_size": 10}, "is for one process"),

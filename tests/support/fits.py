@@ -32,11 +32,11 @@ def train_module(
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a fit, of which no step was taken.
+    """A stage of a fit that `rehearse` recorded without a step.
 
-    It was to take `length` epochs or steps on a loss, None if it is that of the
-    training nodes, whose gradient reaches the weights `learners`. Before it, the module
-    had these `weights`.
+    It would take `length` epochs or steps on `loss`, None for the loss of the training
+    nodes. The gradient reaches the weights in `learners`. The module began the stage
+    with `weights`.
     """
 
     kind: str

@@ -21,7 +21,7 @@ StepCache = dict[Hashable, Any]  # values that a validation leaves to the next s
 
 
 class Propagation:
-    """The propagation matrices of a graph, and the nodes whose logits are wanted.
+    """The propagation matrices of a graph, and its target nodes.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Propagation:
         """Return f(*args), kept from a validation to the training step that follows it.
 
         Without gradients the value is computed as with them, and kept; with gradients
-        it is taken out. Whoever owns the cache clears it when weights change.
+        it is taken out. The owner of the cache clears it when weights change.
         """
         if self.cache is None:
             return f(*args)
